@@ -95,6 +95,87 @@ def test_what_the_bridge_does_not_know():
     assert report.variants[0].outcome == "partitioned"
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        lambda words: tf.constant(words),
+        lambda words: np.array(words),
+        lambda words: np.array(words, object),
+        lambda words: np.array([word.encode() for word in words]),
+    ],
+    ids=["tensor", "unicode", "objects", "bytes"],
+)
+def test_strings_among_the_arguments(text):
+    def f(words, x):
+        return tf.cast(tf.strings.length(words), tf.float32) * x + 1, words
+
+    compiled = polyblocks_jit_tf(f)
+    for words in (["a", "bcd"], ["", "ef"]):
+        assert_same(compiled(text(words), floats(2)), f(tf.constant(words), floats(2)))
+    report = compiled.polyblocks_report()
+    assert len(report.variants) == 1  # strings are data
+    assert report.variants[0].outcome == "partitioned"
+    assert {row.op: row.reason for row in report.fallbacks}["StringLength"] == (
+        "strings are not compiled"
+    )
+    strict = polyblocks_jit_tf(f, compile_options={"strict_target": True})
+    with pytest.raises(FallbackError, match="strings are not compiled; strict_target forbids"):
+        strict(text(["a", "b"]), floats(2))
+
+
+def test_a_gradient_outside_of_a_function_of_strings():
+    @polyblocks_jit_tf
+    def f(words, x):
+        return tf.cast(tf.strings.length(words), tf.float32) * tf.sin(x)
+
+    x, words = floats(2), tf.constant(["a", "bcd"])
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = f(words, x)
+    assert_same(tape.gradient(y, x), tf.constant([1.0, 3.0]) * tf.cos(x))
+
+
+def test_one_operation_takes_no_neighbours_along():
+    """The gradient of a resampling is left; a normalization and its gradient, a loop that fills an
+    array and the gradient of that are compiled.
+    """
+
+    def f(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y, _, _ = tf.compat.v1.nn.fused_batch_norm(x, tf.ones(2), tf.zeros(2))
+            steps = tf.TensorArray(tf.float32, size=3)
+            for i in tf.range(3):
+                y = tf.tanh(y * 1.5)
+                steps = steps.write(i, y)
+            y = tf.reduce_sum(steps.stack(), 0)
+            y = tf.image.resize(y, (4, 6), method="nearest")
+            total = tf.reduce_sum(y**2)
+        return tape.gradient(total, x)
+
+    report = check(f, floats(1, 2, 3, 2), whole=False)
+    assert [row.op for row in report.fallbacks] == ["ResizeNearestNeighborGrad"]
+
+
+def test_an_array_that_grows_under_a_tape_is_left_with_its_loops():
+    def f(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            steps = tf.TensorArray(tf.float32, size=0, dynamic_size=True)
+            for i in tf.range(3):
+                steps = steps.write(i, tf.sin(x) * tf.cast(i, tf.float32))
+            total = tf.reduce_sum(steps.stack())
+        return tape.gradient(total, x), tf.tanh(x * 2)
+
+    report = check(f, floats(5), whole=False)
+    reasons = {row.op: row.reason for row in report.fallbacks}
+    assert "makes a TensorArray grow" in reasons["TensorListSetItem"]
+    assert reasons["TensorListStack"].startswith(
+        "it shares what is no array with TensorListSetItem, which is left: it makes a TensorArray g"
+    )
+    assert "Tanh" not in reasons
+
+
 def test_a_shape_that_depends_on_values():
     def f(x):
         return tf.boolean_mask(x * 2, x > 0)

@@ -189,8 +189,8 @@ def test_errors_in_one_line():
         polymage_jit_tf(execution_backend="inductor")
     with pytest.raises(OptionError, match="compile_options or runtime_args"):
         polymage_jit_tf(compile_options={}, runtime_args={})
-    with pytest.raises(InputError, match="s has dtype string, which is not one of"):
-        polyblocks_jit_tf(lambda s: s)(tf.constant("text"))
+    with pytest.raises(InputError, match="q has dtype qint8, which is not one of"):
+        polyblocks_jit_tf(lambda q: q)(tf.cast(tf.constant(3), tf.qint8))
 
 
 def test_errors_of_the_function_are_the_users():

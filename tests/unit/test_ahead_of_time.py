@@ -137,6 +137,19 @@ def test_results_that_are_arguments():
         polyblocks.aot(lambda x: (x + 1, x), [jax.array(numbers(3))], CPU, frontend="jax")
 
 
+def test_functions_that_compute_nothing():
+    torch, jax, tf = Torch(), Jax(), Tf()
+    for kind, function, what in (
+        (torch, lambda x: x.t(), "a view of argument 1; a file holds a program, so return a copy"),
+        (torch, lambda x: (x, x[1:]), "argument 1 as it came, a view of argument 1; a file"),
+        (torch, lambda x: 3, "a value of type int; a file"),
+        (jax, lambda x: x, "a constant, or an argument as it came; a file"),
+        (tf, lambda x: None, "nothing; a file"),
+    ):
+        with pytest.raises(InputError, match=f"no compiled code computes what .* returns: {what}"):
+            polyblocks.aot(function, [kind.array(numbers(3, 4))], CPU, frontend=kind.name)
+
+
 def test_results_that_no_program_computes():
     torch = Torch()
     weight = torch.np.nn.Parameter(torch.array(numbers(4, 4)))

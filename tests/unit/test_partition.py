@@ -17,17 +17,19 @@ from polyblocks.frontends.partition import (
     Plan,
     Step,
     fallback_row,
-    make_plan,
     one_line,
     order,
     run_probes,
 )
+from polyblocks.frontends.planner import make_plan
 
 
 class Pretended(Operations):
     """Operations with given operands; a part fails if it holds a bad one, or a bad combination."""
 
-    def __init__(self, operands, bad=(), together=(), effects=(), obvious=()):
+    def __init__(self, operands, bad=(), together=(), effects=(), obvious=(), groups=()):
+        self.groups = groups
+        self.probed = []
         self.reads = operands
         self.bad = set(bad)
         self.together = [set(group) for group in together]
@@ -55,7 +57,11 @@ class Pretended(Operations):
         self.compiled.append(tuple(nodes))
 
     def probe(self, nodes):
+        self.probed += nodes
         return {node: ("bad alone", UNSUPPORTED) for node in nodes if node in self.bad}
+
+    def inseparable(self):
+        return self.groups
 
     def obvious(self):
         return dict.fromkeys(self.known, ("it is obvious", UNSUPPORTED))
@@ -156,6 +162,90 @@ def test_effects_keep_their_order():
     operations = Pretended([[], [0], [1], []], effects=[2, 3], obvious=[2, 3])
     steps = order(operations, {2, 3})
     assert [step.nodes for step in steps if not step.compiled] == [(2,), (3,)]
+
+
+def test_a_compiled_operation_with_an_effect_stays_compiled_behind_one_that_is_left():
+    # 1 (left) has an effect, and so has 2, which does not read it.
+    operations = Pretended([[], [0], []], effects=[1, 2], obvious=[1])
+    assert order(operations, {1}) == [
+        Step(True, (0,)), Step(False, (1,)), Step(True, (2,))
+    ]  # fmt: skip
+
+
+class Named(Pretended):
+    """Its errors name the operation at fault."""
+
+    def compile(self, nodes):
+        culprits = sorted(self.bad & set(nodes))
+        if culprits:
+            raise UnsupportedError("named", op=f"op{culprits[0]}")
+
+
+def test_an_operation_that_the_error_names_is_asked_alone():
+    count = 500
+    operations = Named([[node - 1] if node else [] for node in range(count)], bad=[7, 300])
+    plan = Plan.of(make_plan(operations, UnsupportedError("named", op="op7")))
+    assert [left.index for left in plan.left] == [7, 300]
+    assert operations.probed == [7, 300]
+
+
+def test_operations_of_the_kind_that_fails_are_asked_at_once():
+    class Kinds(Named):
+        def op_name(self, node):
+            return f"op{node % 10}"
+
+    count, bad = 500, {node for node in range(500) if node % 10 == 3}
+    operations = Kinds([[node - 1] if node else [] for node in range(count)], bad=bad)
+    rounds = []
+    operations.compile = lambda nodes: (rounds.append(nodes), Named.compile(operations, nodes))
+    plan = Plan.of(make_plan(operations, UnsupportedError("named", op="op3")))
+    assert {left.index for left in plan.left} == bad
+    assert set(operations.probed) == bad
+    assert len(rounds) == len(bad) + 1  # each of the parts, once
+
+
+def test_an_operation_that_no_error_names_is_found_by_halving():
+    count = 4096
+    operations = Pretended([[node - 1] if node else [] for node in range(count)], bad=[1234])
+    plan, _ = plan_of(operations)
+    assert [left.index for left in plan.left] == [1234]
+    assert len(operations.probed) <= 32
+    assert len(operations.compiled) < 12  # log2(4096 / 32) halves that compile, and two parts
+
+
+def test_more_kinds_of_bad_operations_than_rounds_are_all_found():
+    bad = range(0, 60, 3)
+    operations = Named([[node - 1] if node else [] for node in range(60)], bad=bad)
+    plan = Plan.of(make_plan(operations, UnsupportedError("named", op="op0")))
+    assert {left.index for left in plan.left} == set(bad)
+
+
+def test_what_is_inseparable_is_one_part():
+    # 0 and 3 share a list; 1 is left, 2 reads it, and 3 reads 2.
+    operations = Pretended([[], [], [1], [0, 2], [3]], obvious=[1], groups=[(0, 3)])
+    plan, _ = plan_of(operations)
+    assert [left.index for left in plan.left] == [1]
+    assert order(operations, {1}) == [Step(False, (1,)), Step(True, (0, 2, 3, 4))]
+
+
+def test_what_is_inseparable_from_a_bad_operation_is_left_and_says_so():
+    operations = Pretended([[], [0], [1], [2]], bad=[1], groups=[(0, 1, 2)])
+    plan, _ = plan_of(operations)
+    assert {left.index: left.reason for left in plan.left} == {
+        0: "a bad one",
+        1: "it shares what is no array with op0, which is left: a bad one",
+        2: "it shares what is no array with op0, which is left: a bad one",
+    }
+    assert operations.compiled == [(3,)]
+
+
+def test_a_group_around_what_is_left_is_no_unit():
+    # 0 and 2 share a list, and 2 needs 1, which needs 0.
+    operations = Pretended([[], [0], [1], [2]], groups=[(0, 2)])
+    assert [step.nodes for step in order(operations, {1})] == [(0,), (1,), (2, 3)]
+    # What comes after the circle stays together.
+    chain = Pretended([[], [0], [1], [2], [], [3, 4]], groups=[(0, 2), (3, 5)])
+    assert [step.nodes for step in order(chain, {1})] == [(0, 4), (1,), (2, 3, 5)]
 
 
 def test_probes_share_a_process_and_a_crash_is_pinned_down():

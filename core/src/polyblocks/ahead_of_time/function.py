@@ -163,6 +163,8 @@ def _look(
         with _looking() as seen:
             results = _call(compiled, example_inputs, arrays)
         ran = [each for each in seen if each.calls]
+        if not ran:
+            raise _nothing_computed(arrays, example_inputs, results)
         if len(ran) != 1:
             raise InputError(
                 f"the function became {len(ran)} programs, and a file holds one; take the parts "
@@ -172,6 +174,33 @@ def _look(
         with _looking():
             _call(compiled, example_inputs, arrays)
     return ran[0], results
+
+
+def _nothing_computed(
+    arrays: ArrayInterface, example_inputs: Sequence[Any], results: Sequence[Any]
+) -> InputError:
+    """Why a function of which no program ran cannot become a file."""
+    leaves = [leaf for leaf in arrays.leaves(example_inputs) if arrays.is_array(leaf)]
+    what = dict.fromkeys(_origin(arrays, leaves, result) for result in results)
+    return InputError(
+        "no compiled code computes what the function returns: "
+        f"{', '.join(what) or 'nothing'}; a file holds a program, so return a copy of what a "
+        "caller should get, or compute something"
+    )
+
+
+def _origin(arrays: ArrayInterface, leaves: Sequence[Any], result: Any) -> str:
+    """What a result is that no program computed."""
+    if not arrays.is_array(result):
+        return f"a value of type {type(result).__name__}"
+    address = arrays.pointer(result)
+    own = arrays.describe(result)
+    for number, leaf in enumerate(leaves, 1):
+        spec = arrays.describe(leaf)
+        if arrays.pointer(leaf) <= address < arrays.pointer(leaf) + spec.nbytes:
+            is_whole = (spec.shape, spec.strides) == (own.shape, own.strides)
+            return f"argument {number} as it came" if is_whole else f"a view of argument {number}"
+    return "a constant, or an argument as it came"
 
 
 def _call(

@@ -6,9 +6,8 @@ gets a level, even for those that the framework runs, odd for compiled ones, nev
 of what it reads. All compiled operations of one level form one part, so that no part can depend on
 itself through the framework, and independent work is not split.
 
-Which ones must stay is found by trying: parts are compiled and probed in turn until all of them
-compile, first without those that can never be compiled, then without those that fail alone; where a
-part fails although none of its operations does, it is cut in two. The plan is data, and is cached.
+Which ones must stay is found by trying, see :mod:`polyblocks.frontends.planner`. The plan is data,
+and is cached.
 """
 
 from __future__ import annotations
@@ -24,7 +23,6 @@ from typing import Any, TypeVar
 from polyblocks.artifact import TRANSIENT, Artifact
 from polyblocks.errors import (
     FallbackError,
-    MachineError,
     NativeCrashError,
     PluginError,
     PolyBlocksError,
@@ -32,16 +30,13 @@ from polyblocks.errors import (
     UnsupportedError,
     of_machine,
 )
+from polyblocks.frontends.units import ordered_units
 from polyblocks.isolation.isolation import run_isolated
 from polyblocks.options import CompileOptions
 
 #: Kinds of fallback. A draw from the framework's generator is no lack of the compiler, and what the
 #: machine is to blame for may be otherwise the next time.
 UNSUPPORTED, CRASH, RANDOM, MACHINE = "unsupported", "crash", "framework-rng", "machine"
-
-#: After so many rounds, parts that still fail are left to the framework whole. Each round halves
-#: them, so this bounds a part that is hard to place to 1/64 of the program.
-ROUNDS = 8
 
 #: Probes that share one process.
 BATCH = 32
@@ -127,6 +122,21 @@ class Operations(ABC):
         """Operations that need no attempt to know that they stay."""
         return {}
 
+    def named(self, error: UnsupportedError, nodes: Sequence[int]) -> list[int]:
+        """Those of some operations that an error may be about, by what it says."""
+        if error.op is None:
+            return []
+        alike = [node for node in nodes if self.op_name(node) == error.op]
+        there = [node for node in alike if self.location(node) == error.location]
+        return there or alike
+
+    def inseparable(self) -> Sequence[tuple[int, ...]]:
+        """Groups of operations that share a value which no program takes or gives.
+
+        Each is compiled in one part, or not at all.
+        """
+        return ()
+
     def is_ordered(self, node: int) -> bool:
         """Whether it has an effect, and keeps its place among others that have one."""
         del node
@@ -142,39 +152,30 @@ def order(operations: Operations, left: Collection[int], cuts: Collection[int] =
         cuts: operations that begin a new part, although nothing before them is left.
     """
     left, cuts = set(left), set(cuts)
-    level: list[int] = []
-    last_effect = floor = 0
-    for node in range(len(operations)):
-        if node in cuts:
-            floor = max(level, default=0) + 1
-        depth = max((level[n] for n in operations.operands(node)), default=0)
-        depth = max(depth, floor)
-        depth += depth % 2 != (0 if node in left else 1)
-        if operations.is_ordered(node):
-            depth = max(depth, last_effect)
+    level: dict[int, int] = {}
+    last_effect = floor = highest = 0
+    for unit in ordered_units(operations, left):
+        if not cuts.isdisjoint(unit):
+            floor = highest + 1
+        operands = {n for node in unit for n in operations.operands(node)}
+        depth = max((level[n] for n in operands.difference(unit)), default=0)
+        ordered = any(operations.is_ordered(node) for node in unit)
+        depth = max(depth, floor, last_effect if ordered else 0)
+        depth += depth % 2 != (0 if unit[0] in left else 1)
+        if ordered:
             last_effect = depth
-        level.append(depth)
+        level.update(dict.fromkeys(unit, depth))
+        highest = max(highest, depth)
+    at: dict[int, list[int]] = {}
+    for node in range(len(operations)):
+        at.setdefault(level[node], []).append(node)
     steps: list[Step] = []
-    for depth in range(max(level, default=0) + 1):
-        nodes = tuple(node for node, own in enumerate(level) if own == depth)
+    for depth in sorted(at):
         if depth % 2:
-            steps += [Step(True, nodes)] if nodes else []
+            steps.append(Step(True, tuple(at[depth])))
         else:
-            steps += [Step(False, (node,)) for node in nodes]
+            steps += [Step(False, (node,)) for node in at[depth]]
     return steps
-
-
-def make_plan(operations: Operations, error: UnsupportedError) -> Artifact:
-    """Plan a program; the parts that compile are compiled (and cached) on the way.
-
-    Args:
-        operations: a program that does not compile whole.
-        error: what happened when it was tried.
-
-    Returns:
-        An Artifact of kind ``plan``, for :meth:`Plan.of`; see :func:`plan_artifact`.
-    """
-    return _Planner(operations, error).plan()
 
 
 def fallback_row(operations: Operations, left: FallbackOp) -> dict[str, Any]:
@@ -235,64 +236,6 @@ def check_may_stay(
     else:
         return
     raise FallbackError(reason, op=left.op, location=location or None)
-
-
-class _Planner:
-    def __init__(self, operations: Operations, error: UnsupportedError) -> None:
-        self.operations = operations
-        self.reasons = dict(operations.obvious())
-        self.cuts: set[int] = set()
-        #: Operations that compile alone.
-        self.innocent: set[int] = set()
-        self.tried: dict[tuple[int, ...], UnsupportedError | None] = {}
-        if not self.reasons:
-            self.tried[tuple(range(len(operations)))] = error
-
-    def plan(self) -> Artifact:
-        rounds = 0
-        while failures := self._failures():
-            for nodes, failure in failures:
-                self._resolve(nodes, failure, last=rounds >= ROUNDS)
-            rounds += 1
-        left = left_operations(self.operations, self.reasons)
-        rows = [fallback_row(self.operations, item) for item in left]
-        return plan_artifact(
-            self.operations.name, left, sorted(self.cuts), rows, self.tried.values()
-        )
-
-    def _failures(self) -> list[tuple[tuple[int, ...], UnsupportedError]]:
-        found = []
-        for step in order(self.operations, self.reasons, self.cuts):
-            if not step.compiled:
-                continue
-            if step.nodes not in self.tried:
-                self.tried[step.nodes] = self._failure(step.nodes)
-            failure = self.tried[step.nodes]
-            if failure is not None:
-                found.append((step.nodes, failure))
-        return found
-
-    def _failure(self, nodes: tuple[int, ...]) -> UnsupportedError | None:
-        try:
-            self.operations.compile(nodes)
-        except UnsupportedError as error:
-            return error
-        return None
-
-    def _resolve(self, nodes: tuple[int, ...], failure: UnsupportedError, *, last: bool) -> None:
-        if isinstance(failure, MachineError):
-            # Each operation would meet it again.
-            self.reasons.update(dict.fromkeys(nodes, (failure.reason, MACHINE)))
-            return
-        suspects = [node for node in nodes if node not in self.innocent]
-        found = self.operations.probe(suspects) if suspects else {}
-        self.innocent |= set(suspects) - set(found)
-        if not found and not last and len(nodes) > 1:
-            self.cuts.add(nodes[len(nodes) // 2])
-            return
-        if not found:
-            found = dict.fromkeys(nodes, why(failure))
-        self.reasons.update(found)
 
 
 def plan_artifact(

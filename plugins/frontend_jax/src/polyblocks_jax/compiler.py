@@ -18,9 +18,9 @@ from polyblocks.frontends.partition import (
     Step,
     check_may_stay,
     fallback_row,
-    make_plan,
     order,
 )
+from polyblocks.frontends.planner import make_plan
 from polyblocks.isolation.frames import with_large_frame
 from polyblocks.options import CompileOptions
 from polyblocks.registry.registry import get_registry

@@ -14,9 +14,9 @@ from polyblocks.frontends.partition import (
     check_may_stay,
     fallback_row,
     is_without_framework,
-    make_plan,
     order,
 )
+from polyblocks.frontends.planner import make_plan
 from polyblocks.isolation.frames import with_large_frame
 from polyblocks.options import CompileOptions
 from polyblocks.runtime.source import Source

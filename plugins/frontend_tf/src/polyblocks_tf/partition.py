@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,11 +12,13 @@ from polyblocks import driver
 from polyblocks.errors import PassError, UnsupportedError
 from polyblocks.frontends import programs
 from polyblocks.frontends.partition import RANDOM, UNSUPPORTED, Operations, Why, run_probes, why
+from polyblocks.frontends.units import Connected, Unit
 from polyblocks.options import CompileOptions
 from polyblocks.registry.honoured_options import describe_target
 from polyblocks_tf import rules
 from polyblocks_tf.capture import TfCapture
 from polyblocks_tf.graph import Graph, Substitutions, Value, fold, replay, traced
+from polyblocks_tf.specs import spec_of
 
 
 class TfOperations(Operations):
@@ -44,6 +47,10 @@ class TfOperations(Operations):
             if not node.outputs or not all(value in self.constants for value in node.outputs)
         ]
         self._maker = {v: i for i, node in enumerate(self.nodes) for v in node.outputs}
+        self._readers: dict[Value, set[int]] = {}
+        for index, node in enumerate(self.nodes):
+            for value in node.inputs:
+                self._readers.setdefault(value, set()).add(index)
         count = len(self.graph.inputs) - len(self.graph.captured)
         #: Value -> the captured array or resource.
         self.held = dict(zip(self.graph.values[count:], self.graph.captured, strict=True))
@@ -81,7 +88,44 @@ class TfOperations(Operations):
 
     def is_ordered(self, node: int) -> bool:
         """Whether it reads or changes a state."""
-        return any(op.op_def.is_stateful for op in self.nodes[node].everything())
+        return node in self._stateful
+
+    @functools.cached_property
+    def _stateful(self) -> set[int]:
+        return {
+            index
+            for index, node in enumerate(self.nodes)
+            if any(op.op_def.is_stateful for op in node.everything())
+        }
+
+    def named(self, error: UnsupportedError, nodes: Sequence[int]) -> list[int]:
+        """Those that are an operation of the type that the error names, or hold one."""
+        if error.op is None:
+            return []
+        alike = [n for n in nodes if any(o.type == error.op for o in self.nodes[n].everything())]
+        there = [n for n in alike if self._is_at(n, error)]
+        return there or alike
+
+    def _is_at(self, number: int, error: UnsupportedError) -> bool:
+        """Whether an operation, or one in its loop, is where an error says."""
+        return any(
+            op.type == error.op and self.capture.where.find(op.name)[1] == (error.location or "")
+            for op in self.nodes[number].everything()
+        )
+
+    def inseparable(self) -> list[Unit]:
+        """Operations that share a list, a resource of their own, or an array of unknown shape."""
+        connected = Connected(len(self.nodes))
+        for value, maker in self._maker.items():
+            if not self._is_array(value):
+                connected.join([maker, *self._readers.get(value, ())])
+        return connected.groups()
+
+    def _is_array(self, value: Value) -> bool:
+        """Whether a Program can take and give it."""
+        tensor = self._symbols[value]
+        shape = tensor.shape
+        return shape.is_fully_defined() and spec_of((), tensor.dtype) is not None
 
     def part(self, numbers: Sequence[int]) -> TfCapture:
         """Some of the operations as a function of what they read from elsewhere."""
@@ -93,43 +137,88 @@ class TfOperations(Operations):
             self._parts[numbers] = known
         return known
 
-    def function(self, numbers: Sequence[int], substitutions: Substitutions | None = None) -> Any:
+    def function(
+        self,
+        numbers: Sequence[int],
+        *,
+        compiled: bool = True,
+        substitutions: Substitutions | None = None,
+    ) -> Any:
         """The ConcreteFunction of a part; see :meth:`boundary`.
 
         Args:
             numbers: of its operations.
+            compiled: whether it is compiled, or run by TensorFlow.
             substitutions: see :func:`polyblocks_tf.graph.replay`.
         """
-        read, given = self.boundary(numbers)
+        read, given = self.boundary(numbers, compiled=compiled)
+        nodes = [self.nodes[number] for number in self._all_of(numbers, compiled)]
 
         def run(*tensors: Any) -> list[Any]:
-            values: dict[Value, Any] = dict(self.held)
-            values.update(zip(read, tensors, strict=True))
-            nodes = [self.nodes[number] for number in numbers]
-            needed = {v for node in nodes for v in node.inputs} | set(given)
-            for value, array in self.constants.items():
-                if value in needed:
-                    values[value] = tf.constant(array)
+            values: dict[Value, Any] = dict(zip(read, tensors, strict=True))
+            needed = dict.fromkeys(v for node in nodes for v in node.inputs) | dict.fromkeys(given)
+            for value in needed:
+                if value in self.held:
+                    values[value] = self.held[value]
+                elif value in self.constants:
+                    values[value] = tf.constant(self.constants[value])
             replay(nodes, values, substitutions or {})
             return [values[value] for value in given]
 
         return traced(run, [self._symbols[value] for value in read])
 
-    def boundary(self, numbers: Sequence[int]) -> tuple[list[Value], list[Value]]:
-        """What a part reads from elsewhere, and what elsewhere needs of it."""
+    def boundary(
+        self, numbers: Sequence[int], *, compiled: bool = True
+    ) -> tuple[list[Value], list[Value]]:
+        """What a part reads from elsewhere, and what elsewhere needs of it.
+
+        A compiled part computes again what it reads and no program gives: a list that a loop in
+        another part has filled, for the gradient of that loop.
+
+        Args:
+            numbers: of its operations.
+            compiled: whether it is compiled, or run by TensorFlow.
+        """
         inside = set(numbers)
-        own = {value for number in numbers for value in self.nodes[number].outputs}
-        read: dict[Value, None] = {}
-        for number in numbers:
-            for value in self.nodes[number].inputs:
-                if value not in own and value not in self.held and value not in self.constants:
-                    read[value] = None
-        wanted = set(self.graph.outputs)
-        for index, node in enumerate(self.nodes):
-            if index not in inside:
-                wanted.update(node.inputs)
-        given = [v for number in numbers for v in self.nodes[number].outputs if v in wanted]
+        everything = self._all_of(numbers, compiled)
+        own = {value for number in everything for value in self.nodes[number].outputs}
+        read = dict.fromkeys(
+            value
+            for number in everything
+            for value in self.nodes[number].inputs
+            if value not in own and value not in self.held and value not in self.constants
+        )
+        given = [
+            value
+            for number in numbers
+            for value in self.nodes[number].outputs
+            if value in self._returned
+            or (
+                not inside.issuperset(self._readers.get(value, ()))
+                and not (compiled and self._is_made_again(value))
+            )
+        ]
         return list(read), given
+
+    def _all_of(self, numbers: Sequence[int], compiled: bool) -> list[int]:
+        """The operations of a part, and those that it computes again."""
+        found = set(numbers)
+        missing = list(numbers) if compiled else []
+        while missing:
+            for value in self.nodes[missing.pop()].inputs:
+                maker = self._maker.get(value)
+                if maker is not None and maker not in found and self._is_made_again(value):
+                    found.add(maker)
+                    missing.append(maker)
+        return sorted(found)
+
+    def _is_made_again(self, value: Value) -> bool:
+        """Whether each compiled part that reads a value makes its own."""
+        return not self._is_array(value) and self._maker[value] not in self._stateful
+
+    @functools.cached_property
+    def _returned(self) -> set[Value]:
+        return set(self.graph.outputs)
 
     @staticmethod
     def argument_count(capture: TfCapture) -> int:
@@ -144,8 +233,7 @@ class TfOperations(Operations):
         """The part; one that cannot be traced, or takes or gives what is no array, is refused."""
         read, given = self.boundary(numbers)
         for value in (*read, *given):
-            tensor = self._symbols[value]
-            if tensor.dtype in (tf.resource, tf.variant) or not tensor.shape.is_fully_defined():
+            if not self._is_array(value):
                 raise UnsupportedError("it takes or gives a value that is no array of static shape")
         try:
             return self.part(numbers)
@@ -156,20 +244,31 @@ class TfOperations(Operations):
         """Those of the operations that cannot be compiled alone.
 
         TensorFlow exports each in this process; what comes then may crash, and runs isolated.
+        Equal operations are probed once.
         """
         found: dict[int, Why] = {}
-        ready: list[tuple[int, TfCapture]] = []
+        alike: dict[str, list[int]] = {}
+        parts: dict[str, TfCapture] = {}
         for number in nodes:
             try:
                 part = self._checked([number])
-                part.prepare_import()
-                ready.append((number, part))
             except UnsupportedError as error:
                 found[number] = why(error)
-        outcomes = run_probes([part for _, part in ready], self._attempt)
-        for (number, _), outcome in zip(ready, outcomes, strict=True):
+                continue
+            text = part.fingerprint_text()
+            parts.setdefault(text, part)
+            alike.setdefault(text, []).append(number)
+        ready: list[str] = []
+        for text, part in parts.items():
+            try:
+                part.prepare_import()
+                ready.append(text)
+            except UnsupportedError as error:
+                found.update(dict.fromkeys(alike[text], why(error)))
+        outcomes = run_probes([parts[text] for text in ready], self._attempt)
+        for text, outcome in zip(ready, outcomes, strict=True):
             if outcome is not None:
-                found[number] = outcome
+                found.update(dict.fromkeys(alike[text], outcome))
         return found
 
     def _attempt(self, part: TfCapture) -> None:

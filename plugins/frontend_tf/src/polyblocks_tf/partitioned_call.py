@@ -49,7 +49,7 @@ def make_partitioned_call(
     rest = iter(parts)
     alive = _last_uses(operations, steps)
     for number, step in enumerate(steps):
-        read, given = operations.boundary(step.nodes)
+        read, given = operations.boundary(step.nodes, compiled=step.compiled)
         for value in given:
             names[value] = f"v{len(names)}"
         function = next(rest) if step.compiled else _alone(operations, step)
@@ -66,7 +66,7 @@ def make_partitioned_call(
 
 def _alone(operations: TfOperations, step: Step) -> Callable[..., Any]:
     """What TensorFlow runs, as a function of tensors that returns a list of them."""
-    concrete = operations.function(step.nodes, WITHOUT_CHECKS)
+    concrete = operations.function(step.nodes, compiled=False, substitutions=WITHOUT_CHECKS)
     return lambda *tensors: concrete(*tensors)
 
 
@@ -75,7 +75,7 @@ def _last_uses(operations: TfOperations, steps: Sequence[Step]) -> dict[int, lis
     kept = set(operations.graph.outputs)
     last: dict[Value, int] = {}
     for number, step in enumerate(steps):
-        read, given = operations.boundary(step.nodes)
+        read, given = operations.boundary(step.nodes, compiled=step.compiled)
         for value in (*read, *given):
             last[value] = number
     arguments = set(operations.graph.values)

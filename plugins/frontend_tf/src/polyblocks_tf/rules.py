@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import tensorflow as tf
+
 #: Draws from TensorFlow's generators: the bridge would translate them to draws from another one.
 RANDOM = frozenset(
     "RandomUniform RandomStandardNormal RandomUniformInt TruncatedNormal RandomShuffle Multinomial "
@@ -49,4 +51,6 @@ def refused(op: Any) -> str | None:
         )
     if op.type in _FACTORIZATIONS:
         return "factorizations are not generated"
+    if op.type != "Const" and any(t.dtype == tf.string for t in (*op.inputs, *op.outputs)):
+        return "strings are not compiled"
     return None

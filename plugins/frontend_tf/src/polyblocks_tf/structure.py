@@ -20,6 +20,9 @@ from polyblocks_tf.specs import DTYPE_NAMES, dtype_list
 #: Values that are part of what is compiled.
 _CONSTANTS = (bool, int, float, complex, str, bytes, type(None), tf.DType, type)
 
+#: NumPy's kinds of dtypes that may hold strings.
+_TEXTS = "USO"
+
 #: Tensors that are made of several; data sets and iterators would be, too, but hold no numbers.
 _COMPOSITES = (tf.RaggedTensor, tf.SparseTensor, tf.IndexedSlices)
 
@@ -149,6 +152,11 @@ class Arguments:
         return Held(value), (kind, id(value))
 
     def _array(self, array: np.ndarray, name: str) -> tuple[Leaf, Any]:
+        if array.dtype.kind in _TEXTS:
+            # NumPy's dtype of strings says how long they are, TensorFlow's does not.
+            text = as_strings(array)
+            if text is not None:
+                return self._leaf(text, name), (array.shape, tf.string)
         return self._leaf(array, name), (array.shape, array.dtype)
 
     def _leaf(self, value: Any, name: str) -> Leaf:
@@ -206,6 +214,14 @@ def is_array_like(value: Any) -> bool:
     )
 
 
+def as_strings(array: np.ndarray) -> tf.Tensor | None:
+    """An array of strings as a tensor; None where the objects in it are something else."""
+    try:
+        return tf.constant(array, tf.string)
+    except (TypeError, ValueError):
+        return None
+
+
 def check_unmasked(value: Any, name: str) -> None:
     """TensorFlow computes with what a mask hides, and drops the mask.
 
@@ -222,13 +238,14 @@ def check_leaf(leaf: Any, name: str, target: str) -> tf.TensorSpec:
     """The TensorSpec of an array that is going to be compiled for.
 
     Raises:
-        InputError: a dtype that no Program holds.
+        InputError: a dtype that no Program holds, and that is not one of strings, which TensorFlow
+            computes with.
     """
     try:
         dtype = tf.as_dtype(leaf.dtype)
     except TypeError:  # NumPy has more of them than TensorFlow
         dtype = None
-    if dtype not in DTYPE_NAMES:
+    if dtype not in DTYPE_NAMES and dtype != tf.string:
         convert = "tf.cast" if isinstance(leaf, tf.Tensor) else ".astype()"
         found = getattr(leaf.dtype, "name", leaf.dtype)
         raise InputError(
