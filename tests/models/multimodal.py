@@ -92,7 +92,10 @@ def paligemma() -> tuple[nn.Module, dict[str, Any]]:
         projection_dim=32,
         hidden_size=32,
     )
-    return transformers.PaliGemmaModel(config), image_and_text(4)
+    return transformers.PaliGemmaModel(config), {
+        **image_and_text(4),
+        "token_type_ids": (torch.arange(12) > 8).long()[None],
+    }
 
 
 def siglip2() -> tuple[nn.Module, dict[str, Any]]:

@@ -53,7 +53,7 @@ def _run(arguments: argparse.Namespace) -> int:
     from check import check
     from exported import NAMES, check_exported
     from forked_sweep import Entry, sweep
-    from known import KNOWN
+    from known import known
     from preloading import preload
     from rich.console import Console
     from rich.progress import Progress
@@ -83,9 +83,9 @@ def _run(arguments: argparse.Namespace) -> int:
     bad = 0
     for entry in entries:
         kind = entry.outcomes[0][1].kind
-        if entry.name in KNOWN and kind == "compiled":
+        if known(entry.name) and kind == "compiled":
             console.print(f"{entry.name} is compiled whole: take it out of known.py")
-        bad += kind != ("fallback" if entry.name in KNOWN else "compiled")
+        bad += kind != ("fallback" if known(entry.name) else "compiled")
     seconds = time.monotonic() - began
     console.print(f"{len(entries) - bad} of {len(entries)} as expected, {seconds:.0f} s")
     if not bad and len(entries) == len(every):
@@ -97,14 +97,14 @@ def _page(models: list[Any], entries: list[Any]) -> str:
     """The table of results."""
     import torch
     import transformers
-    from known import KNOWN
+    from known import known
 
     rows = []
     for model, entry in zip(models, entries, strict=True):
         seen = entry.outcomes[0][1].measured
         numbers = (
-            f"in part: {KNOWN[model.name]} | |"
-            if model.name in KNOWN
+            f"in part: {known(model.name)} | |"
+            if known(model.name)
             else f"{seen['weights']:,.0f} | {seen['seconds']:.1f} | {seen['error']:.0e}"
         )
         rows.append(f"| {model.name} | {model.kind} | {numbers} |")
