@@ -1,4 +1,4 @@
-"""Samples of images and volumes at given places, and the gradients of the latter.
+"""Samples of images and volumes at given places.
 
 What lies outside counts as 0, also if an element is no number: it is chosen and not multiplied.
 Places, padding and interpolation as in PyTorch's aten/src/ATen/native/GridSampler.h.
@@ -19,12 +19,12 @@ from polyblocks_torch.decomp.registry import decomposition
 
 aten = torch.ops.aten
 
-_BILINEAR, _NEAREST, _BICUBIC = range(3)
+BILINEAR, NEAREST, BICUBIC = range(3)
 _ZEROS, _BORDER, _REFLECTION = range(3)
 
 
 @dataclass(frozen=True)
-class _Axis:
+class Axis:
     """Places along one axis, in elements, and how they change with the grid."""
 
     at: Tensor
@@ -32,20 +32,14 @@ class _Axis:
     size: int
 
 
-def _axis(grid: Tensor, size: int, padding: int, aligned: bool) -> _Axis:
-    at, slope = _unnormalized(grid, size, aligned)
-    # What is no number is the last place of a volume.
-    return _within(_Axis(at, slope, size), padding, aligned, size - 1.0)
-
-
-def _unnormalized(grid: Tensor, size: int, aligned: bool) -> tuple[Tensor, float]:
+def unnormalized(grid: Tensor, size: int, aligned: bool) -> tuple[Tensor, float]:
     """Places in elements, of those from -1 to 1."""
     if aligned:
         return (grid + 1) / 2 * (size - 1), (size - 1) / 2
     return ((grid + 1) * size - 1) / 2, size / 2
 
 
-def _within(axis: _Axis, padding: int, aligned: bool, nowhere: float) -> _Axis:
+def _within(axis: Axis, padding: int, aligned: bool, nowhere: float) -> Axis:
     """Places brought into the image, unless zeros are around it; ``nowhere`` is for NaN."""
     at, slope, size = axis.at, axis.slope, axis.size
     if padding == _REFLECTION:
@@ -62,20 +56,33 @@ def _within(axis: _Axis, padding: int, aligned: bool, nowhere: float) -> _Axis:
     if padding != _ZEROS:
         slope = torch.where((at <= 0) | (at >= size - 1), 0.0, slope)
         at = torch.where(at.isnan(), nowhere, at.clamp(0, size - 1))
-    return _Axis(at, slope, size)
+    return Axis(at, slope, size)
 
 
-def _axes(x: Tensor, grid: Tensor, padding: int, aligned: bool) -> list[_Axis]:
-    """Of depth, height and width; the grid has them the other way round."""
-    grid = grid.to(get_computation_dtype(x.dtype)).reshape(grid.shape[0], -1, 3)
-    return [_axis(grid[..., 2 - k], x.shape[2 + k], padding, aligned) for k in range(3)]
+def axes_of(x: Tensor, grid: Tensor, padding: int, aligned: bool) -> list[Axis]:
+    """Of (depth,) height and width; the grid has them the other way round."""
+    dims = x.dim() - 2
+    grid = grid.to(get_computation_dtype(x.dtype)).reshape(grid.shape[0], -1, dims)
+    axes = []
+    for k, size in enumerate(x.shape[2:]):
+        at, slope = unnormalized(grid[..., dims - 1 - k], size, aligned)
+        # What is no number is the last place of a volume, and the first one of an image.
+        nowhere = size - 1.0 if dims == 3 else 0.0
+        axes.append(_within(Axis(at, slope, size), padding, aligned, nowhere))
+    return axes
 
 
-def _flat(places: list[Tensor], axes: list[_Axis], channels: int) -> tuple[Tensor, Tensor]:
-    """Addresses [N, C, P] of places, and which of them [N, 1, P] are inside."""
+def are_inside(places: list[Tensor], axes: list[Axis]) -> Tensor:
+    """Which places are those of elements."""
     inside = torch.ones_like(places[0], dtype=torch.bool)
     for place, axis in zip(places, axes, strict=True):
         inside = inside & (place >= 0) & (place <= axis.size - 1)
+    return inside
+
+
+def _flat_addresses(places: list[Tensor], axes: list[Axis], channels: int) -> tuple[Tensor, Tensor]:
+    """Addresses [N, C, P] of places, and which of them [N, 1, P] are inside."""
+    inside = are_inside(places, axes)
     address = torch.zeros_like(places[0], dtype=torch.int64)
     for place, axis in zip(places, axes, strict=True):
         address = address * axis.size + torch.where(inside, place, 0.0).to(torch.int64)
@@ -83,11 +90,11 @@ def _flat(places: list[Tensor], axes: list[_Axis], channels: int) -> tuple[Tenso
     return address[:, None].expand(shape), inside[:, None]
 
 
-def _corners(axes: list[_Axis]) -> list[tuple[list[Tensor], list[Tensor], list[int]]]:
-    """The eight places around each: where, the weights along the axes, and on which side."""
+def corners(axes: list[Axis]) -> list[tuple[list[Tensor], list[Tensor], list[int]]]:
+    """The places around each: where, the weights along the axes, and on which sides."""
     lows = [torch.floor(axis.at) for axis in axes]
     found = []
-    for sides in itertools.product((0, 1), repeat=3):
+    for sides in itertools.product((0, 1), repeat=len(axes)):
         places = [low + side for low, side in zip(lows, sides, strict=True)]
         weights = [
             axis.at - low if side else low + 1 - axis.at
@@ -102,59 +109,20 @@ def grid_sampler_3d(
     x: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
 ) -> Tensor:
     """[N, C, D, H, W] at [N, d, h, w, 3] gives [N, C, d, h, w]."""
-    axes = _axes(x, grid, padding_mode, align_corners)
+    axes = axes_of(x, grid, padding_mode, align_corners)
     batch, channels = x.shape[:2]
     flat = x.reshape(batch, channels, -1)
     dtype = get_computation_dtype(x.dtype)
-    if interpolation_mode == _NEAREST:
-        address, inside = _flat([torch.round(axis.at) for axis in axes], axes, channels)
+    if interpolation_mode == NEAREST:
+        address, inside = _flat_addresses([torch.round(axis.at) for axis in axes], axes, channels)
         result = torch.where(inside, flat.gather(2, address), 0.0)
     else:
         result = torch.zeros((), dtype=dtype, device=x.device)
-        for places, (a, b, c), _ in _corners(axes):
-            address, inside = _flat(places, axes, channels)
+        for places, (a, b, c), _ in corners(axes):
+            address, inside = _flat_addresses(places, axes, channels)
             share = flat.gather(2, address).to(dtype) * (a * b * c)[:, None]
             result = result + torch.where(inside, share, 0.0)
     return result.to(x.dtype).reshape(batch, channels, *grid.shape[1:4])
-
-
-@decomposition(aten.grid_sampler_3d_backward.default)
-def grid_sampler_3d_backward(
-    grad: Tensor,
-    x: Tensor,
-    grid: Tensor,
-    interpolation_mode: int,
-    padding_mode: int,
-    align_corners: bool,
-    output_mask: list[bool],
-) -> tuple[Tensor | None, Tensor]:
-    """Gradients of the volume and of the grid from that of the samples."""
-    axes = _axes(x, grid, padding_mode, align_corners)
-    batch, channels = x.shape[:2]
-    dtype = get_computation_dtype(x.dtype)
-    flat = x.reshape(batch, channels, -1).to(dtype)
-    shares = grad.reshape(batch, channels, -1).to(dtype)
-    to_x = torch.zeros_like(flat)
-    to_grid = [torch.zeros_like(axis.at) for axis in axes]
-    if interpolation_mode == _NEAREST:
-        address, inside = _flat([torch.round(axis.at) for axis in axes], axes, channels)
-        to_x = to_x.scatter_add(2, address, torch.where(inside, shares, 0.0))
-    else:
-        for places, weights, sides in _corners(axes):
-            address, inside = _flat(places, axes, channels)
-            a, b, c = weights
-            to_x = to_x.scatter_add(
-                2, address, torch.where(inside, shares * (a * b * c)[:, None], 0.0)
-            )
-            if not output_mask[1]:
-                continue
-            seen = torch.where(inside, shares * flat.gather(2, address), 0.0).sum(1)
-            for k, (first, second) in enumerate(((b, c), (a, c), (a, b))):
-                part = torch.where(inside[:, 0], seen * first * second, 0.0)
-                to_grid[k] = to_grid[k] + part if sides[k] else to_grid[k] - part
-    moved = [part * axis.slope for part, axis in zip(to_grid, axes, strict=True)]
-    grid_grad = torch.stack(moved[::-1], -1).reshape(grid.shape).to(grid.dtype)
-    return (to_x.reshape(x.shape).to(x.dtype) if output_mask[0] else None), grid_grad
 
 
 @decomposition(aten.grid_sampler_2d.default)
@@ -174,15 +142,15 @@ def grid_sampler_2d(
         places = [torch.where(inside, at.to(torch.int64), 0) for at in (down, across)]
         return torch.where(inside, aten.index.Tensor(x, [row, channel, *places]), 0.0)
 
-    if interpolation_mode == _BICUBIC:
+    if interpolation_mode == BICUBIC:
         return _bicubic(value, grid, (height, width), padding_mode, align_corners)
     down, across = (
-        _in_image(
-            _unnormalized(grid[..., k], size, align_corners)[0], size, padding_mode, align_corners
+        in_image(
+            unnormalized(grid[..., k], size, align_corners)[0], size, padding_mode, align_corners
         )
         for k, size in ((1, height), (0, width))
     )
-    if interpolation_mode == _NEAREST:
+    if interpolation_mode == NEAREST:
         return value(torch.round(down), torch.round(across))
     left, above = across.floor(), down.floor()
     right, below = left + 1, above + 1
@@ -194,9 +162,9 @@ def grid_sampler_2d(
     )
 
 
-def _in_image(at: Tensor, size: int, padding: int, aligned: bool) -> Tensor:
+def in_image(at: Tensor, size: int, padding: int, aligned: bool) -> Tensor:
     """Places brought into an image, where what is no number is the first one."""
-    return _within(_Axis(at, 1.0, size), padding, aligned, 0.0).at
+    return _within(Axis(at, 1.0, size), padding, aligned, 0.0).at
 
 
 def _bicubic(
@@ -208,13 +176,13 @@ def _bicubic(
 ) -> Tensor:
     """Cubics through four elements along each axis, which may be outside."""
     height, width = sizes
-    across, _ = _unnormalized(grid[..., 0], width, aligned)
-    down, _ = _unnormalized(grid[..., 1], height, aligned)
+    across, _ = unnormalized(grid[..., 0], width, aligned)
+    down, _ = unnormalized(grid[..., 1], height, aligned)
     left, above = across.floor(), down.floor()
 
     def element(row: int, column: int) -> Tensor:
         places = (above + (row - 1), height), (left + (column - 1), width)
-        return value(*(_in_image(at, size, padding, aligned) for at, size in places))
+        return value(*(in_image(at, size, padding, aligned) for at, size in places))
 
     rows = [
         _upsample_cubic_interp1d([element(row, column) for column in range(4)], across - left)

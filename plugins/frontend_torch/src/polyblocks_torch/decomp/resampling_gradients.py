@@ -51,8 +51,10 @@ def _register_gradient(packet: Any, dims: int, weights: Weights) -> None:
 
 
 def _smoothing(support: int, kernel: Any) -> Weights:
-    def weights(*axis: Any) -> AxisMap:
-        return antialiased(*axis, support, kernel)
+    def weights(
+        extent: int, output: int, align_corners: bool, factor: float | None, dtype: torch.dtype
+    ) -> AxisMap:
+        return antialiased(extent, output, align_corners, factor, dtype, support, kernel)
 
     return weights
 
