@@ -229,3 +229,32 @@ def test_several_views_of_complex_numbers_as_real_ones():
     cotangents = [torch.rand_like(t) for t in expected]
     gradients = [torch.autograd.grad(made, z, cotangents) for made in (got, expected)]
     torch.testing.assert_close(*gradients)
+
+
+@pytest.mark.parametrize(
+    "laid",
+    [
+        lambda t: t.view(2, 3, 4, 5),
+        lambda t: t.view(2, 3, 4, 5).contiguous(memory_format=torch.channels_last),
+        lambda t: t.view(5, 4, 3, 2).permute(3, 2, 1, 0),
+        lambda t: t.repeat_interleave(2).view(2, 3, 4, 10)[..., ::2],
+    ],
+    ids=["rows", "channels last", "transposed", "every second"],
+)
+def test_gradients_lie_as_their_arguments_do(laid):
+    """As autograd keeps them in ``grad``, whatever the layout of the results."""
+
+    def function(x):
+        pooled = torch.nn.functional.avg_pool2d(x, 2)
+        return x.permute(0, 2, 3, 1) * 2, torch.cat([x, x.exp()], 1), x.reshape(6, 20), pooled
+
+    ours = polyblocks_jit_torch(compile_options={"strict_target": True})(function)
+    found = []
+    for call in (ours, function):
+        x = laid(torch.arange(120.0) / 120).detach().requires_grad_()
+        torch.autograd.backward([made.sum() for made in call(x)])
+        first = x.grad.stride()
+        torch.autograd.backward([made.sum() for made in call(x)])
+        found.append((x.grad, first, x.grad.stride()))
+    torch.testing.assert_close(found[0][0], found[1][0])
+    assert found[0][1:] == found[1][1:]

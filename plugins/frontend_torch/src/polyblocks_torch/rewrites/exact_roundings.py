@@ -22,10 +22,9 @@ from typing import Any
 
 import torch
 from torch import fx
-from torch.utils import _pytree as pytree
 
 from polyblocks_torch.opmath import computes, is_narrow
-from polyblocks_torch.rewrites.conversions import converted
+from polyblocks_torch.rewrites.conversions import compute_again, converted
 
 aten, prims = torch.ops.aten, torch.ops.prims
 
@@ -61,18 +60,10 @@ def _round(graph: fx.Graph, node: fx.Node) -> None:
     target: Any = node.target
     if torch.Tag.pointwise not in getattr(target, "tags", ()) or not computes(node):
         return
-    before = node.meta["val"]
     with graph.inserting_before(node):
         for operand in node.all_input_nodes:
             if is_narrow(operand.meta.get("val")):
                 node.replace_input_with(
                     operand, converted(operand, torch.float32, node, freely=True)
                 )
-    args, kwargs = pytree.tree_map_only(fx.Node, lambda n: n.meta["val"], (node.args, node.kwargs))
-    node.meta.pop("tensor_meta", None)
-    node.meta["val"] = target(*args, **kwargs)
-    if node.meta["val"].dtype == before.dtype:
-        return
-    with graph.inserting_after(node):
-        back = converted(node, before.dtype, node)
-    node.replace_all_uses_with(back, delete_user_cb=lambda user: user is not back)
+    compute_again(node)

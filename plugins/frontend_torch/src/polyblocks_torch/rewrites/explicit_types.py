@@ -18,17 +18,15 @@ and so do those that :mod:`polyblocks_torch.elementwise` imports.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterator
 from typing import Any
 
 import torch
 from torch import fx
-from torch.utils import _pytree as pytree
 
 from polyblocks_torch.checks import CHECK
 from polyblocks_torch.elementwise import fill_of, number_in, operation_of
-from polyblocks_torch.rewrites.conversions import converted
+from polyblocks_torch.rewrites.conversions import compute_again, converted
 
 aten = torch.ops.aten
 
@@ -99,7 +97,7 @@ class _Rewriter:
                 node.update_arg(2, number_in(number, value.dtype))
         elif packet in _TRUTH:
             self._operands(node, node.all_input_nodes, torch.bool)
-            self._compute_again(node)
+            compute_again(node)
         elif packet is aten.cat:
             self._operands(node, node.all_input_nodes, value.dtype)
         elif packet in _STORED:
@@ -120,7 +118,7 @@ class _Rewriter:
         _drop_dtype(node)
         (operand,) = node.all_input_nodes
         node.replace_input_with(operand, self._as(node, operand, torch.int64))
-        self._compute_again(node)
+        compute_again(node)
 
     def _operands(self, node: fx.Node, operands: Any, dtype: torch.dtype) -> None:
         for operand in operands:
@@ -135,7 +133,7 @@ class _Rewriter:
         for operand in small:
             node.replace_input_with(operand, self._as(node, operand, torch.int32))
         _drop_dtype(node)
-        self._compute_again(node)
+        compute_again(node)
 
     def _as(self, before: fx.Node, operand: fx.Node, dtype: torch.dtype) -> fx.Node:
         """An operand in a type, converted before the first node that reads it so."""
@@ -147,32 +145,6 @@ class _Rewriter:
                 made = converted(operand, dtype, before)
             self.converted[operand, dtype] = made
         return made
-
-    def _compute_again(self, node: fx.Node) -> None:
-        """Find out what a node gives now, and convert that to what it gave before."""
-        before = node.meta["val"]
-        args, kwargs = pytree.tree_map_only(
-            fx.Node, lambda n: n.meta["val"], (node.args, node.kwargs)
-        )
-        # What it says of the result is not true any more, and the importer reads it first.
-        node.meta.pop("tensor_meta", None)
-        node.meta["val"] = node.target(*args, **kwargs)  # type: ignore[operator]
-        if isinstance(before, torch.Tensor):
-            self._convert_back(node, before)
-            return
-        for user in list(node.users):
-            if user.target is operator.getitem:
-                was = user.meta["val"]
-                user.meta.pop("tensor_meta", None)
-                user.meta["val"] = node.meta["val"][user.args[1]]
-                self._convert_back(user, was)
-
-    def _convert_back(self, node: fx.Node, before: torch.Tensor) -> None:
-        if node.meta["val"].dtype == before.dtype:
-            return
-        with self.graph.inserting_after(node):
-            back = converted(node, before.dtype, node)
-        node.replace_all_uses_with(back, delete_user_cb=lambda user: user is not back)
 
 
 def _nodes(arguments: Any) -> Iterator[fx.Node]:
