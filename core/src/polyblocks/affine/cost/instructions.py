@@ -391,7 +391,8 @@ def _constant(value: Value, makers: dict[Value, Op]) -> float | None:
     if maker is None or maker.name != "arith.constant":
         return None
     number = getattr(maker.attributes["value"], "value", None)
-    if not isinstance(number, (int, float)) or abs(number) > _MOST_PRODUCTS:
+    # Neither is NaN.
+    if not isinstance(number, (int, float)) or not abs(number) <= _MOST_PRODUCTS:
         return None
     return float(number) if 2 * number == int(2 * number) else None
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from polyblocks_torch.checks import require
 from polyblocks_torch.decomp.registry import decomposition
 
 aten = torch.ops.aten
@@ -62,7 +63,7 @@ def index_put(
     """Negative indices count from the end; a mask, also one of bytes, chooses places.
 
     Where every place that a mask chooses gets the same values, it does not matter how many there
-    are.
+    are. Else there must be as many as values.
     """
     given = [i for i in indices if i is not None]
     if not any(i.dtype in (torch.bool, torch.uint8) for i in given):
@@ -85,12 +86,44 @@ def index_put(
     place = values.dim() - inner - 1
     if place >= 0:
         if values.shape[place] != 1:
-            return _left_masked(x, indices, masks, values, accumulate)
+            values = _to_chosen(x, mask, len(indices) - 1, values)
+            return torch.where(
+                mask.reshape(*mask.shape, *[1] * inner), x + values if accumulate else values, x
+            )
         shape = values.shape
         values = values.reshape(*shape[:place], *[1] * mask.dim(), *shape[place + 1 :])
     if accumulate:
         values = x + values
     return torch.where(mask.reshape(*mask.shape, *[1] * inner), values, x)
+
+
+def _to_chosen(x: Tensor, mask: Tensor, dim: int, values: Tensor) -> Tensor:
+    """Values of the chosen places, in order, as values of all places.
+
+    Args:
+        x: [lead, extents of the mask, inner].
+        mask: booleans that choose places of some dimensions.
+        dim: the first of these.
+        values: what broadcasts to [lead, n, inner]; the program fails unless n places are chosen.
+
+    Returns:
+        As ``x``; anything where the mask is false.
+    """
+    lead, inner = x.shape[:dim], x.shape[dim + mask.dim() :]
+    count = values.shape[values.dim() - 1 - len(inner)]
+    chosen = mask.reshape(-1)
+    places = chosen.to(torch.int64).cumsum(0)
+    require(
+        chosen.sum() == count,
+        f"shape mismatch: value tensor of shape {list(values.shape)} cannot be broadcast to "
+        f"indexing result of another shape than {[*lead, count, *inner]}",
+    )
+    if not count or not chosen.numel():
+        return x
+    # Where the check fails, nothing is read beyond the values.
+    places = (places - 1).clamp(0, count - 1)
+    wide = values.to(x.dtype).expand(*lead, count, *inner)
+    return wide.index_select(dim, places).reshape(x.shape)
 
 
 def _put_between(

@@ -7,6 +7,7 @@ import math
 import torch
 from torch import Tensor
 
+from polyblocks_torch.decomp.complex_functions import power
 from polyblocks_torch.decomp.numbers import number
 from polyblocks_torch.decomp.registry import decomposition
 
@@ -22,7 +23,7 @@ def reciprocal(x: Tensor) -> Tensor:
 @decomposition(aten.pow.Tensor_Scalar)
 def pow_scalar(x: Tensor, exponent: complex) -> Tensor:
     if x.is_complex() or isinstance(exponent, complex):
-        return NotImplemented
+        return power(x, exponent)
     dtype = torch.result_type(x, exponent)
     if not dtype.is_floating_point:
         return _integer_power(x.to(dtype), int(exponent))
@@ -55,7 +56,9 @@ def pow_tensor(x: Tensor, exponent: Tensor) -> Tensor:
     A negative exponent gives the whole part of a fraction: 0, except for bases of 1 and -1.
     """
     dtype = torch.result_type(x, exponent)
-    if dtype.is_floating_point or dtype.is_complex:
+    if dtype.is_complex:
+        return power(x, exponent)
+    if dtype.is_floating_point:
         return NotImplemented
     limits = torch.iinfo(dtype)
     # torch-mlir does not shift bytes; their products are the low bits of wider ones.
@@ -75,6 +78,8 @@ def pow_tensor(x: Tensor, exponent: Tensor) -> Tensor:
 @decomposition(aten.pow.Scalar)
 def pow_of_scalar(x: complex, exponent: Tensor) -> Tensor:
     dtype = torch.result_type(x, exponent)
-    if dtype.is_floating_point or dtype.is_complex:
+    if dtype.is_complex:
+        return power(x, exponent)
+    if dtype.is_floating_point:
         return NotImplemented
     return pow_tensor(number(x, dtype, exponent.device), exponent)

@@ -176,6 +176,34 @@ def _sign(operands: Sequence[Scalar], node: fx.Node) -> Scalar:
     return s.subtract(positive, s.convert(s.compare("lt", x, zero), x.dtype))
 
 
+def _greatest_divisor(operands: Sequence[Scalar], node: fx.Node) -> Scalar:
+    """J. Stein's binary method: a step takes a bit off one number at least, without divisions."""
+    dtype = operands[0].dtype
+    zero, one = s.constant(0, dtype), s.constant(1, dtype)
+    # The magnitude of the least integer is its bits without a sign.
+    positive = s.constant((1 << (INTEGERS[dtype] - 1)) - 1, dtype)
+    a, b = (_absolute([x], node) for x in operands)
+    twos = zero
+
+    def halved(x: Scalar) -> Scalar:
+        return s.bit_and(s.shift_right(x, one), positive)
+
+    for _ in range(2 * INTEGERS[dtype]):
+        odd_a, odd_b = (s.compare("ne", s.bit_and(x, one), zero) for x in (a, b))
+        both = s.bit_and(odd_a, odd_b)
+        # Two odd numbers have no sign, and their difference is even.
+        less = s.compare("lt", a, b)
+        low, high = s.select(less, a, b), s.select(less, b, a)
+        even = s.compare("eq", s.bit_and(s.bit_or(a, b), one), zero)
+        twos = s.add(twos, s.convert(even, dtype))
+        a = s.select(both, s.subtract(high, low), a)
+        b = s.select(both, low, b)
+        alone = s.bit_and(odd_a, s.bit_xor(odd_b, s.constant(True, torch.bool)))
+        a = s.select(alone, a, halved(a))
+        b = s.select(odd_b, b, halved(b))
+    return s.shift_left(s.bit_or(a, b), twos)
+
+
 def _copy(operands: Sequence[Scalar], node: fx.Node) -> Scalar:
     return operands[0]
 
@@ -368,6 +396,7 @@ OPERATIONS: dict[Any, Operation] = {
         Operation(_remainder, operands=2, floats=False),
     ),
     **dict.fromkeys((aten.fmod.Tensor, aten.fmod.Scalar), Operation(_fmod, operands=2)),
+    aten.gcd.default: Operation(_greatest_divisor, operands=2, floats=False),
     aten.abs.default: Operation(_absolute, floats=False),
     aten.neg.default: Operation(_negate, floats=False),
     **dict.fromkeys((aten.sign.default, aten.sgn.default), Operation(_sign)),
