@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import subprocess
 import sys
 import textwrap
@@ -128,7 +129,11 @@ def run_python() -> Callable[..., subprocess.CompletedProcess[str]]:
     """Run Python code, or ``-m`` with arguments, in a process of its own."""
 
     def run(
-        code: str = "", *arguments: str, path: Path | None = None, **environment: Any
+        code: str = "",
+        *arguments: str,
+        path: Path | None = None,
+        limit: float = 300,
+        **environment: Any,
     ) -> subprocess.CompletedProcess[str]:
         # As users have it, whatever the tests of this process do.
         inherited = {k: v for k, v in os.environ.items() if k != "POLYBLOCKS_ISOLATE"}
@@ -136,6 +141,21 @@ def run_python() -> Callable[..., subprocess.CompletedProcess[str]]:
         if path is not None:
             env["PYTHONPATH"] = os.pathsep.join(filter(None, [str(path), env.get("PYTHONPATH")]))
         command = [sys.executable, *(["-c", textwrap.dedent(code)] if code else []), *arguments]
-        return subprocess.run(command, env=env, capture_output=True, text=True, timeout=300)
+        # A session of its own, so that what it has forked ends with it: else a child that hangs
+        # would keep the pipes open, and the test waiting.
+        with subprocess.Popen(
+            command,
+            env=env,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        ) as process:
+            try:
+                out, err = process.communicate(timeout=limit)
+            except BaseException:
+                os.killpg(process.pid, signal.SIGKILL)
+                raise
+        return subprocess.CompletedProcess(command, process.returncode, out, err)
 
     return run

@@ -34,6 +34,7 @@ from polyblocks.errors import (
     UnsupportedError,
 )
 from polyblocks.isolation import isolation, stall
+from polyblocks.isolation.forks import fork_lock
 from polyblocks.isolation.isolation import run_isolated
 
 
@@ -410,7 +411,7 @@ def test_fork_waits_for_native_code_of_other_threads():
     entered, leave = threading.Event(), threading.Event()
 
     def native() -> None:
-        with isolation.native_lock:
+        with fork_lock:
             entered.set()
             leave.wait(10)
 
@@ -426,25 +427,6 @@ def test_fork_waits_for_native_code_of_other_threads():
     waiting.join(10)
     other.join()
     assert done == [b"x"]
-
-
-def test_fork_of_the_users_does_not_inherit_the_lock_taken():
-    taken, leave = threading.Event(), threading.Event()
-
-    def native() -> None:
-        with isolation.native_lock:
-            taken.set()
-            leave.wait(10)
-
-    other = threading.Thread(target=native)
-    other.start()
-    taken.wait(10)
-    pid = os.fork()
-    if pid == 0:
-        os._exit(0 if isolation.native_lock.acquire(timeout=5) else 1)
-    leave.set()
-    other.join()
-    assert os.waitpid(pid, 0)[1] == 0
 
 
 def test_child_initializers_run_first_and_only_in_the_child():

@@ -16,6 +16,7 @@ from polyblocks.artifact import SCHEMA, TRANSIENT, Artifact
 from polyblocks.attributes import NAME_ATTRIBUTE
 from polyblocks.cache.cache import Cache, cache_key, default_cache, toolchain_versions
 from polyblocks.errors import PassError, PluginError, UnsupportedError, of_machine
+from polyblocks.isolation.forks import fork_lock
 from polyblocks.isolation.isolation import run_isolated
 from polyblocks.options import CompileOptions
 from polyblocks.registry.honoured_options import describe_target
@@ -352,7 +353,6 @@ def _preload(target: Any) -> None:
     """
     from polyblocks import mlir
 
-    mlir.preload()
     ours = (
         "polyblocks.passes.standard",
         "polyblocks.affine.mlir.nest_cache",
@@ -360,11 +360,13 @@ def _preload(target: Any) -> None:
         "polyblocks.affine.mlir.value_ranges",
         "polyblocks.affine.mlir.writer",
     )
-    for name in (*ours, *target.hook.preload()):
-        try:
-            importlib.import_module(name)
-        except ImportError as error:
-            raise PluginError(
-                f"{target} cannot compile: {type(error).__name__}: {error}; install what is "
-                "missing, it is tried again at the next compilation"
-            ) from error
+    with fork_lock:  # a child that was forked in the middle of an import would wait for its end
+        mlir.preload()
+        for name in (*ours, *target.hook.preload()):
+            try:
+                importlib.import_module(name)
+            except ImportError as error:
+                raise PluginError(
+                    f"{target} cannot compile: {type(error).__name__}: {error}; install what is "
+                    "missing, it is tried again at the next compilation"
+                ) from error

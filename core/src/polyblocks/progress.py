@@ -8,9 +8,11 @@ from __future__ import annotations
 import os
 import sys
 import threading
+import weakref
 from typing import Any, TextIO
 
 from polyblocks.events import Event
+from polyblocks.isolation import forks
 
 #: Seconds that a compilation may take without a word.
 PATIENCE_S = 1.0
@@ -27,11 +29,12 @@ class ProgressLine:
     def __init__(self, stream: TextIO | None = None, patience: float = PATIENCE_S) -> None:
         self._stream = stream
         self._patience = patience
-        self._lock = threading.Lock()
+        self._lock = forks.lock()
         self._running = 0
         self._text = ""
         self._timer: threading.Timer | None = None
         self._status: Any = None
+        _lines.add(self)
 
     def __call__(self, event: Event) -> None:
         """Take one event."""
@@ -82,6 +85,16 @@ class ProgressLine:
                 console = Console(file=self._stream or sys.stderr)
                 self._status = console.status(self._text)
                 self._status.start()
+
+
+_lines: weakref.WeakSet[ProgressLine] = weakref.WeakSet()
+
+
+@forks.in_child
+def _forget() -> None:
+    """The compilations of other threads, and the threads that draw, are in the parent alone."""
+    for line in list(_lines):
+        line._running, line._timer, line._status = 0, None, None
 
 
 def wanted(stream: TextIO | None = None) -> bool:

@@ -19,7 +19,7 @@ from polyblocks.bisect.rounds import Outcome, Round
 from polyblocks.bisect.steps import Step
 from polyblocks.errors import InputError
 from polyblocks.failures import reproducer
-from polyblocks.isolation.isolation import native_lock
+from polyblocks.isolation.forks import fork_lock
 
 #: The code generator behind the last pass.
 CODE = "S5"
@@ -253,7 +253,7 @@ def warm_up() -> None:
         return
     from polyblocks import mlir
 
-    with native_lock:
+    with fork_lock:
         mlir.preload()
         try:
             Program(lower(_TINY))([np.zeros(1, np.float32)], VARIANTS[0], 60.0)

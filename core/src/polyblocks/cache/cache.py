@@ -13,7 +13,6 @@ import logging
 import os
 import re
 import stat
-import threading
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from polyblocks.cache import key_lock
 from polyblocks.cache.toolchain import toolchain_versions
 from polyblocks.errors import ArtifactError
 from polyblocks.files import write_atomically
+from polyblocks.isolation import forks
 
 __all__ = ["BadEntry", "Cache", "Entry", "cache_key", "default_cache", "toolchain_versions"]
 
@@ -321,7 +321,7 @@ def _read_own(path: Path) -> bytes:
 
 
 _warned: set[str] = set()
-_warned_lock = threading.Lock()
+_warned_lock = forks.lock()
 
 
 def _warn_once(what: str, message: str) -> None:

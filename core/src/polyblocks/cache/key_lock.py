@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
+from polyblocks.isolation import forks
+
 fcntl: ModuleType | None
 try:
     import fcntl
@@ -36,10 +38,10 @@ class _ThreadLock:
         self.users = 0
 
 
-#: Guards the two below; never held while waiting.
-_guard = threading.Lock()
+#: Guards the first of the two below; never held while waiting.
+_guard = forks.lock()
 _thread_locks: dict[tuple[str, str], _ThreadLock] = {}
-#: Open lock files of this process.
+#: Open lock files of this process; changed while nothing can fork.
 _descriptors: set[int] = set()
 
 
@@ -121,7 +123,7 @@ def _try_lock(path: Path) -> int | None:
     """The descriptor of the locked file, or None while another process has it."""
     assert fcntl is not None
     while True:
-        with _guard:  # no fork between these: the child would share the lock
+        with forks.fork_lock:  # a child that did not know of the file would share the lock
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
             _descriptors.add(descriptor)
         try:
@@ -149,13 +151,14 @@ def _release(path: Path, descriptor: int) -> None:
 
 
 def _close(descriptor: int) -> None:
-    with _guard:
+    with forks.fork_lock:
         if descriptor in _descriptors:
             _descriptors.remove(descriptor)
             os.close(descriptor)
 
 
-def _after_fork_in_child() -> None:
+@forks.in_child
+def _after_fork() -> None:
     # The lock belongs to the open file, which a fork shares: were the parent killed, a child
     # that still had it open would hold the lock on.
     for descriptor in _descriptors:
@@ -163,12 +166,3 @@ def _after_fork_in_child() -> None:
             os.close(descriptor)
     _descriptors.clear()
     _thread_locks.clear()
-    _guard.release()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=_guard.acquire,
-        after_in_parent=_guard.release,
-        after_in_child=_after_fork_in_child,
-    )

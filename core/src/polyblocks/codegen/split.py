@@ -14,7 +14,8 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
 from polyblocks.codegen.loop_hints import SCALAR_LOOPS
-from polyblocks.isolation.isolation import is_isolated_child, native_lock
+from polyblocks.isolation.forks import fork_lock
+from polyblocks.isolation.isolation import is_isolated_child
 
 #: Characters of LLVM IR that are worth a process: a fork costs 10 to 20 ms, this text 150.
 WORTH = 40_000
@@ -175,7 +176,7 @@ def run_parts(jobs: Sequence[Callable[[], bytes]]) -> list[bytes]:
 
     A job whose process fails in any way is run here again, where its error can be seen.
     """
-    with native_lock:
+    with fork_lock:
         children = [_start(job) for job in jobs[1:]]
     try:
         results = [jobs[0]()]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -12,6 +11,7 @@ from polyblocks.artifact import Artifact
 from polyblocks.errors import FallbackError
 from polyblocks.frontends import sizes
 from polyblocks.frontends.partition import RANDOM, UNSUPPORTED
+from polyblocks.isolation import forks
 from polyblocks.reports.report import Report, kept_bytes_of
 
 logger = logging.getLogger("polyblocks")
@@ -69,7 +69,7 @@ class FunctionReport(Report):
         self.variants: list[Variant] = []
         self.random_draws: list[dict[str, Any]] = []
         self.callers: list[str] = []
-        self._lock = threading.Lock()
+        self._lock = forks.lock()
         self._told_of_sizes: set[tuple[Any, ...]] = set()
 
     def add_variant(self, variant: Variant) -> None:

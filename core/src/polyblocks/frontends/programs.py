@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 import weakref
 from typing import TYPE_CHECKING, Any
 
 from polyblocks import driver, events
 from polyblocks.artifact import Artifact
 from polyblocks.errors import UnsupportedError
+from polyblocks.isolation import forks
 from polyblocks.options import CompileOptions
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 #: Programs that are loaded in this process, so that equal functions share one.
 _loaded: weakref.WeakValueDictionary[tuple[Any, ...], Executable] = weakref.WeakValueDictionary()
-_load_lock = threading.Lock()
+_load_lock = forks.lock()
 
 
 def obtain(capture: Any, frontend: str, options: CompileOptions) -> tuple[Artifact, bool]:

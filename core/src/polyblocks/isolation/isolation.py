@@ -19,7 +19,6 @@ import signal
 import struct
 import sys
 import tempfile
-import threading
 import time
 import traceback
 import warnings
@@ -37,6 +36,7 @@ from polyblocks.errors import (
     of_machine,
 )
 from polyblocks.events import Event
+from polyblocks.isolation.forks import fork_lock
 from polyblocks.isolation.frames import with_large_frame
 from polyblocks.isolation.stall import StallWatch
 
@@ -47,13 +47,6 @@ except ImportError:  # not a POSIX system; there is no os.fork either
     resource = None
 
 logger = logging.getLogger(__name__)
-
-#: Held around every fork. Who runs native compiler code (LLVM, a JIT linker) in the user's
-#: process holds it too, since a child forked meanwhile would inherit that code's locks, taken.
-native_lock = threading.RLock()
-if hasattr(os, "register_at_fork"):
-    # Also for the forks of others: the thread that held the lock is not in the child.
-    os.register_at_fork(after_in_child=native_lock._at_fork_reinit)  # type: ignore[attr-defined]
 
 #: A child that uses no CPU time for so long (seconds) is taken for blocked.
 STALL_S = 60.0
@@ -161,7 +154,7 @@ class _Parent:
         self.stalled = False
         # Under the lock no other child of ours inherits the write end, which would keep the
         # pipe open after this child's death.
-        with native_lock:
+        with fork_lock:
             self.pipe, write_end = os.pipe()
             try:
                 _quiet_fork_warnings()

@@ -17,7 +17,6 @@ import importlib.metadata
 import logging
 import os
 import sys
-import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -25,6 +24,7 @@ from stevedore import NamedExtensionManager
 
 from polyblocks import events, progress
 from polyblocks.errors import PluginError, PolyBlocksError, TargetError
+from polyblocks.isolation import forks
 from polyblocks.registry.plugin import GROUPS, Plugin, Provider, make_plugin, tracing
 
 log = logging.getLogger("polyblocks")
@@ -45,7 +45,7 @@ class Registry:
     """The plugins of this process. Safe to use from many threads."""
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()
+        self._lock = forks.rlock()
         self._found: dict[tuple[str, str], list[Provider]] = {}
         self._loaded: dict[tuple[str, str], Plugin] = {}
         self._failed: dict[tuple[str, str], Provider] = {}
@@ -81,7 +81,7 @@ class Registry:
     def extensions(self) -> tuple[Plugin, ...]:
         """All extensions that load, by name; a broken one is logged once and left out."""
         if self._extensions is None:
-            with self._lock:
+            with forks.fork_lock, self._lock:
                 if self._extensions is None:
                     self._extensions = tuple(self._load_extensions())
         return self._extensions
@@ -197,7 +197,8 @@ class Registry:
         installed.
         """
         key = (group, name)
-        with self._lock:
+        # No fork in the middle of an import: it would never end in the child.
+        with forks.fork_lock, self._lock:
             failed = self._failed.get(key)
             if key in self._loaded or (failed is not None and failed.status != "broken"):
                 return self._loaded.get(key)
@@ -267,7 +268,7 @@ class Registry:
 
 
 _registry: Registry | None = None
-_registry_lock = threading.Lock()
+_registry_lock = forks.lock()
 
 
 def get_registry() -> Registry:
@@ -285,18 +286,6 @@ def get_registry() -> Registry:
                     made.watch(progress.ProgressLine(), "progress line")
                 _registry = made
     return _registry
-
-
-def _after_fork() -> None:
-    # Another thread may have held a lock at the moment of the fork; here it will never release it.
-    global _registry_lock
-    _registry_lock = threading.Lock()
-    if _registry is not None:
-        _registry._lock = threading.RLock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
 
 
 def _print_hook_call(event: events.Event) -> None:

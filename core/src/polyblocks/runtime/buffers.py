@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import ctypes
 import os
-import threading
 import weakref
 from collections import defaultdict, deque
 from collections.abc import Callable
 from typing import Any
 
+from polyblocks.isolation import forks
 from polyblocks.runtime import pages
 
 #: Whether memory is filled with :data:`PATTERN` before programs get it, so that what they leave
@@ -62,7 +62,7 @@ class BufferPool:
     def __init__(self, max_idle_bytes: int | None = None, poisoned: bool | None = None) -> None:
         self.max_idle_bytes = default_idle_bytes() if max_idle_bytes is None else max_idle_bytes
         self.poisoned = POISONED if poisoned is None else poisoned
-        self._lock = threading.Lock()
+        self._lock = forks.lock()
         #: Blocks that came back and are not sorted in yet. An object may die anywhere, also
         #: inside of our own methods (garbage collection), so this needs no lock.
         self._returned: deque[int] = deque()
@@ -140,6 +140,21 @@ class BufferPool:
             self._idle_bytes -= size
             excess.append(self._mapped.pop(address)[1:])
         return excess
+
+    def _after_fork(self) -> None:
+        """Make a child's lists consistent: another thread may have been changing them.
+
+        A block that is on any of them has no user in this process. One that such a thread had in
+        its hands is on none, and stays mapped. Blocks that the parent hands out later are copied
+        on write, so both may go on with the same ones.
+        """
+        idle = [address for addresses in self._idle.values() for address in addresses]
+        blocks = dict.fromkeys((*self._idle_since, *idle, *self._returned))
+        self._returned.clear()
+        self._idle.clear()
+        self._idle_since.clear()
+        self._idle_bytes = 0
+        self._returned.extend(address for address in blocks if address in self._mapped)
 
     def _make_type(self, nbytes: int) -> tuple[int, Callable[[int], Buffer]]:
         if nbytes < 1:
@@ -278,27 +293,13 @@ class WorkspacePool:
 
 
 _pools: weakref.WeakSet[BufferPool] = weakref.WeakSet()
-_forking: list[BufferPool] = []
 
 
-def _before_fork() -> None:
-    _forking.extend(_pools)
-    for pool in _forking:
-        pool._lock.acquire()
-
-
+@forks.in_child
 def _after_fork() -> None:
-    # In the child too: blocks that the parent hands out later are copied on write, so both may
-    # go on with the same lists.
-    for pool in _forking:
-        pool._lock.release()
-    _forking.clear()
+    for pool in list(_pools):
+        pool._after_fork()
 
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork
-    )
 
 #: The process's pool for results of at least 1 MiB, and the one for workspaces.
 outputs = BufferPool()

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import itertools
 import platform
-import threading
 from collections.abc import Collection, Mapping
 from typing import Any
 
 from polyblocks.artifact import Artifact
-from polyblocks.isolation.isolation import native_lock
+from polyblocks.isolation import forks
+from polyblocks.isolation.forks import fork_lock
 
 _OBJECT = "code.o"
 
-_lock = threading.Lock()
+_lock = forks.lock()
 _numbers = itertools.count()
 _linker: Any = None
 #: LLVM IR -> its object.
@@ -38,7 +38,7 @@ def link(text: str, exports: Collection[str], imports: Mapping[str, int]) -> Any
     with _lock:
         if text not in _objects:
             _objects[text] = _artifact(text).blobs[_OBJECT]
-        with native_lock:
+        with fork_lock:
             from llvmlite import binding
 
             if _linker is None:
@@ -71,7 +71,7 @@ def _artifact(text: str) -> Artifact:
 def _compile(text: str) -> bytes:
     from polyblocks.codegen import llvm
 
-    with native_lock:
+    with fork_lock:
         # What one chip has more than another of its family is of no use here.
         module, machine = llvm.optimize(text, llvm.Machine("", "", opt_level=2))
         return llvm.emit_object(module, machine)

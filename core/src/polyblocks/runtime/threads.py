@@ -11,6 +11,7 @@ import functools
 import math
 import os
 
+from polyblocks.isolation import forks
 from polyblocks.runtime import cgroup
 
 
@@ -45,11 +46,8 @@ def _default() -> int:
     return min(wanted, available_cpus()) if wanted > 0 else available_cpus()
 
 
+@forks.in_child  # workers are often pinned to other CPUs
 def forget() -> None:
     """Look again at the environment, the affinity and the quota at the next call."""
     available_cpus.cache_clear()
     _default.cache_clear()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=forget)  # workers are often pinned to other CPUs

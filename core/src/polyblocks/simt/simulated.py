@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import threading
 import weakref
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from polyblocks.artifact import Artifact
 from polyblocks.errors import ExecutionError
+from polyblocks.isolation import forks
 from polyblocks.options import CompileOptions
 from polyblocks.program import DTYPES
 from polyblocks.registry.honoured_options import describe_target
@@ -65,7 +65,7 @@ class SimulatedExecutable(Executable):
         )
         self._semantics = semantics
         self._description = description
-        self._lock = threading.Lock()
+        self._lock = forks.lock()
         self._views = [_view_of(row) for row in self._plan.rows]
         self._launches, self._status = _with_status(artifact.manifest)
         self.results: tuple[LaunchResult, ...] = ()

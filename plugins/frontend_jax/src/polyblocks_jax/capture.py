@@ -14,6 +14,7 @@ from jax.extend.core import ClosedJaxpr, Jaxpr
 
 from polyblocks.errors import UnsupportedError
 from polyblocks.hookspecs import Capture
+from polyblocks.isolation.forks import fork_lock
 from polyblocks.program import Argument, Result
 from polyblocks_jax.compat import jaxprs_in_params
 from polyblocks_jax.evaluate import evaluate
@@ -60,9 +61,10 @@ class JaxCapture(Capture):
 
     def prepare_import(self) -> None:
         """Called in the user's process before the isolated import: load what it needs, once."""
-        from polyblocks_jax.importer import preload
+        with fork_lock:
+            from polyblocks_jax.importer import preload
 
-        preload()
+            preload()
 
 
 def capture_jaxpr(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import itertools
-import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +15,7 @@ import numpy as np
 from polyblocks import driver
 from polyblocks.artifact import Artifact
 from polyblocks.frontends.kernel_label import kernel_label
+from polyblocks.isolation import forks
 from polyblocks.options import CompileOptions
 from polyblocks.runtime import threads
 from polyblocks.runtime.device.xla_device_call import XlaDeviceCall
@@ -43,7 +43,7 @@ class Registered:
 #: What is passed for a constant that only the preparation reads.
 _NONE = np.empty(0, np.uint8)
 
-_lock = threading.Lock()
+_lock = forks.lock()
 #: XLA keeps what it compiled for as long as it likes, so what it may call is never unloaded.
 _registered: dict[str, tuple[Registered, XlaCall | XlaDeviceCall]] = {}
 _numbers = itertools.count()

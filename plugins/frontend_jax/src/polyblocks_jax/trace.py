@@ -19,6 +19,7 @@ from polyblocks_jax.compiler import Site
 from polyblocks_jax.constants import is_traced, lift_constants
 from polyblocks_jax.donation import NOTHING, Donation
 from polyblocks_jax.evaluate import evaluate
+from polyblocks_jax.forked import check_can_compile
 from polyblocks_jax.location import current_location
 from polyblocks_jax.primitive import call
 from polyblocks_jax.pruning import prune
@@ -48,6 +49,7 @@ def traced(
             paths, tree = _flattened(args, kwargs)
             args, kwargs = jax.tree.unflatten(tree, [opened(leaf) for _, leaf in paths])
             return function(*args, **kwargs)
+        check_can_compile(site.name)
         paths, tree = _flattened(args, kwargs)
         leaves = [opened(leaf) for _, leaf in paths]
         # What is no tracer here is static.

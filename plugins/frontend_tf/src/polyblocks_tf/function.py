@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
-import threading
 import types
 import weakref
 from collections.abc import Callable, Mapping, Sequence
@@ -19,6 +18,7 @@ from tensorflow.python.framework.ops import EagerTensor
 
 from polyblocks.errors import InputError, TargetError
 from polyblocks.frontends.function_report import FunctionReport
+from polyblocks.isolation import forks
 from polyblocks.options import CompileOptions
 from polyblocks.registry.registry import get_registry
 from polyblocks_tf import inside
@@ -98,7 +98,7 @@ class CompiledFunction:
         self._variants: dict[Any, Variant] = {}
         self._policies: dict[tuple[Any, ...], Policy] = {}
         self._calls: dict[Any, Callable[..., Any]] = {}
-        self._lock = threading.RLock()
+        self._lock = forks.rlock()
         self._symbolic: dict[Any, Any] = {}
         self._layer: Any = None
         self._bound: weakref.WeakKeyDictionary[Any, CompiledFunction] = weakref.WeakKeyDictionary()

@@ -18,6 +18,7 @@ from torch import fx
 
 from polyblocks.errors import UnsupportedError
 from polyblocks.hookspecs import Capture
+from polyblocks.isolation.forks import fork_lock
 from polyblocks.program import Argument, ArraySpec, Result
 from polyblocks_torch.checks import has_checks
 
@@ -157,6 +158,7 @@ class TorchCapture(Capture):
         """
         if self.problem is not None:
             raise self.problem
-        from polyblocks_torch.importer import preload
+        with fork_lock:
+            from polyblocks_torch.importer import preload
 
-        preload()
+            preload()

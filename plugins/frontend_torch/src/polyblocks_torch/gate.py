@@ -10,12 +10,14 @@ traces for what all of them do.
 
 from __future__ import annotations
 
-import os
+import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
+
+from polyblocks.isolation import forks
 
 
 def _nothing() -> None:
@@ -32,7 +34,7 @@ class Gate:
 
     def __init__(self, hooks: list[Callable[[], Any]]) -> None:
         self._hooks = hooks
-        self._lock = threading.Lock()
+        self._lock = forks.lock()
         self._open = threading.Event()
         #: The thread that has gone through alone, and may compile; None while the gate is open.
         self.owner: int | None = None
@@ -104,8 +106,8 @@ class Gate:
 
     def _after_fork(self) -> None:
         # The thread that compiles is not in this process and will never open the gate.
-        self._lock = threading.Lock()
         self.owner = None
+        self._open = threading.Event()  # a thread may have been in the middle of the old one
         self._open.set()
         self.is_called = False
 
@@ -113,10 +115,16 @@ class Gate:
 _gates: weakref.WeakSet[Gate] = weakref.WeakSet()
 
 
+@forks.in_child
 def _open_all() -> None:
     for gate in list(_gates):
         gate._after_fork()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_open_all)
+@forks.in_child
+def _free_dynamo() -> None:
+    """Let a child trace, whatever another thread of its parent was tracing."""
+    convert_frame = sys.modules.get("torch._dynamo.convert_frame")
+    lock = getattr(convert_frame, "compile_lock", None)
+    if lock is not None and not lock._is_owned():
+        lock._at_fork_reinit()

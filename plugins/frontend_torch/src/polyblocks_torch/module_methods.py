@@ -8,7 +8,6 @@ that module is the compiled one.
 from __future__ import annotations
 
 import functools
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import MethodType
@@ -18,6 +17,7 @@ import torch
 from torch import nn
 from torch.utils import _pytree as pytree
 
+from polyblocks.isolation import forks
 from polyblocks_torch.report import FunctionReport
 
 
@@ -42,7 +42,7 @@ class Methods:
         self._compile = compile_
         self._report = report
         self._strict = strict
-        self._lock = threading.RLock()
+        self._lock = forks.rlock()
         #: How many calls of methods are under way.
         self._running = 0
         #: ``forward`` of the module itself, if that has one, and not its class.

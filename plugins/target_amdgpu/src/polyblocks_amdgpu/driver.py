@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import functools
-import threading
 from collections.abc import Callable
 from typing import Any
 
 from polyblocks.errors import ArtifactError, TargetError
+from polyblocks.isolation import forks
 from polyblocks.runtime.device.bindings import BindingsDriver, DeviceWord
 from polyblocks.runtime.device.plan import Launch
 
@@ -250,7 +250,7 @@ def _text(value: Any) -> str:
 
 
 _driver: HipDriver | None = None
-_connecting = threading.Lock()
+_connecting = forks.lock()
 
 
 def connect() -> HipDriver:

@@ -13,7 +13,7 @@ from polyblocks.codegen import llvm
 from polyblocks.codegen.loop_hints import SCALAR_LOOPS
 from polyblocks.codegen.split import parts_for, run_parts, split_module
 from polyblocks.errors import UnsupportedError
-from polyblocks.isolation.isolation import native_lock
+from polyblocks.isolation.forks import fork_lock
 from polyblocks.pipeline import PassContext
 from polyblocks.target import TargetDescription
 from polyblocks_cpu.load import CLOCK, PROFILE
@@ -56,7 +56,7 @@ def compile_llvm(module: Any, context: PassContext, kernels: list[str]) -> list[
     parts = parts_for(text) if context.dump_folder is None else 1
     texts = split_module(text, set(kernels), parts)
     if parts == 1:
-        with native_lock:
+        with fork_lock:
             data = _compile_here(texts, spec, context)
     else:
         with events.timed_pass(STAGE, "compile-parts"):

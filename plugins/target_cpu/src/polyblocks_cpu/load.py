@@ -10,7 +10,7 @@ from typing import Any
 from polyblocks.artifact import Artifact
 from polyblocks.cache.artifact_variants import archs_of, variant
 from polyblocks.errors import ArtifactError, TargetError
-from polyblocks.isolation.isolation import native_lock
+from polyblocks.isolation.forks import fork_lock
 from polyblocks.runtime.executable import Executable
 from polyblocks_cpu import openmp
 from polyblocks_cpu.describe import missing_features
@@ -70,7 +70,7 @@ class CpuExecutable(Executable):
         """Unload the code; ``entry`` must not run or be called any more."""
         library, self._library = self._library, None
         if library is not None:
-            with native_lock:
+            with fork_lock:
                 library.close()
 
 

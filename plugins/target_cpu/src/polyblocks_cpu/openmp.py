@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from polyblocks.errors import TargetError
+from polyblocks.isolation import forks
 
 #: Lets all threads of a team wait for each other: ``void (void)``. GCC's interface, which LLVM's
 #: runtime has as well. It takes 0.23 µs with two threads of libgomp and 0.14 with libiomp5, where a
@@ -50,8 +51,6 @@ _NAMES = {
 _WHEELS = ("cmeel-libomp", "intel-openmp")
 
 _limit = ctypes.c_int32(2**31 - 1)
-#: Whether this process is the child of one that had this module.
-_is_forked = False
 #: Whether generated code calls a runtime whose team does not survive a fork.
 _dies_with_fork = False
 
@@ -66,7 +65,8 @@ def symbols() -> dict[str, int]:
         TargetError: no framework has one, and LLVM's is missing; says how to install it.
     """
     global _dies_with_fork
-    functions = None if _is_forked else _of_framework()
+    # A framework of the parent's has used it, and its threads are not here.
+    functions = None if forks.is_child() else _of_framework()
     if functions is None:
         functions = _own()
     elif _LLVM not in functions:
@@ -125,16 +125,11 @@ def _own() -> dict[str, int]:
     return found
 
 
+@forks.in_child
 def _after_fork() -> None:
     """A team of GCC's runtime stays in the parent, and a region would wait for it forever."""
-    global _is_forked
-    _is_forked = True
     if _dies_with_fork:
         _limit.value = 1
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
 
 
 @contextlib.contextmanager

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import functools
 import re
-import threading
 from collections.abc import Callable
 from typing import Any
 
 from polyblocks.errors import ArtifactError, TargetError
+from polyblocks.isolation import forks
 from polyblocks.runtime.device.bindings import BindingsDriver, HostWord
 from polyblocks.runtime.device.plan import Launch
 
@@ -51,7 +51,7 @@ class CudaDriver(BindingsDriver):
         super().__init__()
         self._api = api
         self._contexts: dict[int, Any] = {}
-        self._lock = threading.Lock()
+        self._lock = forks.lock()
 
     def describe_status(self, status: Any) -> str:
         """See the base class."""
@@ -331,7 +331,7 @@ class CudaDriver(BindingsDriver):
 
 
 _driver: CudaDriver | None = None
-_connecting = threading.Lock()
+_connecting = forks.lock()
 
 _INSTEAD = (
     "install NVIDIA's driver on a machine with a GPU, or run the program without one with "

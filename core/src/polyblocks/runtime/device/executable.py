@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import functools
-import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from polyblocks.artifact import Artifact
+from polyblocks.isolation import forks
 from polyblocks.runtime.device.code import choose, code_of
 from polyblocks.runtime.device.host_call import HostCall
 from polyblocks.runtime.device.memory import pool_of
@@ -48,7 +48,7 @@ class DeviceExecutable(Executable):
         self.manifest: dict[str, Any] = without_own(artifact.manifest, plan)
         self._artifact = artifact
         self._connect = connect
-        self._lock = threading.Lock()
+        self._lock = forks.lock()
         self._programs: dict[int, DeviceProgram] = {}
         self._launches: dict[int, Callable[..., None]] = {}
         self._host_calls: dict[int, HostCall] = {}

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import TYPE_CHECKING
+
+from polyblocks.isolation import forks
 
 if TYPE_CHECKING:
     from polyblocks.runtime.device.driver import Driver
@@ -39,7 +40,7 @@ class Replayed:
         self._launch = launch
         self._check = check
         # The driver wants one thread at a time for a graph.
-        self._lock = threading.Lock()
+        self._lock = forks.lock()
         self._graphs: OrderedDict[tuple[int, ...], int] = OrderedDict()
 
     def __call__(self, stream: int, workspace: int, *pointers: int) -> None:

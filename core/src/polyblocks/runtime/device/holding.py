@@ -5,15 +5,16 @@ Frameworks whose memory does not follow our stream would give it to other arrays
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from typing import TYPE_CHECKING, Any
+
+from polyblocks.isolation import forks
 
 if TYPE_CHECKING:
     from polyblocks.runtime.device.driver import Driver
 
 _held: deque[tuple[Driver, int, Any]] = deque()
-_lock = threading.Lock()
+_lock = forks.lock()
 
 
 def hold(driver: Driver, stream: int, things: Any) -> None:

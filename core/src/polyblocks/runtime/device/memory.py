@@ -6,9 +6,10 @@ handed out again for the same stream, where whatever still uses them runs first.
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
 from typing import TYPE_CHECKING
+
+from polyblocks.isolation import forks
 
 if TYPE_CHECKING:
     from polyblocks.runtime.device.driver import Driver
@@ -34,7 +35,7 @@ class DevicePool:
         self._device = device
         self._max_idle_bytes = max_idle_bytes
         # Reentrant: a result may die, and come back, in the middle of our own code.
-        self._lock = threading.RLock()
+        self._lock = forks.rlock()
         #: Address -> its size and stream, those idle for longest first.
         self._idle: OrderedDict[int, tuple[int, int]] = OrderedDict()
         #: Size and stream -> addresses.
@@ -100,7 +101,7 @@ def size_class(nbytes: int) -> int:
 
 
 _pools: dict[tuple[int, int], tuple[Driver, DevicePool]] = {}
-_pools_lock = threading.Lock()
+_pools_lock = forks.lock()
 
 
 def pool_of(driver: Driver, device: int) -> DevicePool:

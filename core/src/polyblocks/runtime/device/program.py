@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import struct
-import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from polyblocks.errors import ExecutionError
+from polyblocks.isolation import forks
 from polyblocks.runtime.device import holding
 from polyblocks.runtime.device.graphs import Replayed
 from polyblocks.runtime.source import Source
@@ -64,7 +64,7 @@ class DeviceProgram:
         self._word: StatusWord | None = driver.status_word(device) if plan.has_status else None
         self._frames: list[Frame] = []
         self._times = times
-        self._lock = threading.Lock()
+        self._lock = forks.lock()
         self._graphs: Replayed | None = None
         self._make_frame(keep=True)  # says now if the module lacks a kernel
         self.run: Callable[..., None] = self._write()

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
+from polyblocks.isolation import forks
 from polyblocks.runtime.device.driver import Driver
 
 #: Calls whose events are kept before those that have passed are looked at.
@@ -28,7 +28,7 @@ class KernelTimes:
         self._names = names
         self._table: list[list[float]] = [[] for _ in names]
         self._pending: deque[tuple[int, ...]] = deque()
-        self._lock = threading.Lock()
+        self._lock = forks.lock()
 
     def around(self, launches: Sequence[Callable[[int], None]]) -> Callable[[int], None]:
         """A function of a stream that runs all launches with events between them.

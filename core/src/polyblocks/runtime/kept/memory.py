@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import threading
-
+from polyblocks.isolation import forks
 from polyblocks.runtime import buffers
 
-_lock = threading.Lock()
+_lock = forks.lock()
 _total = 0
 
 

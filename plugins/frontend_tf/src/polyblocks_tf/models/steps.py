@@ -8,7 +8,6 @@ a call.
 from __future__ import annotations
 
 import contextlib
-import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -16,6 +15,7 @@ import tensorflow as tf
 
 from polyblocks.errors import InputError
 from polyblocks.frontends.function_report import FunctionReport
+from polyblocks.isolation import forks
 from polyblocks.options import CompileOptions
 from polyblocks_tf.function import CompiledFunction
 
@@ -44,7 +44,7 @@ class Steps:
         self._name = name
         self._options = options
         self._report = report
-        self._lock = threading.RLock()
+        self._lock = forks.rlock()
         self._users = 0
         self._saved: dict[str, Any] = {}
         self._ours: dict[str, Callable[[Any], Any]] = {}

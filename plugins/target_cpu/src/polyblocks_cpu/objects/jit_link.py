@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import itertools
-import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from polyblocks.isolation.isolation import native_lock
+from polyblocks.isolation import forks
+from polyblocks.isolation.forks import fork_lock
 
 _numbers = itertools.count()
-_lock = threading.Lock()
+_lock = forks.lock()
 _linker: Any = None
 
 
@@ -24,7 +24,7 @@ def link(objects: Sequence[bytes], exports: Sequence[str], imports: Mapping[str,
         ValueError: they cannot be linked; says why.
         ImportError: llvmlite is not installed.
     """
-    with native_lock:
+    with fork_lock:
         from llvmlite import binding
 
         builder = binding.JITLibraryBuilder()
