@@ -230,6 +230,24 @@ def test_scalars_are_reduced_along_dimension_zero() -> None:
             )
 
 
+@pytest.mark.filterwarnings("ignore:Casting complex values to real")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.complex64])
+def test_norms_of_single_numbers_neither_overflow_nor_vanish(dtype: torch.dtype) -> None:
+    norm = torch.linalg.vector_norm
+    limits = torch.finfo(dtype)
+    numbers = [limits.max / 2, limits.tiny, 0.0, -3.0, torch.inf, torch.nan]
+    x = torch.tensor(numbers, dtype=torch.float64).to(dtype)[:, None]
+
+    def function(x: Tensor) -> list[Tensor]:
+        orders = (0, 0.5, 1, 2, 3, -1, torch.inf)
+        rows = [norm(x, order, dim=1) for order in orders]
+        kept = [norm(x.mT, 3, dim=-2, keepdim=True), norm(x[:1]), norm(x[0], 2, keepdim=True)]
+        return [*rows, *kept, norm(x[3, 0], 2, dim=[0])]
+
+    for mine, theirs in zip(traced(function, x)(x), function(x), strict=True):
+        torch.testing.assert_close(mine, theirs, rtol=4 * limits.eps, atol=0, equal_nan=True)
+
+
 def test_sums_of_scalars_equal_eager() -> None:
     for x in (torch.tensor(2.5), torch.tensor(3, dtype=torch.int32), torch.tensor(True)):
         got = REGISTRY[aten.sum.dim_IntList](x, [0])

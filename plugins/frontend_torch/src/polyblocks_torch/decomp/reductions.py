@@ -6,6 +6,7 @@ reduction is the identity, up to the result's dtype.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -102,10 +103,13 @@ def vector_norm(
     if kind in (torch.float16, torch.bfloat16):
         # Powers of 16-bit numbers overflow where the norm does not.
         return torch.linalg.vector_norm(x.to(torch.float32), ord, dim, keepdim).to(kind)
-    if x.dim() or x.is_complex():
+    dims = [d % x.dim() for d in dim or range(x.dim())] if x.dim() else []
+    if math.prod(x.shape[d] for d in dims) != 1:
         return NotImplemented
+    # Of one number it is the magnitude, of which no power overflows or vanishes.
     x = x if dtype is None else x.to(dtype)
-    return (x != 0).to(x.dtype) if ord == 0 else x.abs()
+    norm = (x != 0).to(x.dtype.to_real()) if ord == 0 else x.abs()
+    return norm if keepdim else norm.squeeze(dims)
 
 
 @decomposition(aten.sum.dim_IntList)
