@@ -95,6 +95,22 @@ def test_gradients(function: Any, shape: tuple[int, ...], dtype: torch.dtype) ->
     torch.testing.assert_close(got.double(), want, rtol=tolerance, atol=tolerance)
 
 
+def test_windows_that_begin_at_random() -> None:
+    """Where samples are given; else PyTorch draws them."""
+    samples = torch.rand(2, 3, 2, generator=torch.Generator().manual_seed(1))
+
+    def function(x: Tensor) -> list[Tensor]:
+        pool = F.fractional_max_pool2d
+        return [
+            pool(x, 2, (4, 3), _random_samples=samples),
+            pool(x[0], 3, 5, None, False, samples[:1]),
+        ]
+
+    x = torch.randn(2, 3, 11, 9)
+    got = gradient(polyblocks_jit_torch(compile_options=OPTIONS)(function), x)
+    torch.testing.assert_close(got, gradient(function, x))
+
+
 def test_second_derivatives() -> None:
     def function(x: Tensor) -> list[Tensor]:
         def inner(x: Tensor) -> Tensor:

@@ -117,3 +117,26 @@ def test_paddings(kind: str, dims: int) -> None:
             check(f"{kind}_pad{dims}d_backward", torch.randn_like(made), x, padding)
             compared += 1
     assert compared > 60
+
+
+@pytest.mark.parametrize("dims", [2, 3])
+def test_windows_that_begin_at_random(dims: int) -> None:
+    numbers = random.Random(dims)
+    torch.manual_seed(0)
+    forward = getattr(aten, f"fractional_max_pool{dims}d").default
+    for _ in range(40):
+        x = image(numbers, [numbers.randint(3, 11 if dims == 2 else 6) for _ in range(dims)])
+        x = torch.where(torch.rand(x.shape) < 0.1, torch.nan, x)
+        x = torch.where(torch.rand(x.shape) < 0.3, -torch.inf, x)
+        sizes = x.shape[-dims:]
+        kernel = [numbers.randint(1, min(3, n - 1)) for n in sizes]
+        output = [numbers.randint(1, n - k) for n, k in zip(sizes, kernel, strict=True)]
+        batch = x.shape[0] if x.dim() == dims + 2 else 1
+        samples = torch.rand(batch, x.shape[-dims - 1], dims, dtype=x.dtype)
+        args = (x, kernel, output, samples)
+        made, indices = forward(*args)
+        torch.testing.assert_close(
+            REGISTRY[forward](*args), (made, indices), rtol=0, atol=0, equal_nan=True
+        )
+        grad = torch.randn_like(made)
+        check(f"fractional_max_pool{dims}d_backward", grad, x, kernel, output, indices)
