@@ -10,6 +10,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from polyblocks_torch import polyblocks_jit_torch
+
 pytestmark = pytest.mark.cpu
 
 MODES = ["replicate", "reflect", "circular"]
@@ -147,3 +149,16 @@ def test_a_padded_stencil_is_one_kernel(check: Callable[..., Any]) -> None:
 
     report = check(function, numbers(1, 3, 40, 50))
     assert [len(part.kernels) for part in report.parts] == [1]
+
+
+@pytest.mark.parametrize("widths", [(-4, 5), (-6, 9), (5, -4), (9, -7), (-3, 3)], ids=str)
+@pytest.mark.parametrize("extent", [1, 4])
+def test_gradients_where_all_is_cut_off_and_an_end_repeated(widths, extent):
+    def function(x):
+        return functional.pad(x, widths, mode="replicate")
+
+    x = torch.randn(2, 3, extent, requires_grad=True)
+    ours = polyblocks_jit_torch(compile_options={"strict_target": True})(function)
+    cotangent = torch.randn(2, 3, extent + sum(widths))
+    gradients = [torch.autograd.grad(call(x), x, cotangent) for call in (ours, function)]
+    torch.testing.assert_close(*gradients)
