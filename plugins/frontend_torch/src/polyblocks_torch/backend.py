@@ -142,14 +142,14 @@ def _compile_once(
         call = infer(recorded, example_inputs)
         return lambda *args: call(list(args))
     failed: list[Exception] = []
-    compile_, infer = (_noting_failures(function, failed) for function in (compile_, infer))
+    noting = partial(_noting_failures, failed=failed)
     backend = aot_autograd(
-        fw_compiler=with_integers(partial(compile_, kind="forward")),
+        fw_compiler=with_integers(noting(partial(compile_, kind="forward"))),
         # Nothing guards incoming gradients, nor what hooks make of saved tensors.
         bw_compiler=without_absent_gradients(
-            with_integers(partial(compile_, kind="backward", guarded=False))
+            with_integers(noting(partial(compile_, kind="backward", guarded=False)))
         ),
-        inference_compiler=with_integers(infer),
+        inference_compiler=with_integers(noting(infer)),
         partition_fn=min_cut_rematerialization_partition,
         # Updates of arguments stay in the graph, where they can be fused.
         keep_inference_input_mutations=True,

@@ -10,6 +10,7 @@ it finds no code, the call starts again in the ordinary way.
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -32,19 +33,32 @@ class _NotCached(Exception):
     """Dynamo has no code for a call."""
 
 
+class LeftToPython(Exception):
+    """Dynamo has failed with the frame of a call, of which nothing has run yet.
+
+    What it was tracing may be half undone where its callback returns, and is where a call ends.
+    """
+
+
 class CachedCalls:
     """The calls of one function, and what became of its frames.
 
     Args:
         gate: where calls wait for what another thread compiles.
+        tell: takes a way of calling that PyTorch runs, and why; may raise.
     """
 
-    def __init__(self, gate: Gate) -> None:
+    def __init__(self, gate: Gate, tell: Callable[[str, str], None]) -> None:
         self._gate = gate
+        self._tell = tell
         self._code: CodeType | None = None
         self._interrupted = False
         #: Whether there are variants of the function, each of which is one piece of compiled code.
         self.whole = False
+
+    def begins_with(self, code: CodeType) -> bool:
+        """Whether calls begin with a frame of this code, so that they can start again."""
+        return code is self._code
 
     def compiled(self, code: CodeType, result: CodeType | None) -> bool:
         """What became of a frame.
@@ -95,6 +109,11 @@ class CachedCalls:
 
         @functools.wraps(ordinary)
         def call(*args: Any, **kwargs: Any) -> Any:
+            for value in args:
+                # Dynamo's guards of a dense tensor end the process.
+                if value.__class__ is torch.Tensor and value.is_nested:
+                    self._tell("nested tensor", _NESTED)
+                    return _by_python(inner, args, kwargs)
             if (gate.owner is not None or not _is_usual()) and not _becomes_usual(gate):
                 return ordinary(*args, **kwargs)
             if self.whole:
@@ -108,14 +127,39 @@ class CachedCalls:
                     set_eval_frame(outer)
                     set_recompiles(outer_recompiles)
             if self._interrupted:
-                return ordinary(*args, **kwargs)
+                try:
+                    return ordinary(*args, **kwargs)
+                except LeftToPython:
+                    return _by_python(inner, args, kwargs)
             with gate.alone():
-                result = ordinary(*args, **kwargs)
+                try:
+                    result = ordinary(*args, **kwargs)
+                except LeftToPython:
+                    return _by_python(inner, args, kwargs)
+                except RuntimeError as error:
+                    # With strict_target: Dynamo has not looked at it, and says so at the end.
+                    if "found no compiled frames" not in str(error):
+                        raise
+                    self._tell("call", " ".join(str(error).split()))
+                    raise
             # A function that Dynamo never looks at is Python's as well.
             self._interrupted |= not self.whole
             return result
 
         return call
+
+
+def _by_python(inner: FunctionType, args: Any, kwargs: Any) -> Any:
+    """A call that Dynamo does not look at."""
+    outer = eval_frame.set_eval_frame(None)
+    try:
+        return inner(*args, **kwargs)
+    finally:
+        eval_frame.set_eval_frame(outer)
+
+
+#: Of the layout that is torch.strided, not torch.jagged.
+_NESTED = "nested tensors cannot be compiled; pass x.to_padded_tensor(0.0)"
 
 
 def _is_usual() -> bool:

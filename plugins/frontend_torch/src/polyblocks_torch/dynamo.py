@@ -7,26 +7,37 @@ runs once per new frame or variant.
 
 from __future__ import annotations
 
+import gc
 import logging
+import re
 import sys
+import traceback
 import warnings
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from types import CodeType
 from typing import Any
 
 import torch
 import torch._dynamo
+from torch._C._dynamo.eval_frame import _FrameAction as FrameAction
+from torch._C._dynamo.eval_frame import _FrameExecStrategy as FrameExecStrategy
 from torch._dynamo import config
 from torch._dynamo.eval_frame import OptimizeContext
 from torch._dynamo.exc import BackendCompilerFailed, TorchDynamoException, Unsupported, UserError
 from torch._dynamo.symbolic_convert import TensorifyState
 from torch._dynamo.types import ConvertFrameReturn
 from torch._dynamo.utils import counters, graph_break_reasons
+from torch.autograd import forward_ad
 from torch.utils import _pytree as pytree
 
 from polyblocks.errors import FallbackError, InputError, PolyBlocksError
-from polyblocks_torch.cached_calls import CachedCalls
+from polyblocks_torch.cached_calls import CachedCalls, LeftToPython
 from polyblocks_torch.frame_memory import FrameMemory
 from polyblocks_torch.gate import Gate
+from polyblocks_torch.location import is_of_user
 from polyblocks_torch.recurrent.shapes import shapes_alone
 from polyblocks_torch.report import Frame, FunctionReport, GraphBreak
 from polyblocks_torch.traced_modules import traceable
@@ -48,6 +59,9 @@ SETTINGS: dict[str, Any] = {
     # NumPy's generators draw NumPy's numbers: Python runs them.
     "use_numpy_random_stream": True,
 }
+
+#: So often a frame is tried that Dynamo fails with: it may have been the arguments' fault.
+TRIES = 3
 
 #: Why Python runs a function that torch.func calls.
 _TRANSFORMED = (
@@ -80,7 +94,7 @@ def optimize(
         )
     assert callable(context.callback), "Dynamo has a callback for new frames"
     gate = Gate(context.enter_exit_hooks)
-    cached = CachedCalls(gate)
+    cached = CachedCalls(gate, partial(report.not_compiled, strict=strict))
     context.callback = _Converter(context.callback, strict, report, gate, cached)
     return lambda function: cached.wrap(context, context(function))
 
@@ -105,17 +119,26 @@ class _Converter:
         self._memory = FrameMemory()
         #: Whether it is said that torch.func calls the function.
         self._transformed = False
+        #: How often Dynamo has failed with a frame's code, one time after another.
+        self._failures: Counter[CodeType] = Counter()
 
     def __call__(self, frame: Any, cache_entry: Any, frame_state: Any) -> Any:
         code = frame.f_code
         location = f"{code.co_filename}:{code.co_firstlineno}"
+        if self._failures[code] >= TRIES:
+            return _by_python()
         breaks, reasons = set(counters["graph_break"]), len(graph_break_reasons)
         self._gate.close()
         stays = False
         # PyTorch forgets this where a compilation fails only.
         TensorifyState.clear()
         try:
-            with config.patch(SETTINGS | _warnings_after()), traceable(), shapes_alone(True):
+            with (
+                config.patch(SETTINGS | _warnings_after()),
+                traceable(),
+                shapes_alone(True),
+                _transforms_left(),
+            ):
                 result = self._memory.converted(
                     frame,
                     lambda: self._torchdynamo_orig_backend(frame, cache_entry, frame_state),
@@ -138,9 +161,24 @@ class _Converter:
                 op=code.co_name,
                 location=_location_of(error) or location,
             ) from error
+        except TorchDynamoException as error:
+            where, reason = _location_of(error) or location, _failure(error)
+            _forget(error)
+            if self._strict:
+                raise FallbackError(
+                    f"{reason}; strict_target forbids that Python runs it",
+                    op=code.co_name,
+                    location=where,
+                ) from error
+            self._failures[code] += 1
+            self._report.frame(Frame(code.co_name, where, False, reason))
+            if self._cached.begins_with(code):
+                raise LeftToPython from None
+            return _by_python()
         finally:
             if not stays:
                 self._gate.open()
+        self._failures[code] = 0
         if isinstance(result, ConvertFrameReturn):
             new_breaks = [b for b in counters["graph_break"] if b not in breaks]
             new_breaks += _untraceable_arguments(frame)
@@ -172,6 +210,18 @@ def _warnings_after() -> dict[str, Any]:
     return {"reorderable_logging_functions": known | {warnings.warn}}
 
 
+@contextmanager
+def _transforms_left() -> Iterator[None]:
+    """Leave the transformations of torch.func that an error has kept open."""
+    depth, level = torch._C._functorch.get_dynamic_layer_stack_depth(), forward_ad._current_level
+    try:
+        yield
+    finally:
+        torch._C._functorch.pop_dynamic_layer_stack_and_undo_to_depth(depth)
+        while forward_ad._current_level > level:
+            forward_ad.exit_dual_level()
+
+
 def _is_harmless(reason: str) -> bool:
     """Frames that hold no tensor work: nothing falls back when Python runs them."""
     return "no tensor" in reason or "Dynamo-generated" in reason or "skipfile" in reason
@@ -187,6 +237,35 @@ def _untraceable_arguments(frame: Any) -> list[str]:
     return []
 
 
+def _by_python() -> ConvertFrameReturn:
+    """Python runs a frame, this time, and those that it calls: they may hold what Dynamo met."""
+    strategy = FrameExecStrategy(FrameAction.SKIP, FrameAction.SKIP)
+    return ConvertFrameReturn(frame_exec_strategy=strategy, apply_to_code=False)
+
+
+def _forget(error: BaseException) -> None:
+    """Let go of what was being traced.
+
+    It holds contexts that are open, each of which sets states of PyTorch back where it ends: now,
+    and not when garbage is collected in the middle of another call.
+    """
+    chain: BaseException | None = error
+    while chain is not None:
+        traceback.clear_frames(chain.__traceback__)
+        chain.__traceback__ = None
+        chain = chain.__cause__ or chain.__context__
+    with _transforms_left():
+        gc.collect()
+
+
+def _failure(error: TorchDynamoException) -> str:
+    """Why Dynamo has failed, in one line: the error that an operation gave, if there is one."""
+    text = str(error).strip()
+    met = re.search(r": got (.+)$", text, re.MULTILINE)
+    return f"Dynamo cannot trace it: {met[1] if met else text.split(chr(10), 1)[0]}"[:300]
+
+
 def _location_of(error: TorchDynamoException) -> str | None:
-    stack = getattr(error, "real_stack", None)
-    return f"{stack[-1].filename}:{stack[-1].lineno}" if stack else None
+    stack = getattr(error, "real_stack", None) or ()
+    frames = [f for f in stack if is_of_user(f.filename)] or list(stack)
+    return f"{frames[-1].filename}:{frames[-1].lineno}" if frames else None

@@ -57,7 +57,10 @@ def memory_key(value: Any) -> int | None:
     """Equal for tensors that share memory, however they read it; None for what has none."""
     if not isinstance(value, torch.Tensor) or value.layout != torch.strided:
         return None
-    return int(value.untyped_storage()._cdata)
+    try:
+        return int(value.untyped_storage()._cdata)
+    except NotImplementedError:  # wrappers, as those of torch.func, show no memory
+        return None
 
 
 def storage_key(value: Any) -> int | None:
