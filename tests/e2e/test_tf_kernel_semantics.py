@@ -215,6 +215,58 @@ def test_kernels_that_raise(name):
         call(x, tf.constant(wrong))
 
 
+@pytest.mark.parametrize("wrong", [[0, 0, 2], [0, 1, 3], [-1, 1, 2]])
+def test_what_is_no_permutation_raises(wrong):
+    call = compiled(tf.math.invert_permutation)
+    for right in ([2, 0, 1], [1, 2, 0]):
+        assert_same(call(tf.constant(right)), tf.math.invert_permutation(right))
+    with pytest.raises(tf.errors.OpError):
+        tf.math.invert_permutation(wrong)
+    with pytest.raises(ExecutionError, match="permutation must"):
+        call(tf.constant(wrong))
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_random_integers_without_a_range_raise(dtype):
+    def draw(low, high):
+        return tf.random.stateless_uniform((5,), [1, 2], low, high, tf.as_dtype(dtype))
+
+    call = compiled(draw)
+    low, high = tf.constant(-3, dtype), tf.constant(4, dtype)
+    assert_same(call(low, high), draw(low, high))
+    for wrong in (low, tf.constant(-4, dtype)):
+        with pytest.raises(tf.errors.OpError):
+            draw(low, wrong)
+        with pytest.raises(ExecutionError, match="random integers need minval < maxval"):
+            call(low, wrong)
+
+
+def test_boundaries_that_are_not_sorted_raise():
+    def f(x):
+        return tf.raw_ops.Bucketize(input=x, boundaries=[3.0, 1.0])
+
+    call = polyblocks_jit_tf(f)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="sorted boundaries"):
+        call(tf.constant([1.0, 2.0]))
+    with pytest.raises(FallbackError, match="boundaries that are not sorted"):
+        compiled(f)(tf.constant([1.0, 2.0]))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16", "uint32", "int64", "uint64"])
+def test_cumulative_sums_and_products_of_integers_wrap(dtype):
+    numbers = np.array([[100, 200, 3, 77], [250, 5, 101, 9], [1, 2, 3, 0]]).astype(dtype)
+    numbers = numbers * np.array(np.iinfo(dtype).max // 200, dtype)
+
+    def f(x):
+        return (
+            tf.cumsum(x, exclusive=True),
+            tf.cumsum(x, 1, reverse=True),
+            tf.math.cumprod(x, 1, exclusive=True, reverse=True),
+        )
+
+    assert_same(compiled(f)(numbers), f(tf.constant(numbers)))
+
+
 def test_least_integer_over_minus_one():
     x, y = tf.constant([-(2**31), 7], tf.int32), tf.constant([-1, -1], tf.int32)
     function = all_of({"quotient": lambda x, y: x // y, "rest": lambda x, y: x % y})
@@ -280,6 +332,24 @@ def test_arrays_that_grow(function):
     assert any("TensorArray grow" in row.reason for row in report.fallbacks)
     with pytest.raises(FallbackError, match="TensorFlow runs it"):
         compiled(function)(x)
+
+
+@pytest.mark.parametrize("function", [growing, growing_further, growing_until])
+def test_gradients_of_arrays_that_grow(function):
+    def inside(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            total = tf.reduce_sum(function(x) ** 2)
+        return tape.gradient(total, x)
+
+    x = tf.constant([1.0, 2.0, 3.0])
+    expected = inside(x)
+    assert_same(polyblocks_jit_tf(inside)(x), expected)
+    call = polyblocks_jit_tf(function)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        total = tf.reduce_sum(call(x) ** 2)
+    assert_same(tape.gradient(total, x), expected)
 
 
 def test_array_of_one_size():

@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from polyblocks_tf.operations.checks import checked
+
 _MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
 _WEYL = (0x9E3779B9, 0xBB67AE85)
 #: The key under which seeds are scrambled.
@@ -64,12 +66,15 @@ def uniform(op: Any, inputs: list[tf.Tensor]) -> Sequence[tf.Tensor] | None:
 
 
 def uniform_integers(op: Any, inputs: list[tf.Tensor]) -> Sequence[tf.Tensor] | None:
-    """``StatelessRandomUniformIntV2``: integers in [low, high)."""
+    """``StatelessRandomUniformIntV2``: integers in [low, high), of which there must be some."""
     *inputs, low, high = inputs
     dtype = tf.as_dtype(op.get_attr("dtype"))
     words = _words(inputs, dtype.size // 4)
     if words is None:
         return None
+    bounds = tf.get_static_value(low), tf.get_static_value(high)
+    if None in bounds or bounds[0] >= bounds[1]:
+        low = checked(low, low < high, "random integers need minval < maxval")
     unsigned = tf.uint64 if dtype.size == 8 else tf.uint32
     value = _joined(words[0], words[1]) if dtype.size == 8 else words[0]
     extent = tf.bitcast(high, unsigned) - tf.bitcast(low, unsigned)

@@ -49,6 +49,8 @@ def refused(op: Any) -> str | None:
         return (
             "it makes a TensorArray grow, and compiled arrays have one size; say which with size="
         )
+    if op.type == "Bucketize" and list(bounds := op.get_attr("boundaries")) != sorted(bounds):
+        return "TensorFlow raises an error for boundaries that are not sorted"
     if op.type in _FACTORIZATIONS:
         return "factorizations are not generated"
     if op.type != "Const" and any(t.dtype == tf.string for t in (*op.inputs, *op.outputs)):

@@ -126,9 +126,16 @@ def reversed_part(op: Any, inputs: list[tf.Tensor]) -> Tensors:
 
 
 def permutation(op: Any, inputs: list[tf.Tensor]) -> Tensors:
-    """``InvertPermutation``: places of the array."""
-    found = _in_axis(inputs[0], inputs[0].shape[0], "an element of a permutation")
-    return None if found is None else repeat(op, [found])
+    """``InvertPermutation``: places of the array, each of them once."""
+    (given,) = inputs
+    known, extent = tf.get_static_value(given), given.shape[0]
+    if extent is None or (known is not None and sorted(known.tolist()) == list(range(extent))):
+        return None
+    places = _in_axis(given, extent, "an element of a permutation")
+    (inverse,) = repeat(op, [given if places is None else places])
+    # Of two that are equal the inverse holds one place.
+    once = tf.gather(inverse, given) == tf.range(extent, dtype=given.dtype)
+    return [checked(inverse, once, "a permutation must hold each of its places once")]
 
 
 @only_if(lambda op: not is_constant(op.inputs[1]))

@@ -21,6 +21,13 @@ from polyblocks_tf.operations import checks
 Tensors = Sequence[tf.Tensor] | None
 
 
+#: Integers that the bridge does not add up -> those that have the same lower bits.
+_ADDED_AS = {
+    **dict.fromkeys((tf.int8, tf.uint8, tf.int16, tf.uint16, tf.uint32), tf.int32),
+    tf.uint64: tf.int64,
+}
+
+
 def inverse_grad(op: Any, inputs: list[tf.Tensor]) -> Tensors:
     """``InvGrad``: the bridge knows one of two names of the same."""
     del op
@@ -92,6 +99,18 @@ def scatter_extremum(op: Any, inputs: list[tf.Tensor]) -> Tensors:
     return repeat(op, [array, indices if checked is None else checked, updates])
 
 
+@only_if(lambda op: op.inputs[0].dtype in _ADDED_AS)
+def cumulative(op: Any, inputs: list[tf.Tensor]) -> Tensors:
+    """``Cumsum`` and ``Cumprod`` of integers: the bridge knows those of 32 and 64 bits with a sign,
+    whose sums and products have the same lower bits.
+    """
+    values, axis = inputs
+    raw = getattr(tf.raw_ops, op.type)
+    flags = {name: op.get_attr(name) for name in ("exclusive", "reverse")}
+    wide = tf.cast(values, _ADDED_AS[values.dtype])
+    return [tf.cast(raw(x=wide, axis=axis, **flags), values.dtype)]
+
+
 def cumulative_logsumexp(op: Any, inputs: list[tf.Tensor]) -> Tensors:
     """``CumulativeLogsumexp``: a NaN doubles the sum so far.
 
@@ -125,7 +144,7 @@ def bucketize(op: Any, inputs: list[tf.Tensor]) -> Tensors:
     """``Bucketize``: NaN is behind all boundaries, as it is below none."""
     (values,) = inputs
     boundaries = [float(b) for b in op.get_attr("boundaries")]
-    if not boundaries or not values.dtype.is_floating:
+    if not boundaries or not values.dtype.is_floating or boundaries != sorted(boundaries):
         return None
     limits = tf.constant(boundaries, tf.float32)
     below = tf.cast(values, tf.float32)[..., None] < limits
@@ -167,6 +186,7 @@ SUBSTITUTIONS: dict[str, Substitute] = {
     "Mean": mean,
     **dict.fromkeys(("ArgMax", "ArgMin"), arg_extremum),
     **dict.fromkeys(("TensorScatterMin", "TensorScatterMax"), scatter_extremum),
+    **dict.fromkeys(("Cumsum", "Cumprod"), cumulative),
     "CumulativeLogsumexp": cumulative_logsumexp,
     "StridedSliceGrad": strided_slice_grad,
     "Bucketize": bucketize,
