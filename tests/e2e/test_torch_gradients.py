@@ -303,6 +303,34 @@ def test_normalized_batches() -> None:
     check(f, randn(4, 5, 3), randn(5), randn(5))
 
 
+def test_covariances_and_combinations() -> None:
+    """PyTorch makes them of looks at data, which decide nothing where there are no weights."""
+    torch.manual_seed(0)
+
+    def f(x: Tensor, row: Tensor) -> list[Tensor]:
+        found = [torch.cov(x), torch.cov(x, correction=0), torch.cov(row), torch.corrcoef(x)]
+        for r in (1, 2, 3):
+            found.append(torch.combinations(row, r))
+            found.append(torch.combinations(row, r, with_replacement=True))
+        return found
+
+    check(f, randn(3, 7), randn(5))
+
+
+def test_covariances_with_weights() -> None:
+    """Negative weights raise, so that PyTorch looks at them."""
+
+    def f(x: Tensor, w: Tensor) -> Tensor:
+        return torch.cov(x, fweights=w) + torch.cov(x[:, :1]).nan_to_num()
+
+    x, w = torch.randn(3, 5), torch.tensor([1, 2, 0, 1, 3])
+    compiled = polyblocks_jit_torch(compile_options={"target": "cpu"})(f)
+    with pytest.warns(UserWarning, match="degrees of freedom"):
+        torch.testing.assert_close(compiled(x, w), f(x, w))
+    with pytest.raises(RuntimeError, match="fweights cannot be negative"):
+        compiled(x, -w)
+
+
 def test_losses_and_activations() -> None:
     torch.manual_seed(0)
     target = torch.tensor([[0, 2, -1, 1, 1], [3, 1, 4, -1, 0], [-1, 0, 1, 2, 3], [4, 3, 2, 1, 0]])

@@ -38,6 +38,7 @@ from polyblocks_torch.cached_calls import CachedCalls, LeftToPython
 from polyblocks_torch.frame_memory import FrameMemory
 from polyblocks_torch.gate import Gate
 from polyblocks_torch.location import is_of_user
+from polyblocks_torch.python_kernels import made_without_looking
 from polyblocks_torch.recurrent.shapes import shapes_alone
 from polyblocks_torch.report import Frame, FunctionReport, GraphBreak
 from polyblocks_torch.traced_modules import traceable
@@ -138,6 +139,7 @@ class _Converter:
                 traceable(),
                 shapes_alone(True),
                 _transforms_left(),
+                made_without_looking(),
             ):
                 result = self._memory.converted(
                     frame,

@@ -6,7 +6,10 @@ strides. Captured graphs keep the operation, or have what gives the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import functools
+import itertools
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -44,11 +47,88 @@ def _made_of_others(op: Any, *args: Any, **kwargs: Any) -> Tensor:
     return made
 
 
+def _cov(
+    x: Tensor,
+    *,
+    correction: int = 1,
+    fweights: Tensor | None = None,
+    aweights: Tensor | None = None,
+) -> Tensor:
+    """Without weights the number of observations says what sums are divided by.
+
+    Weights, and too few observations, are checked by what PyTorch makes of it.
+    """
+    rows = x.reshape(1, -1) if x.dim() < 2 else x
+    simple = fweights is None and aweights is None and x.dim() <= 2 and x.dtype != torch.bool
+    if not simple or rows.shape[1] <= correction:
+        return _made_of_others(
+            torch.ops.aten.cov.default,
+            x,
+            correction=correction,
+            fweights=fweights,
+            aweights=aweights,
+        )
+    count = rows.shape[1]
+    rows = rows - (rows.sum(1) / count).unsqueeze(1)
+    return (rows.mm(rows.t().conj()) / (count - correction)).squeeze()
+
+
+def _combinations(x: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
+    """Which elements are combined is known without looking at them."""
+    if x.dim() != 1 or r < 1:
+        return _made_of_others(torch.ops.aten.combinations.default, x, r, with_replacement)
+    choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
+    chosen = list(choose(range(x.shape[0]), r))
+    if not chosen:
+        return x.new_empty((0, r))
+    places = torch.tensor(chosen, device=x.device)
+    return x.index_select(0, places.reshape(-1)).reshape(places.shape)
+
+
 #: Overloads of operations that PyTorch replaces by others, and what is put there instead.
 _REPLACED = {
     torch.ops.aten.one_hot.default: _one_hot,
     torch.ops.aten.max_pool1d.default: _max_pool1d,
 }
+
+#: Those of which PyTorch makes what looks at data that decides nothing.
+_WITHOUT_LOOKING: dict[Any, Callable[..., Tensor]] = {
+    torch.ops.aten.cov.default: _cov,
+    torch.ops.aten.combinations.default: _combinations,
+}
+
+
+_thread = threading.local()
+
+
+@contextmanager
+def made_without_looking() -> Iterator[None]:
+    """Let this thread trace operations that PyTorch makes of looks at data, but need none."""
+    _install()
+    before = getattr(_thread, "without_looking", False)
+    _thread.without_looking = True
+    try:
+        yield
+    finally:
+        _thread.without_looking = before
+
+
+@functools.cache
+def _install() -> None:
+    """Ask in the operations whether they look; they stay what they are everywhere else."""
+    for op, kernel in _WITHOUT_LOOKING.items():
+        op.py_kernels.update(dict.fromkeys(_KEYS, _asking(op, kernel)))
+        op._dispatch_cache.clear()
+
+
+def _asking(op: Any, kernel: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    @functools.wraps(kernel)
+    def run(*args: Any, **kwargs: Any) -> Tensor:
+        if getattr(_thread, "without_looking", False):
+            return kernel(*args, **kwargs)
+        return _made_of_others(op, *args, **kwargs)
+
+    return run
 
 
 @contextmanager
@@ -69,7 +149,8 @@ def operations_kept() -> Iterator[None]:
         op._dispatch_cache.clear()
         taken.append((op, kernels))
     try:
-        yield
+        with made_without_looking():
+            yield
     finally:
         for op, kernels in taken:
             for key in _KEYS:
