@@ -95,7 +95,7 @@ def ldexp(x: Tensor, other: Tensor) -> Tensor:
         base: Tensor | float = 2.0
         if x.is_complex() or x.dtype in (torch.float64, torch.float16, torch.bfloat16):
             # In eager mode a power of a 0-d tensor, or of integers, has the digits of the result.
-            base = torch.scalar_tensor(base, dtype=x.dtype.to_real())
+            base = torch.scalar_tensor(2.0, dtype=x.dtype.to_real())
         if x.is_complex() and other.dtype is torch.bfloat16:
             # There are no complex numbers of that type.
             other = other.to(torch.float32)
