@@ -39,15 +39,35 @@ def convolution(
     dims = weight.dim() - 2
     if not transposed and (groups == 1 or dims < 3):
         return NotImplemented
-    stride, padding, dilation = (_each(v, dims) for v in (stride, padding, dilation))
+    stride, padding, dilation = (each(v, dims) for v in (stride, padding, dilation))
     if transposed:
         laid = _Windows(stride, padding, dilation, groups)
-        return laid.transposed(x, weight, bias, _each(output_padding, dims))
+        return laid.transposed(x, weight, bias, each(output_padding, dims))
     if not x.dtype.is_floating_point or not x.numel() or not weight.numel():
         return NotImplemented
     taps = weight.reshape(groups, -1, *weight.shape[1:])
     zeros = Zeros([1] * dims, padding, padding, absent=False)
     return _summed(x, taps, bias, stride, dilation, zeros)
+
+
+@decomposition(aten.conv_tbc.default)
+def conv_tbc(x: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
+    # [time, batch, channels] and [kernel, channels, outputs].
+    laid = aten.convolution(
+        x.permute(1, 2, 0), weight.permute(2, 1, 0), bias, [1], [pad], [1], False, [0], 1
+    )
+    return laid.permute(2, 0, 1)
+
+
+@decomposition(aten.conv_tbc_backward.default)
+def conv_tbc_backward(
+    grad: Tensor, x: Tensor, weight: Tensor, bias: Tensor, pad: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    of_x, of_weight, of_bias = aten.convolution_backward(
+        grad.permute(1, 2, 0), x.permute(1, 2, 0), weight.permute(2, 1, 0), list(bias.shape),
+        [1], [pad], [1], False, [0], 1, [True, True, True],
+    )  # fmt: skip
+    return of_x.permute(2, 0, 1), of_weight.permute(2, 1, 0), of_bias
 
 
 @decomposition(aten.convolution_backward.default)
@@ -65,7 +85,7 @@ def convolution_backward(
     output_mask: Sequence[bool],
 ) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
     dims = weight.dim() - 2
-    stride, padding, dilation = (_each(v, dims) for v in (stride, padding, dilation))
+    stride, padding, dilation = (each(v, dims) for v in (stride, padding, dilation))
     laid = _Windows(stride, padding, dilation, groups)
     of_x = of_weight = of_bias = None
     if output_mask[0]:
@@ -286,6 +306,6 @@ def _summed(
     return found.to(taps.dtype)
 
 
-def _each(values: Sequence[int], dims: int) -> list[int]:
+def each(values: Sequence[int], dims: int) -> list[int]:
     """One value for each dimension."""
     return list(values) * dims if len(values) == 1 else list(values)

@@ -10,9 +10,14 @@ import torch
 from torch import Tensor
 from torch._decomp.decompositions import adaptive_avg_pool2d as _torch_adaptive_avg_pool2d
 
+from polyblocks_torch.decomp.convolutions import each
 from polyblocks_torch.decomp.registry import decomposition
 
 aten = torch.ops.aten
+
+
+#: Arguments of pools with a number per dimension, or one for all.
+_OF_WINDOWS = {"kernel_size", "stride", "padding", "dilation"}
 
 
 def adaptive_windows(extent: int, output: int) -> list[tuple[int, int]]:
@@ -81,13 +86,29 @@ def adaptive_avg_pool2d(x: Tensor, output_size: Sequence[int]) -> Tensor:
 
 
 def _with_a_batch(pool: torch._ops.OpOverload, dims: int) -> None:
-    """Let a pool of a single image, whose windows have so many dimensions, be one of a batch."""
+    """Let a pool of a single image be one of a batch, and give it a number per dimension.
+
+    Args:
+        pool: the operator.
+        dims: how many dimensions its windows have.
+    """
+    names = [argument.name for argument in pool._schema.arguments[1:]]
 
     @decomposition(pool)
     def pooled(x: Tensor, *window: Any, **options: Any) -> Any:
-        if x.dim() != dims + 1:
+        given = dict(zip(names, window, strict=False)) | options
+        is_short = any(len(given.get(name, ())) == 1 < dims for name in _OF_WINDOWS)
+        if x.dim() != dims + 1 and not is_short:
             return NotImplemented
-        found = pool(x.unsqueeze(0), *window, **options)
+        if is_short:
+            # Where one is short, torch-mlir reads the first element of each, also of one that has
+            # none, as the stride of windows that do not overlap.
+            given["stride"] = given.get("stride") or given["kernel_size"]
+            for name in _OF_WINDOWS & given.keys():
+                given[name] = each(given[name], dims)
+        if x.dim() != dims + 1:
+            return pool(x, **given)
+        found = pool(x.unsqueeze(0), **given)
         return found.squeeze(0) if isinstance(found, Tensor) else tuple(f.squeeze(0) for f in found)
 
 
