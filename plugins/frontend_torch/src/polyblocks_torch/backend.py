@@ -11,7 +11,6 @@ import torch
 from torch import fx
 from torch._dynamo.backends.common import aot_autograd
 from torch._dynamo.exc import TorchDynamoException
-from torch._functorch.partitioners import min_cut_rematerialization_partition
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from polyblocks import driver
@@ -23,6 +22,7 @@ from polyblocks_torch import direct
 from polyblocks_torch.absent_gradients import absent_gradients_told, without_absent_gradients
 from polyblocks_torch.accelerator import takes
 from polyblocks_torch.aliased_arguments import with_overlaps
+from polyblocks_torch.checkpoints import partition
 from polyblocks_torch.compiler import compile_graph
 from polyblocks_torch.eager_frames import check_draws, reason_to_run_eagerly
 from polyblocks_torch.frame_memory import check_breaks_are_allowed
@@ -150,7 +150,7 @@ def _compile_once(
             with_integers(noting(partial(compile_, kind="backward", guarded=False)))
         ),
         inference_compiler=with_integers(noting(infer)),
-        partition_fn=min_cut_rematerialization_partition,
+        partition_fn=partition,
         # Updates of arguments stay in the graph, where they can be fused.
         keep_inference_input_mutations=True,
         # None here: they are applied on a cache miss, see retrace.py.

@@ -260,7 +260,7 @@ class _Canonicalizer:
             elif fills_fresh_memory(node):
                 # Drawn in place (see partitioned_call.py), so it has the layout of that memory.
                 node.meta["val"] = node.args[0].meta["val"]
-            elif is_random(node) and node.target._schema.name.endswith("_like"):
+            elif is_random(node) and _op_name(node).endswith("_like"):
                 operand = node.args[0]
                 value = operand.meta.get("val")
                 if problem_with(value) is None:
@@ -618,3 +618,9 @@ def _submodules(gm: fx.GraphModule, graph: fx.Graph) -> dict[str, Any]:
         for node in graph.nodes
         if node.op == "get_attr" and not isinstance(node.meta.get("val"), torch.Tensor)
     }
+
+
+def _op_name(node: fx.Node) -> str:
+    """``aten::rand_like``; what runs a draw with a saved state is named otherwise."""
+    schema = getattr(node.target, "_schema", None)
+    return schema.name if schema is not None else str(node.target)

@@ -12,21 +12,32 @@ from polyblocks_torch.control_flow.operators import ControlFlow, graphs_of, is_c
 from polyblocks_torch.overlaps import share_places
 from polyblocks_torch.specs import problem_with
 
+#: Higher-order operators that run an operation which draws, for a checkpoint. By name: which of
+#: their arguments the operation is.
+_WITH_STATES = {"run_and_save_rng_state": 0, "run_with_rng_state": 1}
+
 
 def is_random(node: fx.Node) -> bool:
-    """Whether the node draws from the framework's random generator.
+    """Whether the node draws from the framework's random generator."""
+    target = node.target
+    if isinstance(target, torch._ops.HigherOrderOperator) and target.name() in _WITH_STATES:
+        return draws(*node.args[_WITH_STATES[target.name()] :], **node.kwargs)
+    return draws(target, *node.args, **node.kwargs)
+
+
+def draws(op: Any, *args: Any, **kwargs: Any) -> bool:
+    """Whether an operation draws from the framework's random generator.
 
     Attention carries the tag for its dropout, and draws nothing where that is off.
     """
-    target = node.target
-    if not isinstance(target, torch._ops.OpOverload):
+    if not isinstance(op, torch._ops.OpOverload):
         return False
-    if torch.Tag.nondeterministic_seeded not in target.tags:
+    if torch.Tag.nondeterministic_seeded not in op.tags:
         return False
-    for index, argument in enumerate(target._schema.arguments):
+    for index, argument in enumerate(op._schema.arguments):
         if argument.name == "dropout_p":
-            given = node.args[index] if index < len(node.args) else None
-            return node.kwargs.get("dropout_p", given) not in (None, 0, 0.0)
+            given = args[index] if index < len(args) else None
+            return kwargs.get("dropout_p", given) not in (None, 0, 0.0)
     return True
 
 
@@ -52,10 +63,10 @@ def unsupported_reason(node: fx.Node) -> str | None:
         return None
     if is_control_flow(node):
         return _reason_within(node) or _problem_with_values(node)
-    if node.op != "call_function" or not isinstance(node.target, torch._ops.OpOverload):
-        return f"{node.op} of {node.target}, which is not an ATen operation"
     if is_random(node):
         return "draws from the framework's random generator"
+    if node.op != "call_function" or not isinstance(node.target, torch._ops.OpOverload):
+        return f"{node.op} of {node.target}, which is not an ATen operation"
     if node.target._schema.is_mutable:
         return "changes its operand in place"
     size_and_strides: Any = node.args[2:4]
