@@ -331,6 +331,34 @@ def test_covariances_with_weights() -> None:
         compiled(x, -w)
 
 
+def test_filled_rows() -> None:
+    torch.manual_seed(0)
+    places = torch.tensor([0, 2, 0, 3])
+
+    def f(x: Tensor, value: Tensor, single: Tensor) -> list[Tensor]:
+        found = [x.sin().index_fill(dim, places, value) for dim in (0, -1)]
+        found.append(x.T.index_fill(0, torch.tensor(1), value))
+        return [*found, single.sin().index_fill(0, torch.tensor([0]), value)]
+
+    x, value, single = randn(4, 5), randn(), randn()
+    check(f, x, value, single)
+    check(f, x, value.detach(), single)
+    check(f, x.detach(), value, single.detach())
+
+
+def test_tensors_without_dimensions_are_indexed() -> None:
+    torch.manual_seed(0)
+    first = torch.tensor([0])
+
+    def f(x: Tensor, y: Tensor, row: Tensor) -> list[Tensor]:
+        x = x * 2
+        found = [x.index_add(0, i, y) for i in (first, first[0])]
+        found += [x.index_copy(0, first, y), x.index_select(0, first)]
+        return [*found, row.index_select(0, first[0]), row.index_add(0, first[0], y.reshape(1))]
+
+    check(f, randn(), randn(), randn(3))
+
+
 def test_losses_and_activations() -> None:
     torch.manual_seed(0)
     target = torch.tensor([[0, 2, -1, 1, 1], [3, 1, 4, -1, 0], [-1, 0, 1, 2, 3], [4, 3, 2, 1, 0]])

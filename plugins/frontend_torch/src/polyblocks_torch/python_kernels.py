@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -45,6 +46,21 @@ def _made_of_others(op: Any, *args: Any, **kwargs: Any) -> Tensor:
     """What PyTorch makes of a composite operation."""
     made: Tensor = op._op_dk(DispatchKey.CompositeImplicitAutograd, *args, **kwargs)
     return made
+
+
+def _index_fill(x: Tensor, dim: int, index: Tensor, value: Tensor) -> Tensor:
+    """Filled where a mask says so: PyTorch's gradient of the value counts different indices."""
+    op = torch.ops.aten.index_fill.int_Tensor
+    if not torch.is_grad_enabled() or not (x.requires_grad or value.requires_grad):
+        with torch._C._AutoDispatchBelowAutograd():
+            made: Tensor = op(x, dim, index, value)
+            return made
+    shape = [1] * x.dim()
+    if shape:
+        shape[dim] = x.shape[dim]
+    filled = torch.zeros(math.prod(shape), dtype=torch.bool, device=x.device)
+    filled = filled.index_fill(0, index, True).reshape(shape)
+    return torch.where(filled, value.to(x.dtype), x)
 
 
 def _cov(
@@ -89,6 +105,7 @@ def _combinations(x: Tensor, r: int = 2, with_replacement: bool = False) -> Tens
 _REPLACED = {
     torch.ops.aten.one_hot.default: _one_hot,
     torch.ops.aten.max_pool1d.default: _max_pool1d,
+    torch.ops.aten.index_fill.int_Tensor: _index_fill,
 }
 
 #: Those of which PyTorch makes what looks at data that decides nothing.

@@ -313,6 +313,15 @@ def histc(x: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
 # A tensor without dimensions is indexed along "dimension 0" as if it had one element.
 
 
+@decomposition(aten.index_select.default)
+def index_select(x: Tensor, dim: int, index: Tensor) -> Tensor:
+    """So is one along a dimension by an index without any."""
+    if x.dim() and index.dim():
+        return NotImplemented
+    rows = aten.index_select.default(x if x.dim() else x.reshape(1), dim, index.reshape(-1))
+    return rows if x.dim() else rows.reshape(())
+
+
 @decomposition(aten.gather.default)
 def gather(x: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False) -> Tensor:
     if x.dim() and index.dim():
