@@ -162,7 +162,9 @@ def operations_kept() -> Iterator[None]:
                 taken.append((op, kernels))
     for op, kernel in _REPLACED.items():
         kernels = {key: op.py_kernels[key] for key in _KEYS if key in op.py_kernels}
-        op.py_kernels.update(dict.fromkeys(_KEYS, kernel))
+        # One that is no composite has kernels below autograd, which stay.
+        composite = torch._C._dispatch_has_kernel_for_dispatch_key(op.name(), _KEYS[1].name)
+        op.py_kernels.update(dict.fromkeys(_KEYS if composite else _KEYS[:1], kernel))
         op._dispatch_cache.clear()
         taken.append((op, kernels))
     try:
