@@ -290,7 +290,7 @@ def test_graph_breaks_are_reported(capsys):
     @polyblocks_jit_torch
     def f(x):
         y = x + 1
-        print("between")
+        print("between", end="\n")
         return y * 2
 
     assert f(torch.ones(2)).tolist() == [4.0, 4.0]
@@ -305,7 +305,7 @@ def test_graph_breaks_are_reported(capsys):
 def test_strict_target_refuses_a_graph_break():
     @polyblocks_jit_torch(compile_options={"strict_target": True})
     def f(x):
-        print("no")
+        print("no", end="\n")
         return x + 1
 
     with pytest.raises(FallbackError, match="graph break .* strict_target forbids"):

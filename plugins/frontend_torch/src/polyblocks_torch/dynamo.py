@@ -12,7 +12,6 @@ import logging
 import re
 import sys
 import traceback
-import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -38,6 +37,7 @@ from polyblocks_torch.cached_calls import CachedCalls, LeftToPython
 from polyblocks_torch.frame_memory import FrameMemory
 from polyblocks_torch.gate import Gate
 from polyblocks_torch.location import is_of_user
+from polyblocks_torch.logging_calls import FUNCTIONS
 from polyblocks_torch.python_kernels import made_without_looking
 from polyblocks_torch.recurrent.shapes import shapes_alone
 from polyblocks_torch.report import Frame, FunctionReport, GraphBreak
@@ -207,9 +207,9 @@ class _Converter:
 
 
 def _warnings_after() -> dict[str, Any]:
-    """A warning does not end a graph: it is given when the graph has run."""
+    """A warning or a print does not end a graph, see logging_calls.py."""
     known = set(config.reorderable_logging_functions)
-    return {"reorderable_logging_functions": known | {warnings.warn}}
+    return {"reorderable_logging_functions": known | FUNCTIONS}
 
 
 @contextmanager

@@ -59,6 +59,11 @@ def traceable() -> Iterator[None]:
         _active.reset(token)
 
 
+def is_tracing() -> bool:
+    """Whether this package traces, and no other user of Dynamo."""
+    return _active.get()
+
+
 def _without_breaks(self: Any, tx: Any, args: Any, kwargs: Any) -> Any:
     if (
         self.value is torch._dynamo.graph_break
