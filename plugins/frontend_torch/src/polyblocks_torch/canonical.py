@@ -31,6 +31,7 @@ from polyblocks_torch.checks import CHECK, STATIC_CHECKS, message_of
 from polyblocks_torch.graphs import graph_module
 from polyblocks_torch.location import source_location
 from polyblocks_torch.node_rules import fills_fresh_memory, is_random, unsupported_reason
+from polyblocks_torch.number_limits import refused_number
 from polyblocks_torch.overlaps import may_overlap, memory_of, read_memory_of_views
 from polyblocks_torch.result_strides import outputs_as_in_eager
 from polyblocks_torch.specs import is_dense, memory_key, problem_with, spec_of, storage_key
@@ -99,6 +100,7 @@ class _Canonicalizer:
         self._static_checks()
         self._conjugated_numbers()
         self._constants()
+        self._refused_numbers()
         self._split_dropout()
         self._forget_data_of_metadata_only_operands()
         for old, new in read_memory_of_views(
@@ -206,6 +208,17 @@ class _Canonicalizer:
                 node.replace_all_uses_with(node.args[0])
                 self._replace_returned(node, node.args[0])
                 self.graph.erase_node(node)
+
+    def _refused_numbers(self) -> None:
+        """Eager mode would raise an error where an operation has such a number."""
+        for node in list(self.graph.nodes):
+            message = refused_number(node) if node.op == "call_function" else None
+            if message is None:
+                continue
+            false = self._constant(torch.tensor(False))
+            with self.graph.inserting_before(node):
+                check = self.graph.call_function(CHECK, (false, message))
+            check.meta = {k: v for k, v in node.meta.items() if k == "stack_trace"} | {"val": None}
 
     def _at_begin(self) -> Any:
         return self.graph.inserting_before(next(iter(self.graph.nodes)))

@@ -18,6 +18,8 @@ import torch
 from torch import Tensor
 from torch._C import DispatchKey
 
+from polyblocks_torch.checks import require
+
 _KEYS = (DispatchKey.Autograd, DispatchKey.CompositeImplicitAutograd)
 
 #: Packets; the modules ``resampling``, ``linear_resampling``, ``resampling_gradients`` and
@@ -31,7 +33,10 @@ _KEPT = (
 
 
 def _one_hot(x: Tensor, classes: int = -1) -> Tensor:
-    """The kernel writes into zeros whose rows lie one after another."""
+    """The kernel writes into zeros whose rows lie one after another, and checks the classes."""
+    if classes >= 0:
+        require(x >= 0, "Class values must be non-negative.")
+        require(x < classes, "Class values must be smaller than num_classes.")
     return _made_of_others(torch.ops.aten.one_hot.default, x.contiguous(), classes)
 
 

@@ -298,6 +298,7 @@ def histc(x: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
         return x.new_zeros((bins,))
     if min == max == 0:
         low, high = values.amin(), values.amax()
+        require(low.isfinite() & high.isfinite(), "torch.histc: range is not finite")
     else:
         low = torch.full((), min, dtype=x.dtype, device=x.device)
         high = torch.full((), max, dtype=x.dtype, device=x.device)

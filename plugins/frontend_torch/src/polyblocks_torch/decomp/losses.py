@@ -4,13 +4,42 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch._decomp import decomposition_table
 
+from polyblocks_torch.checks import fail, require
 from polyblocks_torch.decomp.registry import decomposition
 
 aten = torch.ops.aten
 
 #: ``Reduction`` of PyTorch's losses.
 _NONE, _MEAN = 0, 1
+
+_OF_PYTORCH = {
+    op: decomposition_table[op]
+    for op in (aten.binary_cross_entropy.default, aten.smooth_l1_loss.default)
+}
+
+
+# These two make no checks in PyTorch's table.
+
+
+@decomposition(aten.binary_cross_entropy.default)
+def binary_cross_entropy(
+    x: Tensor, target: Tensor, weight: Tensor | None = None, reduction: int = _MEAN
+) -> Tensor:
+    for value, name in ((x, "input"), (target, "target")):
+        inside = (value >= 0) & (value <= 1)
+        require(inside, f"all elements of {name} should be between 0 and 1")
+    made: Tensor = _OF_PYTORCH[aten.binary_cross_entropy.default](x, target, weight, reduction)
+    return made
+
+
+@decomposition(aten.smooth_l1_loss.default)
+def smooth_l1_loss(x: Tensor, target: Tensor, reduction: int = _MEAN, beta: float = 1.0) -> Tensor:
+    if beta < 0:
+        fail(x, "smooth_l1_loss does not support negative values for beta.")
+    made: Tensor = _OF_PYTORCH[aten.smooth_l1_loss.default](x, target, reduction, beta)
+    return made
 
 
 @decomposition(aten.rrelu_with_noise_backward.default)
