@@ -92,6 +92,7 @@ def compile_text(
 ) -> Artifact:
     """Compile MLIR text or bytecode, as :func:`compile_file` does; ``name`` is for messages."""
     from polyblocks import driver
+    from polyblocks.isolation.isolation import limited
 
     data = text.encode() if isinstance(text, str) else text
     description = _describe(options)
@@ -100,7 +101,8 @@ def compile_text(
         module, done = _parse(data, name, after)
         return driver.compile_module(module, description, options, done=done).to_bytes()
 
-    return driver.isolated(job, Path(name).name)
+    with limited(options.compile_timeout):
+        return driver.isolated(job, Path(name).name)
 
 
 def compile_until(path: Path, options: CompileOptions, until: str, after: str | None = None) -> str:
@@ -116,7 +118,7 @@ def compile_until(path: Path, options: CompileOptions, until: str, after: str | 
         InputError: as :func:`compile_file`; also when no such pass was run.
     """
     from polyblocks import driver
-    from polyblocks.isolation.isolation import run_isolated
+    from polyblocks.isolation.isolation import limited, run_isolated
 
     data = _read(path)
     description = _describe(options)
@@ -141,7 +143,8 @@ def compile_until(path: Path, options: CompileOptions, until: str, after: str | 
             return f"{reached}\n".encode()
         raise InputError(f"'{until}' was not run on {path}; there were {', '.join(ran)}")
 
-    return run_isolated(job, label=path.name).decode()
+    with limited(options.compile_timeout):
+        return run_isolated(job, label=path.name).decode()
 
 
 class _Reached(Exception):

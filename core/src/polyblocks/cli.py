@@ -425,6 +425,7 @@ def cache_verify() -> None:
 _OPTION_TYPES: dict[str, Any] = {
     "num_threads": int,
     "num_iters": int,
+    "compile_timeout": float,
     "static_argnums": list[int],
     "static_argnames": list[str],
 }

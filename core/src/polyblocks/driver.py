@@ -17,7 +17,7 @@ from polyblocks.attributes import NAME_ATTRIBUTE
 from polyblocks.cache.cache import Cache, cache_key, default_cache, toolchain_versions
 from polyblocks.errors import PassError, PluginError, UnsupportedError, of_machine
 from polyblocks.isolation.forks import fork_lock
-from polyblocks.isolation.isolation import run_isolated
+from polyblocks.isolation.isolation import limited, run_isolated
 from polyblocks.options import CompileOptions
 from polyblocks.registry.honoured_options import describe_target
 from polyblocks.registry.registry import get_registry
@@ -74,7 +74,12 @@ def compile_capture(capture: Capture, frontend: str, options: CompileOptions) ->
                 plan.manifest[TRANSIENT] = True
             return plan
 
-    return cached(key, build, refresh=bool(options.debug))
+    def limited_build() -> Artifact:
+        # Also what the plan of a partition compiles and probes.
+        with limited(options.compile_timeout):
+            return build()
+
+    return cached(key, limited_build, refresh=bool(options.debug))
 
 
 def isolated(job: Callable[[], bytes], name: str) -> Artifact:

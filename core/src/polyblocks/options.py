@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -76,6 +77,9 @@ class CompileOptions:
         freeze_weights: PyTorch: parameters and buffers of modules change through PyTorch only
             (optimizers, in-place operations, ``load_state_dict``, assignments). What depends on
             them alone is computed once, and kept until one of them is changed.
+        compile_timeout: seconds that compiling a variant may take; then the compiler is stopped,
+            and the framework runs what is not compiled. None or 0: no limit.
+            ``POLYBLOCKS_COMPILE_TIMEOUT`` sets it from outside.
     """
 
     target: str = "cpu"
@@ -98,6 +102,7 @@ class CompileOptions:
     simulate: bool = False
     profile: bool = False
     freeze_weights: bool = False
+    compile_timeout: float | None = 600.0
 
     @classmethod
     def from_dict(cls, options: Mapping[str, Any] | None) -> CompileOptions:
@@ -123,13 +128,16 @@ class CompileOptions:
                 hint = f"did you mean '{near[0]}'?" if near else listed
                 raise OptionError(f"unknown compile option '{name}'; {hint}")
             values[name] = _checked(name, value)
+        outside = os.environ.get("POLYBLOCKS_COMPILE_TIMEOUT", "")
+        if outside and "compile_timeout" not in values:
+            values["compile_timeout"] = _seconds(outside)
         return cls(**{**values, **_overrides.get()})
 
     def cache_key(self) -> str:
         """Canonical JSON of the options that change generated code."""
         run_only = (
             "debug", "strict_target", "num_threads", "num_iters", "device_one_time_load",
-            "use_graph", "on_gpu_tensors",
+            "use_graph", "on_gpu_tensors", "compile_timeout",
         )  # fmt: skip
         data = {k: v for k, v in dataclasses.asdict(self).items() if k not in run_only}
         return json.dumps(data, sort_keys=True)
@@ -172,12 +180,25 @@ def _checked(name: str, value: Any) -> Any:
     if name == "num_threads":
         ok = value is None or _is_positive_int(value)
         return _expect(name, value, ok, "a positive int or None")
+    if name == "compile_timeout":
+        number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        return _expect(name, value, value is None or (number and value >= 0), "seconds or None")
     if name == "num_iters":
         return _expect(name, value, _is_positive_int(value), "a positive int")
     if name == "mm_conv_precision_mode":
         ok = value is None or value in PRECISION_MODES
         return _expect(name, value, ok, f"one of {', '.join(PRECISION_MODES)}")
     return _expect(name, value, isinstance(value, type(default)), "True or False")
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not seconds >= 0:
+        raise OptionError(f"POLYBLOCKS_COMPILE_TIMEOUT must be seconds or 0, not {text!r}")
+    return seconds
 
 
 def _is_positive_int(value: Any) -> bool:

@@ -18,7 +18,7 @@ from polyblocks.bisect import inputs as random_inputs
 from polyblocks.bisect.compare import Difference, Expected
 from polyblocks.bisect.execute import VARIANTS, Array, Program, RunError
 from polyblocks.bisect.reference import NotRunnableError, lower
-from polyblocks.errors import InputError, NativeCrashError, PolyBlocksError
+from polyblocks.errors import InputError, MachineError, NativeCrashError, PolyBlocksError
 from polyblocks.isolation.isolation import run_isolated
 
 log = logging.getLogger("polyblocks")
@@ -148,7 +148,7 @@ def judge_program(
 
     try:
         return Outcome(**json.loads(run_isolated(job, timeout_s=_total(rounds, limit_s))))
-    except NativeCrashError as error:
+    except (NativeCrashError, MachineError) as error:
         return Outcome("fails", str(error).removeprefix("the compiler "))
     except PolyBlocksError as error:
         return Outcome("not runnable", str(error))
@@ -192,7 +192,7 @@ def _isolated_outputs(
 
     try:
         answer = run_isolated(job, timeout_s=limit_s * (len(sets) + 1) + 60)
-    except NativeCrashError as error:
+    except (NativeCrashError, MachineError) as error:
         raise RunError(str(error).removeprefix("the compiler ")) from None
     if answer[:1] == b"N":
         raise NotRunnableError(answer[1:].decode())

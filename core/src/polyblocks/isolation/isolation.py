@@ -13,6 +13,7 @@ import faulthandler
 import gc
 import json
 import logging
+import math
 import os
 import select
 import signal
@@ -22,7 +23,8 @@ import tempfile
 import time
 import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from types import ModuleType
 from typing import IO, Any, NoReturn
 
@@ -48,6 +50,8 @@ except ImportError:  # not a POSIX system; there is no os.fork either
 
 logger = logging.getLogger(__name__)
 
+#: Seconds after which a warning says which pass is running; again after twice the time.
+SLOW_S = 60.0
 #: A child that uses no CPU time for so long (seconds) is taken for blocked.
 STALL_S = 60.0
 
@@ -88,7 +92,7 @@ def run_isolated(
     fn: Callable[[], bytes],
     *,
     emit: Callable[[Event], None] | None = None,
-    timeout_s: float = 600.0,
+    timeout_s: float | None = None,
     label: str = "",
 ) -> bytes:
     """Run ``fn`` in a forked child and return its bytes.
@@ -100,29 +104,54 @@ def run_isolated(
     Args:
         fn: the job; what it changes in memory is lost.
         emit: also receives the events.
-        timeout_s: seconds after which the child is killed.
+        timeout_s: seconds after which the child is killed; None: what is left of
+            :func:`limited`, if this thread is inside of that.
         label: what is being done, for messages; the stage and pass are added when known.
 
     Raises:
         PolyBlocksError: the child raised one; the same class with the same fields.
-        NativeCrashError: the child died by a signal, was killed after ``timeout_s``, or, twice,
-            did nothing for :data:`STALL_S` seconds.
-        MachineError: the child raised what says that the machine is to blame, see
-            :func:`polyblocks.errors.of_machine`, or no process can be started.
+        NativeCrashError: the child died by a signal, or, twice, did nothing for :data:`STALL_S`
+            seconds.
+        MachineError: it was killed after ``timeout_s``, the child raised what says that the
+            machine is to blame, see :func:`polyblocks.errors.of_machine`, or no process can be
+            started.
         UnsupportedError: any other exception in the child, named with its message; the child's
             traceback is a note on it.
     """
     with events.listening(emit) if emit is not None else contextlib.nullcontext():
         if not hasattr(os, "fork") or _in_child or os.environ.get("POLYBLOCKS_ISOLATE") == "0":
             return fn()
+        deadline = _deadline.get() if timeout_s is None else time.monotonic() + timeout_s
+        limit = _limit.get() if timeout_s is None else timeout_s
         try:
             with _scratch_file() as noise:
-                return _Parent(fn, noise, timeout_s, label).run()
+                return _Parent(fn, noise, deadline, limit, label).run()
         except _StalledError as error:
             # The next fork finds other locks held, or none.
             logger.info("%s; trying once more", error)
             with _scratch_file() as noise:
-                return _Parent(fn, noise, timeout_s, label).run()
+                return _Parent(fn, noise, deadline, limit, label).run()
+
+
+_deadline: ContextVar[float] = ContextVar("polyblocks_deadline", default=math.inf)
+_limit: ContextVar[float] = ContextVar("polyblocks_limit", default=math.inf)
+
+
+@contextlib.contextmanager
+def limited(seconds: float | None) -> Iterator[None]:
+    """Give all that this thread isolates inside the block so many seconds together.
+
+    A block inside of another one has what is left of that. None and 0 are no limit.
+    """
+    if not seconds or _deadline.get() != math.inf:
+        yield
+        return
+    tokens = _deadline.set(time.monotonic() + seconds), _limit.set(seconds)
+    try:
+        yield
+    finally:
+        _deadline.reset(tokens[0])
+        _limit.reset(tokens[1])
 
 
 class _StalledError(NativeCrashError):
@@ -139,10 +168,16 @@ class _Parent:
     """The parent's side of one isolated call."""
 
     def __init__(
-        self, fn: Callable[[], bytes], noise: IO[bytes], timeout_s: float, label: str
+        self,
+        fn: Callable[[], bytes],
+        noise: IO[bytes],
+        deadline: float,
+        limit: float,
+        label: str,
     ) -> None:
         self.noise = noise
-        self.timeout_s = timeout_s
+        self.deadline = deadline
+        self.limit = limit
         self.label = label
         self.stage = ""
         self.pass_name = ""
@@ -182,10 +217,14 @@ class _Parent:
             os.close(self.pipe)
         if not done:
             self._kill()
-            kind = _StalledError if self.stalled else NativeCrashError
-            why = f"doing nothing for {STALL_S:g} s" if self.stalled else f"{self.timeout_s:g} s"
+            why = f"doing nothing for {STALL_S:g} s" if self.stalled else f"{self.limit:g} s"
             text = f"the compiler was stopped after {why}{self._where()}{self._last_words()}"
-            raise _transient(kind(text))
+            if self.stalled:
+                raise _transient(_StalledError(text))
+            raise MachineError(
+                f"{text}; the option 'compile_timeout' or POLYBLOCKS_COMPILE_TIMEOUT gives it more "
+                "time (seconds; 0: no limit)"
+            )
         if self.error is None and self.result is None:
             self._reap_crashed()
             crash = NativeCrashError(
@@ -203,14 +242,18 @@ class _Parent:
     def _receive(self) -> bool:
         """Read frames until a result, an error or the end; False if it never came."""
         watch = StallWatch(self.pid, STALL_S)
-        deadline = time.monotonic() + self.timeout_s
+        begin, patience = time.monotonic(), SLOW_S
         poll = select.poll()
         poll.register(self.pipe, select.POLLIN)
         child_dead = False
         while self.result is None and self.error is None:
-            left = deadline - time.monotonic()
+            now = time.monotonic()
+            left = self.deadline - now
             if left <= 0:
                 return False
+            if now - begin > patience:
+                logger.warning("compiling takes %.0f s so far%s", now - begin, self._where())
+                patience *= 2
             if poll.poll(min(left, _POLL_S) * 1000):
                 data = os.read(self.pipe, _PIPE_BYTES)
                 if not data:
