@@ -248,6 +248,19 @@ def test_norms_of_single_numbers_neither_overflow_nor_vanish(dtype: torch.dtype)
         torch.testing.assert_close(mine, theirs, rtol=4 * limits.eps, atol=0, equal_nan=True)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_gradients_of_hardswish_are_nan_where_the_operand_is(dtype: torch.dtype) -> None:
+    edges = [3.0, -3.0, torch.nan, 2.0, torch.inf, -torch.inf, -5.0, 5.0]
+    # As many as vectors of eager mode's hold: single numbers it computes otherwise.
+    x = torch.tensor(edges * 8, dtype=dtype)
+    for value in (2.0, -0.3, torch.nan, torch.inf):
+        grad = torch.full_like(x, value)
+        backward = aten.hardswish_backward.default
+        mine, theirs = traced(backward, grad, x)(grad, x), backward(grad, x)
+        unit = torch.finfo(dtype).eps
+        torch.testing.assert_close(mine, theirs, rtol=2 * unit, atol=0, equal_nan=True)
+
+
 def test_sums_of_scalars_equal_eager() -> None:
     for x in (torch.tensor(2.5), torch.tensor(3, dtype=torch.int32), torch.tensor(True)):
         got = REGISTRY[aten.sum.dim_IntList](x, [0])

@@ -31,6 +31,13 @@ def selu(x: Tensor) -> Tensor:
     return elu(x, 1.6732632423543772848170429916717, 1.0507009873554804934193349852946)
 
 
+@decomposition(aten.hardswish_backward.default)
+def hardswish_backward(grad: Tensor, x: Tensor) -> Tensor:
+    """PyTorch's own decomposition lets the gradient through where ``x`` is NaN."""
+    inner = torch.where(x >= 3, grad, grad * (x / 3 + 0.5))
+    return torch.where(x <= -3, 0.0, inner)
+
+
 @decomposition(aten.trunc.default)
 def trunc(x: Tensor) -> Tensor:
     """torch-mlir loses the sign of what becomes zero."""
