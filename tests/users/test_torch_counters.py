@@ -142,3 +142,27 @@ def test_two_models_of_one_class_have_constants_of_their_own():
         torch.testing.assert_close(fast(x), x.reshape(factor, -1) * factor)
         (variant,) = fast.polyblocks_report().variants
         assert variant.arguments == ["float32[12]"]
+
+
+def test_integer_that_shapes_the_program_has_a_limit(caplog):
+    @polyblocks_jit_torch
+    def head(x, count):
+        return x[:count] * 2
+
+    x = torch.rand(40)
+    for count in range(1, 25):
+        torch.testing.assert_close(head(x, count), x[:count] * 2)
+    assert len(head.polyblocks_report().variants) == 17
+    (line,) = [r.getMessage() for r in caplog.records if "more than 16 values" in r.getMessage()]
+    assert "count" in line
+    assert f"{__file__}:{head.__wrapped__.__code__.co_firstlineno + 2}" in line
+
+
+@pytest.mark.parametrize("size", [3, 4])
+def test_dynamic_shapes_with_floats(size):
+    norm = torch.nn.LayerNorm(5)
+    fast = torch.compile(lambda x, a: norm(x) * a + x.shape[0], backend="polyblocks", dynamic=True)
+    for value in (0.5, 0.25, 0.75):
+        for rows in (size, size + 3):
+            x = torch.rand(rows, 5)
+            torch.testing.assert_close(fast(x, value), norm(x) * value + rows)

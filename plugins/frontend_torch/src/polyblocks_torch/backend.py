@@ -29,6 +29,7 @@ from polyblocks_torch.frame_memory import check_breaks_are_allowed
 from polyblocks_torch.frozen import weights_of
 from polyblocks_torch.inner_gradients import guarding_leaves
 from polyblocks_torch.integer_arguments import with_integers
+from polyblocks_torch.location import source_location
 from polyblocks_torch.number_arguments import (
     NumbersLeft,
     are_all_numbers,
@@ -205,23 +206,87 @@ def _left(
     return left
 
 
+#: So many sets of numbers are compiled for each set of shapes.
+NUMBERS = 16
+
+
 class _SpecializedByShape:
-    """A graph with symbolic shapes: one compiled variant per set of actual shapes."""
+    """A graph with symbolic shapes: one compiled variant per set of actual shapes and numbers."""
 
     def __init__(self, gm: fx.GraphModule, options: CompileOptions, report: FunctionReport) -> None:
         self._gm = gm
         self._options = options
         self._report = report
         self._variants: dict[tuple[Any, ...], Callable[..., Any]] = {}
+        self._nodes = [node for node in gm.graph.nodes if node.op == "placeholder"]
+        # Dynamo takes the sources away when it is done.
+        self._names = [_user_name(node) for node in self._nodes]
+        #: Floats, which Dynamo passes as tensors.
+        self._floats = frozenset(
+            i
+            for i, node in enumerate(self._nodes)
+            if getattr(node.meta.get("grapharg"), "pass_arg_as_tensor", False)
+        )
+        #: The numbers that were compiled for, by shapes.
+        self._numbers: dict[tuple[Any, ...], set[tuple[Any, ...]]] = {}
 
     def __call__(self, *args: Any) -> Any:
-        shapes = ((a.shape, a.stride()) if isinstance(a, torch.Tensor) else a for a in args)
-        key = (torch.is_grad_enabled(), *shapes)
+        shapes: list[Any] = [torch.is_grad_enabled()]
+        numbers: list[Any] = []
+        for i, a in enumerate(args):
+            if i in self._floats:
+                # As text: NaN is itself, and 0 has a sign.
+                numbers.append(repr(a.item()))
+            elif isinstance(a, torch.Tensor):
+                shapes.append((a.shape, a.stride()))
+            else:
+                numbers.append(a)
+        key = (*shapes, *numbers)
         variant = self._variants.get(key)
         if variant is None:
-            variant = _compile(self._gm, list(args), self._options, self._report)
+            known = self._numbers.setdefault(tuple(shapes), set())
+            if len(known) >= NUMBERS:
+                left = _left(self._gm, "changing numbers", self._options, self._report)
+                return left(self._many(known, tuple(numbers)))(*args)
+            gm = _with_floats(self._gm, {i: args[i].item() for i in self._floats})
+            variant = _compile(gm, list(args), self._options, self._report)
+            known.add(tuple(numbers))
             self._variants[key] = variant
         return variant(*args)
+
+    def _many(self, known: set[tuple[Any, ...]], numbers: tuple[Any, ...]) -> str:
+        places = [
+            i
+            for i, node in enumerate(self._nodes)
+            if i in self._floats or not _is_tensor(node.meta.get("example_value"))
+        ]
+        counts = [len({row[k] for row in (*known, numbers)}) for k in range(len(numbers))]
+        place = places[max(range(len(counts)), key=counts.__getitem__)]
+        read = next((source_location(user) for user in self._nodes[place].users), None)
+        where = f", read at {read}," if read else ""
+        return (
+            f"{self._names[place]}{where} shapes the program or chooses what it computes, and has "
+            f"had more than {NUMBERS} values, each of which is compiled by itself; pass a tensor"
+        )
+
+
+def _with_floats(gm: fx.GraphModule, values: Mapping[int, float]) -> fx.GraphModule:
+    """A graph for the values of its floats."""
+    if not values:
+        return gm
+    graph = fx.Graph()
+    copies: dict[fx.Node, fx.Node] = {}
+    graph.output(graph.graph_copy(gm.graph, copies))
+    for i, old in enumerate(node for node in gm.graph.nodes if node.op == "placeholder"):
+        for user in list(copies[old].users) if i in values else ():
+            if user.op == "call_method" and user.target == "item":
+                user.replace_all_uses_with(values[i])
+                graph.erase_node(user)
+    return fx.GraphModule(gm, graph)
+
+
+def _is_tensor(value: Any) -> bool:
+    return isinstance(value, torch.Tensor)
 
 
 def _is_symbolic(value: Any) -> bool:
