@@ -280,7 +280,7 @@ def _with_floats(gm: fx.GraphModule, values: Mapping[int, float]) -> fx.GraphMod
     for i, old in enumerate(node for node in gm.graph.nodes if node.op == "placeholder"):
         for user in list(copies[old].users) if i in values else ():
             if user.op == "call_method" and user.target == "item":
-                user.replace_all_uses_with(values[i])
+                user.replace_all_uses_with(values[i])  # type: ignore[arg-type]
                 graph.erase_node(user)
     return fx.GraphModule(gm, graph)
 
