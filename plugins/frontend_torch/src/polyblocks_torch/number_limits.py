@@ -39,16 +39,17 @@ _NAMED = {aten.add.Tensor: "alpha", aten.sub.Tensor: "alpha", aten.addcmul.defau
 def refused_number(node: fx.Node) -> str | None:
     """What eager mode says of a number among the arguments of an operation; None if it takes it."""
     result = node.meta.get("val")
-    if not isinstance(result, torch.Tensor) or node.target not in _CONVERTED | _NAMED:
+    target: Any = node.target
+    if not isinstance(result, torch.Tensor) or target not in _CONVERTED | _NAMED:
         return None
     dtype = result.dtype
     if dtype.is_floating_point or dtype.is_complex or dtype == torch.bool:
         return None
-    places = _CONVERTED.get(node.target, ())
+    places = _CONVERTED.get(target, ())
     numbers = [node.args[place] for place in places if place < len(node.args)]
-    numbers.append(node.kwargs.get(_NAMED.get(node.target, ""), 0))
+    numbers.append(node.kwargs.get(_NAMED.get(target, ""), 0))
     known = [n for n in numbers if isinstance(n, (int, float)) and not isinstance(n, bool)]
-    if node.target is aten.pow.Tensor_Scalar and any(n < 0 for n in known):
+    if target is aten.pow.Tensor_Scalar and any(n < 0 for n in known):
         return "Integers to negative integer powers are not allowed."
     limits = torch.iinfo(dtype)
     for number in known:

@@ -107,7 +107,7 @@ def _combinations(x: Tensor, r: int = 2, with_replacement: bool = False) -> Tens
 
 
 #: Overloads of operations that PyTorch replaces by others, and what is put there instead.
-_REPLACED = {
+_REPLACED: dict[Any, Callable[..., Any]] = {
     torch.ops.aten.one_hot.default: _one_hot,
     torch.ops.aten.max_pool1d.default: _max_pool1d,
     torch.ops.aten.index_fill.int_Tensor: _index_fill,
