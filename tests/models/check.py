@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import torch
@@ -28,9 +29,10 @@ def check(model: Model) -> Outcome:
     torch.manual_seed(0)
     network, arguments = model.build()
     leave_nothing_neutral(network)
-    called(network, arguments)  # what it prepares at its first call is no part of its program
+    # What it prepares at its first call is no part of its program.
+    called(network, arguments, gradients=model.gradients)
     network.train(model.training)
-    call = _stepped if model.training else called
+    call = _stepped if model.training else partial(called, gradients=model.gradients)
     theirs = copy.deepcopy(network)
     for _ in range(2):  # a step may change statistics and counters
         expected = call(theirs, arguments)
@@ -91,10 +93,12 @@ def leave_nothing_neutral(network: torch.nn.Module) -> None:
                 module.running_var.uniform_(0.5, 1.5)
 
 
-def called(network: Any, arguments: dict[str, Any]) -> list[torch.Tensor]:
-    """Results."""
-    with torch.no_grad():
-        return list(_tensors(_results(network, arguments)))
+def called(
+    network: Any, arguments: dict[str, Any], *, gradients: bool = False
+) -> list[torch.Tensor]:
+    """Results; ``gradients``: of a call that records them."""
+    with torch.set_grad_enabled(gradients):
+        return [result.detach() for result in _tensors(_results(network, arguments))]
 
 
 def _stepped(network: Any, arguments: dict[str, Any]) -> list[torch.Tensor]:

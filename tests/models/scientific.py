@@ -35,17 +35,16 @@ class SchNet(nn.Module):
 
     def forward(self, numbers: Tensor, places: Tensor, edges: Tensor) -> tuple[Tensor, Tensor]:
         """Of ``(n,)`` atoms at ``(n, 3)`` with ``(2, m)`` pairs: energy and forces, ``(n, 3)``."""
-        with torch.enable_grad():
-            places = places.detach().requires_grad_()
-            first, second = edges
-            distance = (places[first] - places[second]).norm(dim=-1)
-            spread = torch.exp(-2 * (distance[:, None] - self.centers) ** 2)
-            x = self.embedding(numbers)
-            for make_filter, update in zip(self.filters, self.updates, strict=True):
-                messages = x[second] * make_filter(spread)
-                x = x + update(torch.zeros_like(x).index_add(0, first, messages))
-            energy = self.energy(x).sum()
-            (gradient,) = torch.autograd.grad(energy, places, create_graph=True)
+        places = places.detach().requires_grad_()
+        first, second = edges
+        distance = (places[first] - places[second]).norm(dim=-1)
+        spread = torch.exp(-2 * (distance[:, None] - self.centers) ** 2)
+        x = self.embedding(numbers)
+        for make_filter, update in zip(self.filters, self.updates, strict=True):
+            messages = x[second] * make_filter(spread)
+            x = x + update(torch.zeros_like(x).index_add(0, first, messages))
+        energy = self.energy(x).sum()
+        (gradient,) = torch.autograd.grad(energy, places, create_graph=True)
         return energy, -gradient
 
 
@@ -78,14 +77,13 @@ class Siren(nn.Module):
 
     def forward(self, places: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Of ``(n, 2)``: values ``(n, 1)``, gradients ``(n, 2)``, Laplacians ``(n,)``."""
-        with torch.enable_grad():
-            places = places.detach().requires_grad_()
-            values = self.layers(places)
-            (slope,) = torch.autograd.grad(values.sum(), places, create_graph=True)
-            laplacian = torch.zeros(len(places), dtype=places.dtype)
-            for axis in range(2):
-                (second,) = torch.autograd.grad(slope[:, axis].sum(), places, create_graph=True)
-                laplacian = laplacian + second[:, axis]
+        places = places.detach().requires_grad_()
+        values = self.layers(places)
+        (slope,) = torch.autograd.grad(values.sum(), places, create_graph=True)
+        laplacian = torch.zeros(len(places), dtype=places.dtype)
+        for axis in range(2):
+            (second,) = torch.autograd.grad(slope[:, axis].sum(), places, create_graph=True)
+            laplacian = laplacian + second[:, axis]
         return values, slope, laplacian
 
 
@@ -272,9 +270,8 @@ class Critic(nn.Module):
 
     def forward(self, real: Tensor, made: Tensor, mix: Tensor) -> Tensor:
         """Of two ``(n, 1, 8, 8)`` and ``(n, 1, 1, 1)``: the loss."""
-        with torch.enable_grad():
-            between = (mix * real + (1 - mix) * made).detach().requires_grad_()
-            (slope,) = torch.autograd.grad(self.layers(between).sum(), between, create_graph=True)
+        between = (mix * real + (1 - mix) * made).detach().requires_grad_()
+        (slope,) = torch.autograd.grad(self.layers(between).sum(), between, create_graph=True)
         penalty = (slope.flatten(1).norm(dim=1) - 1) ** 2
         return self.layers(made).mean() - self.layers(real).mean() + 10 * penalty.mean()
 
@@ -387,3 +384,8 @@ SCIENTIFIC: dict[str, Callable[[], Example]] = {
     "VAE": with_inputs(Autoencoder, (5, 20)),
     "WaveNet, normalized weights": with_inputs(WaveNet, (2, 1, 31)),
 }
+
+#: Those that take gradients on their way.
+DIFFERENTIATING = frozenset(
+    {"critic with a gradient penalty", "SchNet with forces", "SIREN with a Laplacian"}
+)

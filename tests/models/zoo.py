@@ -11,7 +11,7 @@ import torch
 import transformers
 from convolutional import NETWORKS
 from multimodal import MULTIMODAL
-from scientific import SCIENTIFIC
+from scientific import DIFFERENTIATING, SCIENTIFIC
 
 #: What most configurations of language models call their sizes.
 SMALL = {
@@ -274,12 +274,14 @@ class Model:
         build: makes the network and its arguments by keyword; without a name, a list of those
             without one.
         training: whether it runs in training mode, with gradients.
+        gradients: whether it takes gradients itself.
     """
 
     name: str
     kind: str
     build: Callable[[], tuple[torch.nn.Module, dict[str, Any]]]
     training: bool = False
+    gradients: bool = False
 
 
 def models() -> Iterator[Model]:
@@ -300,8 +302,9 @@ def models() -> Iterator[Model]:
         yield Model(name, kind, functools.partial(_network, make, shape))
     for kind, examples in (("several", MULTIMODAL), ("numbers", SCIENTIFIC)):
         for name, build in examples.items():
-            yield Model(name, kind, build)
-            yield Model(f"{name}, training step", kind, build, training=True)
+            inner = name in DIFFERENTIATING
+            yield Model(name, kind, build, gradients=inner)
+            yield Model(f"{name}, training step", kind, build, training=True, gradients=inner)
 
 
 def _transformer(

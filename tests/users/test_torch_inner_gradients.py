@@ -57,21 +57,69 @@ def test_loss_of_derivatives(loss, inputs):
             torch.testing.assert_close(ours, theirs)
 
 
+def field(net, x):
+    """Values and slopes at points that begin to need gradients inside."""
+    points = x.detach().requires_grad_()
+    values = net(points)
+    (slope,) = torch.autograd.grad(values.sum(), points, create_graph=True)
+    return values, slope
+
+
 def test_inner_points_that_need_gradients():
-    """Dynamo ends the graph where a copy begins to need gradients, and goes on behind it."""
     net = network(3)
     other = copy.deepcopy(net)
-
-    def loss(net, x):
-        return penalty(net, x.clone().requires_grad_(True))
-
     x = torch.rand(5, 3, dtype=torch.float64)
-    ours = polyblocks_jit_torch(lambda x: loss(net, x))(x)
-    theirs = loss(other, x)
-    ours.backward()
-    theirs.backward()
+    ours = polyblocks_jit_torch(lambda x: field(net, x), compile_options=STRICT)(x)
+    theirs = field(other, x)
     torch.testing.assert_close(ours, theirs)
-    torch.testing.assert_close(net[0].weight.grad, other[0].weight.grad)
+    for values, slope in (ours, theirs):
+        (values.sin().sum() + (slope.norm(2, 1) - 1).pow(2).mean()).backward()
+    for mine, weight in zip(net.parameters(), other.parameters(), strict=True):
+        torch.testing.assert_close(mine.grad, weight.grad)
+
+
+def leaf_as_result(x, w):
+    points = x.detach().requires_grad_()
+    return (points * w).sum(), points
+
+
+def leaf_in_a_view(x, w):
+    points = x.detach().requires_grad_()
+    return (points * w).sum(), points[:2]
+
+
+def leaf_alone(x, w):
+    return (x.detach().requires_grad_() * w.detach()).sum()
+
+
+@pytest.mark.parametrize("function", [leaf_as_result, leaf_in_a_view, leaf_alone])
+def test_inner_points_that_are_needed_outside(function):
+    """Dynamo ends the graph where they begin to need gradients, and goes on behind it."""
+    x, w = torch.rand(5, 3), torch.rand(5, 3, requires_grad=True)
+    fast = polyblocks_jit_torch(function)
+    outcomes = []
+    for call in (fast, function):
+        results = call(x, w)
+        value, *rest = results if isinstance(results, tuple) else (results,)
+        value.backward()
+        outcomes.append([value, *rest, *(r.grad for r in rest if r.is_leaf)])
+    torch.testing.assert_close(*outcomes)
+    assert [r.requires_grad for r in outcomes[0]] == [r.requires_grad for r in outcomes[1]]
+    assert not fast.polyblocks_report().whole
+
+
+def test_inner_points_without_gradients_outside():
+    """What needs gradients inside of ``enable_grad`` alone goes on needing them."""
+    net = network(3)
+
+    def inner(x):
+        with torch.enable_grad():
+            return field(net, x)
+
+    with torch.no_grad():
+        values, slope = polyblocks_jit_torch(inner)(torch.rand(5, 3, dtype=torch.float64))
+    assert values.requires_grad
+    assert slope.requires_grad
 
 
 def test_gradient_with_respect_to_several():

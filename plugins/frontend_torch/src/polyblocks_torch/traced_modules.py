@@ -40,7 +40,7 @@ from torch.nn import functional as F
 from torch.nn.modules.transformer import _detect_is_causal_mask
 from torch.optim import optimizer
 
-from polyblocks_torch import traced_checks
+from polyblocks_torch import inner_gradients, traced_checks
 
 _active: ContextVar[bool] = ContextVar("polyblocks_traces", default=False)
 
@@ -194,3 +194,4 @@ misc.call_random_fn = _draw
 SkipFunctionVariable.call_function = _without_breaks  # type: ignore[method-assign]
 InstructionTranslatorBase.inline_user_function_return = _inlined  # type: ignore
 traced_checks.install(_active.get)
+inner_gradients.install(_active.get)
