@@ -24,6 +24,8 @@ from torch._functorch._aot_autograd.runtime_wrappers import RuntimeWrapper
 from torch._functorch._aot_autograd.schemas import PlainTensorMeta, ViewAndMutationMeta
 from torch.utils import _pytree as pytree
 
+from polyblocks_torch.second_gradients import refuse_second_gradients
+
 aten = torch.ops.aten
 
 Call = Callable[[list[Any]], Any]
@@ -51,9 +53,12 @@ def _post_compile(
     runtime_metadata: ViewAndMutationMeta,
     **options: Any,
 ) -> Any:
-    if self.trace_joint and _active.get() and _may_be_absent(runtime_metadata):
+    if self.trace_joint and _active.get():
         # The ``apply`` of the autograd function that AOTAutograd makes of the two graphs.
-        _tell(compiled_fn.__self__)  # type: ignore[attr-defined]
+        function = compiled_fn.__self__  # type: ignore[attr-defined]
+        refuse_second_gradients(function)
+        if _may_be_absent(runtime_metadata):
+            _tell(function)
     return _theirs(self, compiled_fn, *args, runtime_metadata=runtime_metadata, **options)
 
 
