@@ -63,7 +63,7 @@ REFUSED = {
     "longdouble": (lambda: np.ones(3, np.longdouble), "float128"),
     "longdouble scalar": (lambda: np.longdouble(3), "float128"),
     "objects": (lambda: np.array([1.0, 2.0], object), "object"),
-    "strings": (lambda: np.array(["a"]), "str"),
+    "strings": (lambda: np.array(["a"]), "string"),
     "dates": (lambda: np.array(["2020"], "M8[D]"), "datetime64"),
 }
 
@@ -124,7 +124,8 @@ def test_what_is_no_array_of_numbers_is_refused(function, kind):
     framework, compiled = function
     make, word = REFUSED[kind]
     if framework == "tf":
-        with pytest.raises(InputError, match=word):
+        # Strings are TensorFlow's, which does not multiply them.
+        with pytest.raises(TypeError if kind == "strings" else InputError, match=word):
             compiled(make())
         return
     try:

@@ -216,6 +216,9 @@ def is_array_like(value: Any) -> bool:
 
 def as_strings(array: np.ndarray) -> tf.Tensor | None:
     """An array of strings as a tensor; None where the objects in it are something else."""
+    # TensorFlow would make texts of numbers.
+    if array.dtype.kind == "O" and not all(isinstance(x, (str, bytes)) for x in array.flat):
+        return None
     try:
         return tf.constant(array, tf.string)
     except (TypeError, ValueError):
@@ -245,7 +248,8 @@ def check_leaf(leaf: Any, name: str, target: str) -> tf.TensorSpec:
         dtype = tf.as_dtype(leaf.dtype)
     except TypeError:  # NumPy has more of them than TensorFlow
         dtype = None
-    if dtype not in DTYPE_NAMES and dtype != tf.string:
+    # Texts are tensors; TensorFlow says the same dtype of NumPy's objects, whatever they are.
+    if dtype not in DTYPE_NAMES and (dtype != tf.string or isinstance(leaf, np.ndarray)):
         convert = "tf.cast" if isinstance(leaf, tf.Tensor) else ".astype()"
         found = getattr(leaf.dtype, "name", leaf.dtype)
         raise InputError(

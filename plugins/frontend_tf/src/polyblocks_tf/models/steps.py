@@ -185,7 +185,7 @@ class Steps:
         try:
             return self._compiled[attribute](data)
         except InputError as error:
-            # Keras takes more than arrays of numbers: strings, sparse tensors.
+            # Keras takes more than arrays, sparse tensors for example.
             strict = self._options.strict_target
             self._report.not_compiled(how, str(error), strict=strict)
         return self._by_keras(attribute, data)
