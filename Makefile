@@ -26,8 +26,8 @@ PYPROJECTS := $(addsuffix /pyproject.toml,$(PACKAGES:[compile]=) $(WITHOUT_DEPEN
 
 help:
 	@echo "make demo    blur a photograph; writes before/after pictures and prints a table"
-	@echo "make test    the tests, but for those marked slow (up to 10 minutes on two cores)"
-	@echo "make test-all  all tests (up to 20 minutes)"
+	@echo "make test    the tests, but for those marked slow (up to half an hour on two cores)"
+	@echo "make test-all  all tests (up to 40 minutes)"
 	@echo "make lint    ruff, formatting, types"
 	@echo "make bench   times against eight peers, installed into .venv-bench (15 minutes or more);"
 	@echo "             BENCH_ARGS='--group contractions --rounds 3' for products and convolutions,"
@@ -49,7 +49,7 @@ help:
 	@echo "make foreign  a thousand programs as users write them, in the three frameworks (15 minutes)"
 	@echo "make random-programs  3000 random PyTorch programs over all dtypes, every third with gradients"
 	@echo "             (an hour); RANDOM_ARGS='--programs 100 --shorten' for fewer"
-	@echo "make type-matrices  operations of the three frameworks x pairs of types (20 minutes)"
+	@echo "make type-matrices  operations of the three frameworks x pairs of types (half an hour)"
 	@echo "make models  about a hundred architectures, compiled whole (up to 15 minutes)"
 	@echo "make test-versions  the frontends' tests with the lowest and newest frameworks (an hour);"
 	@echo "             VERSIONS='jax --end low' for one of them"

@@ -2,7 +2,7 @@
 
 Every elementwise, comparing, bitwise, integer and scatter operation of `jax.numpy` and `jax.lax`
 on all pairs of dtypes, which promote, and on arguments, constants and Python numbers; conversions.
-With 64-bit types, as `jax_enable_x64` has it. Takes about five minutes.
+With 64-bit types, as `jax_enable_x64` has it. Takes about ten minutes.
 """
 
 from __future__ import annotations

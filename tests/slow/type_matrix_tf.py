@@ -2,7 +2,7 @@
 
 Every elementwise, comparing, bitwise, integer and scatter operation on arguments, constants and
 Python numbers; conversions between all pairs of dtypes; `tf.experimental.numpy`, which promotes.
-Takes about five minutes.
+Takes about ten minutes.
 """
 
 from __future__ import annotations
