@@ -13,6 +13,13 @@ from polyblocks_torch.decomp.grid_samples import grid_sampler_3d
 aten = torch.ops.aten
 
 
+def gradients(function, *values):
+    """Of the sum of the squares of a function's results."""
+    given = [value.clone().requires_grad_() for value in values]
+    function(*given).square().sum().backward()
+    return [value.grad for value in given]
+
+
 @pytest.mark.parametrize("mode", [0, 1])
 @pytest.mark.parametrize("padding", [0, 1, 2])
 @pytest.mark.parametrize("aligned", [False, True])
@@ -71,11 +78,7 @@ def test_compiled_gradients_of_images(mode, dtype):
 
     fast = polyblocks_jit_torch(sample, compile_options={"strict_target": True})
     x, grid = torch.rand(2, 3, 5, 6).to(dtype), (torch.rand(2, 4, 3, 2) * 3 - 1.5).to(dtype)
-    grads = []
-    for function in (sample, fast):
-        given = [t.clone().requires_grad_() for t in (x, grid)]
-        function(*given).square().sum().backward()
-        grads.append([t.grad for t in given])
+    grads = [gradients(function, x, grid) for function in (sample, fast)]
     torch.testing.assert_close(*grads, rtol=1e-4, atol=1e-5)
 
 
@@ -95,9 +98,5 @@ def test_grid_sample_3d_gradients():
 
     fast = polyblocks_jit_torch(sample, compile_options={"strict_target": True})
     x, grid = torch.rand(2, 3, 4, 5, 6), torch.rand(2, 2, 4, 3, 3) * 3 - 1.5
-    grads = []
-    for function in (sample, fast):
-        given = [t.clone().requires_grad_() for t in (x, grid)]
-        function(*given).square().sum().backward()
-        grads.append([t.grad for t in given])
+    grads = [gradients(function, x, grid) for function in (sample, fast)]
     torch.testing.assert_close(*grads, rtol=1e-4, atol=1e-5)
