@@ -30,7 +30,7 @@ def check(model: Model) -> Outcome:
     network, arguments = model.build()
     leave_nothing_neutral(network)
     # What it prepares at its first call is no part of its program.
-    called(network, arguments, gradients=model.gradients)
+    called(network.eval(), arguments, gradients=model.gradients)
     network.train(model.training)
     call = _stepped if model.training else partial(called, gradients=model.gradients)
     theirs = copy.deepcopy(network)

@@ -13,7 +13,7 @@ from typing import Any
 
 from forked_workers import work
 
-#: Seconds for one sample.
+#: Seconds for one sample, where its entry says nothing else.
 SAMPLE_LIMIT = 120
 
 
@@ -43,12 +43,14 @@ class Entry:
     Attributes:
         name: of the group.
         samples: label and sample.
+        limit: seconds for one of them.
         outcomes: label and outcome of every sample that has run.
         seconds: what it took.
     """
 
     name: str
     samples: Sequence[tuple[str, Any]]
+    limit: int = SAMPLE_LIMIT
     outcomes: list[tuple[str, Outcome]] = field(default_factory=list)
     seconds: float = 0.0
 
@@ -93,7 +95,7 @@ class _Worker:
         if not self.ended:
             number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
             if number == signal.SIGALRM:
-                self._add(Outcome("timeout", f"more than {SAMPLE_LIMIT} s"))
+                self._add(Outcome("timeout", f"more than {self.entry.limit} s"))
             else:
                 how = signal.Signals(number).name if number else f"exit status {status >> 8}"
                 self._add(Outcome("crashed", how))
@@ -110,7 +112,7 @@ def _child(entry: Entry, check: Callable[[Any], Outcome], write: int) -> None:
         os.dup2(null, 2)
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         for _, sample in entry.samples[len(entry.outcomes) :]:
-            signal.alarm(SAMPLE_LIMIT)
+            signal.alarm(entry.limit)
             os.write(write, json.dumps(vars(check(sample))).encode() + b"\n")
         os.write(write, b'"end"\n')
         status = 0
