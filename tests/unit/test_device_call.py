@@ -25,8 +25,9 @@ from polyblocks.runtime.device.executable import DeviceExecutable
 from polyblocks.runtime.device.exported import ExportedMemory, dlpack_type, dtype_of, tensor_in
 from polyblocks.runtime.device.memory import pool_of
 from polyblocks.runtime.device.program import synchronize
+from polyblocks.runtime.foreign.array_packages import ArrayPackage
+from polyblocks.runtime.foreign.protocol_arrays import ProtocolArrays
 from polyblocks.runtime.launch import bind
-from polyblocks.runtime.protocol_arrays import ProtocolArrays
 
 N = 6
 ONE, OTHER = Device(KIND, 0), Device(KIND, 1)
@@ -300,7 +301,7 @@ class Adopting(ProtocolArrays):
 def test_arrays_that_are_known_by_protocols(kind):
     driver = FakeDriver({"add": add}, eager=False)
     executable = DeviceExecutable(ADD, lambda: driver)
-    interface = Adopting(driver.array_protocols, executable)
+    interface = Adopting(ArrayPackage("numpy", None), driver.array_protocols, executable)
     call = bind(executable, interface)
     x, y = (np.full((2, 3), n, np.float32) for n in (1, 2))
     given = (Owner(x), Owner(y)) if kind is Owner else (Shown(x, 8), Shown(y))
@@ -319,7 +320,8 @@ def test_arrays_that_are_known_by_protocols(kind):
 
 def test_protocols_that_do_not_fit():
     driver = FakeDriver({})
-    arrays = ProtocolArrays(driver.array_protocols, DeviceExecutable(ADD, lambda: driver))
+    executable = DeviceExecutable(ADD, lambda: driver)
+    arrays = ProtocolArrays(ArrayPackage("numpy", None), driver.array_protocols, executable)
     big = np.ones(2, ">f4")
     with pytest.raises(InputError, match="dtype is none of float64, .*or it runs backwards"):
         arrays.describe(Shown(big))
@@ -335,14 +337,6 @@ def test_protocols_that_do_not_fit():
     assert arrays.is_writable(Shown(np.ones(2)))
     with pytest.raises(InputError, match=r"Shown cannot be copied to device \(1, 0\)"):
         arrays.transfer(Shown(frozen), HOST)
-
-
-def test_a_package_that_takes_no_memory(monkeypatch):
-    arrays = ProtocolArrays()
-    arrays.describe(np.ones(2))
-    monkeypatch.setattr(arrays, "_package", "struct")
-    with pytest.raises(InputError, match="package 'struct' takes no memory through DLPack"):
-        arrays.adopt(object())
 
 
 def test_an_interface_without_devices():

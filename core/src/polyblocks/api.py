@@ -214,7 +214,7 @@ def load(
     from polyblocks import driver
     from polyblocks.artifact import Artifact
     from polyblocks.errors import ArtifactError
-    from polyblocks.runtime.foreign_arrays import by_framework
+    from polyblocks.runtime.foreign.foreign_arrays import by_framework
     from polyblocks.runtime.launch import bind
 
     artifact = source if isinstance(source, Artifact) else Artifact.read(source)

@@ -1,4 +1,4 @@
-"""Memory of ours on a device that a framework takes over through DLPack."""
+"""Memory of ours, on a device or the host, that a framework takes over through DLPack."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ctypes
 from typing import TYPE_CHECKING, Any
 
 from polyblocks.program import DTYPES, ArraySpec
-from polyblocks.runtime.arrays import Device
+from polyblocks.runtime.arrays import HOST, Device
 from polyblocks.runtime.device.memory import pool_of
 
 if TYPE_CHECKING:
@@ -82,6 +82,35 @@ class ExportedMemory:
         return _capsule(self)
 
 
+class ExportedArray:
+    """An array on the host for any framework that knows DLPack, of any dtype that programs take.
+
+    Attributes:
+        address: where it begins.
+        spec: shape, dtype, strides.
+        device: the host.
+
+    Args:
+        memory: a NumPy array, kept alive by this object and the framework's array.
+        offset: bytes from where that begins.
+        spec: see above.
+    """
+
+    device = HOST
+
+    def __init__(self, memory: Any, offset: int, spec: ArraySpec) -> None:
+        self.address: int = memory.ctypes.data + offset
+        self.spec = spec
+        self._memory = memory
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.device.kind, self.device.number
+
+    def __dlpack__(self, *, stream: int | None = None, **rest: Any) -> Any:
+        del stream, rest
+        return _capsule(self)
+
+
 def dlpack_type(dtype: str) -> tuple[int, int]:
     """Type code and bits of a dtype in DLPack."""
     bits = 8 * DTYPES[dtype][1]
@@ -123,7 +152,7 @@ _api.PyCapsule_GetPointer.restype = ctypes.c_void_p
 _api.PyCapsule_GetPointer.argtypes = (ctypes.c_void_p, ctypes.c_char_p)
 
 
-def _capsule(memory: ExportedMemory) -> Any:
+def _capsule(memory: ExportedMemory | ExportedArray) -> Any:
     spec = memory.spec
     rank = len(spec.shape)
     shape = (ctypes.c_int64 * max(rank, 1))(*spec.shape)

@@ -2,33 +2,41 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import Any
 
 from polyblocks.errors import InputError
 from polyblocks.program import DTYPES, ArraySpec
 from polyblocks.runtime.arrays import HOST, ArrayInterface, Device
-from polyblocks.runtime.device.exported import tensor_in
+from polyblocks.runtime.device.exported import ExportedArray, tensor_in
+from polyblocks.runtime.foreign.array_packages import ArrayPackage
 from polyblocks.runtime.numpy_arrays import NumpyArrays
+from polyblocks.runtime.slots import same_layout, text_of
+
+#: Bytes that addresses of results on the host are a multiple of: packages copy what is aligned less
+#: than their own arrays.
+_ALIGNMENT = 64
 
 
 class ProtocolArrays(ArrayInterface):
-    """Arrays of any package; results are arrays of the package of the array read last.
+    """Arrays of any package; results are arrays of one.
 
-    Results on a device are in memory of ours and become arrays by ``from_dlpack`` of the package.
-    One object serves one package.
+    Results are in memory of ours and become arrays by the package's ``from_dlpack``. On the host
+    they are NumPy's if the package has none.
 
     Args:
+        package: of the results.
         protocols: attributes through which a vendor's arrays tell their address and shape.
         executable: a program of that vendor, whose driver knows where memory is.
     """
 
-    def __init__(self, protocols: Sequence[str] = (), executable: Any = None) -> None:
+    def __init__(
+        self, package: ArrayPackage, protocols: Sequence[str] = (), executable: Any = None
+    ) -> None:
+        self._package = package
         self._protocols = tuple(protocols)
         self._executable = executable
         self._numpy = NumpyArrays()
-        self._package = "numpy"
 
     def is_array(self, value: Any) -> bool:
         """Whether ``value`` speaks one of the protocols."""
@@ -63,8 +71,21 @@ class ProtocolArrays(ArrayInterface):
         return bool(getattr(flags, "writeable", True)) and hasattr(array, "__setitem__")
 
     def empty(self, spec: ArraySpec, device: Device) -> Any:
-        """A new array of NumPy, on the host."""
-        return self._numpy.empty(spec, device)
+        """A new array on the host."""
+        if not self._package.takes_memory:
+            return self._numpy.empty(spec, device)
+        plain = ArraySpec.contiguous((spec.nbytes + _ALIGNMENT,), "uint8")
+        memory = self._numpy.empty(plain, device)
+        exported = ExportedArray(memory, -self._numpy.pointer(memory) % _ALIGNMENT, spec)
+        array = self.adopt(exported)
+        address, _, got = self._read(array)
+        # It is written after this.
+        if spec.numel and (address != exported.address or not got or not same_layout(got, spec)):
+            raise InputError(
+                f"package '{self._package.name}' copies memory of strides {list(spec.strides)} "
+                "instead of taking it over; pass NumPy arrays"
+            )
+        return array
 
     def transfer(self, array: Any, device: Device) -> Any:
         """The array itself, if it is there."""
@@ -83,16 +104,16 @@ class ProtocolArrays(ArrayInterface):
             self._executable.driver.order(theirs, stream)
 
     def adopt(self, memory: Any) -> Any:
-        """An array of the package that the arguments are of."""
-        module = sys.modules.get(self._package)
-        namespace: Any = module
-        for name in ("from_dlpack", "asarray"):
-            take = getattr(namespace, name, None)
-            if take is None and name == "from_dlpack":
-                take = getattr(getattr(namespace, "dlpack", None), name, None)
-            if take is not None:
-                return take(memory)
-        raise InputError(f"package '{self._package}' takes no memory through DLPack")
+        """An array of the package."""
+        array = self._package.take(memory)
+        got, expected = self._read(array)[2], memory.spec
+        if got is None or (got.shape, got.dtype) != (expected.shape, expected.dtype):
+            made = "something else" if got is None else text_of(got)
+            raise InputError(
+                f"package '{self._package.name}' makes {made} of a result {text_of(expected)}; "
+                "allow that dtype in its settings, or pass NumPy arrays"
+            )
+        return array
 
     def _protocol(self, array: Any) -> dict[str, Any] | None:
         for name in self._protocols:
@@ -102,7 +123,6 @@ class ProtocolArrays(ArrayInterface):
         return None
 
     def _read(self, array: Any) -> tuple[int, Device, ArraySpec | None]:
-        self._package = type(array).__module__.partition(".")[0]
         shown = self._protocol(array)
         if shown is not None:
             return shown["data"][0], self._place(array), _spec_of(shown)

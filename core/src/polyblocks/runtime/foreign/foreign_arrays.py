@@ -11,8 +11,9 @@ import numpy as np
 from polyblocks.registry.frontend_choice import framework_of
 from polyblocks.registry.registry import FRONTENDS, get_registry
 from polyblocks.runtime.arrays import ArrayInterface
+from polyblocks.runtime.foreign.array_packages import ArrayPackage, package_name
+from polyblocks.runtime.foreign.protocol_arrays import ProtocolArrays
 from polyblocks.runtime.numpy_arrays import NumpyArrays
-from polyblocks.runtime.protocol_arrays import ProtocolArrays
 
 
 def by_framework(bound: Callable[[ArrayInterface], Callable[..., Any]], executable: Any) -> Any:
@@ -26,31 +27,33 @@ def by_framework(bound: Callable[[ArrayInterface], Callable[..., Any]], executab
         executable: the loaded program, for the protocols of its vendor.
     """
     plain = bound(NumpyArrays())
-    known: dict[str, Callable[..., Any]] = {}
+    known: dict[type, Callable[..., Any]] = {}
 
     @functools.wraps(plain)
     def call(*arrays: Any) -> Any:
         if not arrays or isinstance(arrays[0], np.ndarray):  # subclasses are of any package
             return plain(*arrays)
-        package = type(arrays[0]).__module__.partition(".")[0]
-        chosen = known.get(package)
+        kind = type(arrays[0])
+        chosen = known.get(kind)
         if chosen is None:
-            interface = interface_of(package, arrays[0], executable)
-            chosen = known[package] = bound(interface) if interface is not None else plain
+            interface = interface_of(arrays[0], executable)
+            chosen = known[kind] = bound(interface) if interface is not None else plain
         return chosen(*arrays)
 
     return call
 
 
-def interface_of(package: str, array: Any, executable: Any) -> ArrayInterface | None:
-    """The interface for arrays of a package; None: no frontend reads them."""
+def interface_of(array: Any, executable: Any) -> ArrayInterface | None:
+    """The interface for arrays of the class of this one; None: no frontend reads them."""
     registry = get_registry()
+    # A class of the user's is derived from one of the framework's.
+    packages = [package_name(kind) for kind in type(array).__mro__[:-1]]
     for name in registry.names(FRONTENDS):
         # jaxlib's arrays are jax's: the package may be a part of the framework.
-        if package.startswith(framework_of(name) or "-"):
+        if any(package.startswith(framework_of(name) or "-") for package in packages):
             interface: ArrayInterface = registry.frontend(name).hook.array_interface()
             return interface
     protocols = executable.driver.array_protocols if executable.takes_device_arrays else ()
     if hasattr(array, "__dlpack__") or any(hasattr(array, name) for name in protocols):
-        return ProtocolArrays(protocols, executable)
+        return ProtocolArrays(ArrayPackage.of(array), protocols, executable)
     return None
