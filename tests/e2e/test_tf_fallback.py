@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import threading
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from tf_compare import assert_same, check, floats  # noqa: E402
 
 import polyblocks  # noqa: E402
 from polyblocks.errors import FallbackError, UnsupportedError  # noqa: E402
-from polyblocks_tf import importer, polyblocks_jit_tf  # noqa: E402
+from polyblocks_tf import export, importer, polyblocks_jit_tf  # noqa: E402
 
 
 @pytest.fixture
@@ -72,6 +73,54 @@ def test_a_crash_is_a_fallback(plant):
     (row,) = report.fallbacks
     assert row.op == "Atan2"
     assert "SIGSEGV" in row.reason
+
+
+@pytest.fixture
+def plant_in_bridge(monkeypatch):
+    """``plant_in_bridge(type, act)``: XLA's bridge calls ``act`` at such an operation."""
+    proper = export._translate
+
+    def make(kind, act):
+        def translate(concrete, where):
+            if any(op.type == kind for op in concrete.graph.get_operations()):
+                act()
+            return proper(concrete, where)
+
+        monkeypatch.setattr(export, "_translate", translate)
+
+    return make
+
+
+def failed_check():
+    os.write(2, b"F0000 tensor_list_utils.cc:61] Check failed: shape.IsTuple()\n")
+    os.abort()
+
+
+@pytest.mark.isolated
+def test_an_abort_of_the_bridge_is_a_fallback(plant_in_bridge):
+    plant_in_bridge("Atan2", failed_check)
+
+    def f(x, y):
+        return tf.atan2(x + 2, y) * 3
+
+    report = check(f, floats(7), floats(7), whole=False)
+    (row,) = report.fallbacks
+    assert row.op == "Atan2"
+    assert row.location == f"{__file__}:{f.__code__.co_firstlineno + 1}"
+    assert "SIGABRT" in row.reason
+    assert "'export'" in row.reason
+    assert "Check failed: shape.IsTuple()" in row.reason
+    strict = polyblocks_jit_tf(f, compile_options={"strict_target": True})
+    with pytest.raises(FallbackError, match=r"Atan2: .*SIGABRT.*strict_target.*fallback.py:\d+"):
+        strict(floats(7), floats(7))
+
+
+@pytest.mark.isolated
+def test_a_bridge_that_waits_for_a_lock_runs_in_this_process(plant_in_bridge, monkeypatch):
+    here = os.getpid()
+    monkeypatch.setattr(export, "_STALL_S", 0.3)
+    plant_in_bridge("Asinh", lambda: os.getpid() == here or threading.Event().wait())
+    check(lambda x: tf.asinh(x) * 2, floats(7))
 
 
 def test_strict_target_raises(plant):

@@ -320,6 +320,20 @@ def test_job_that_stalls_twice_is_given_up(monkeypatch):
     assert caught.value.transient
 
 
+def test_stall_limit_of_the_caller_allows_one_try(tmp_path):
+    tries = tmp_path / "tries"
+
+    def job() -> bytes:
+        with tries.open("a") as file:
+            file.write("x")
+        threading.Event().wait()
+        return b""
+
+    with pytest.raises(isolation.StalledError, match=r"stopped after doing nothing for 0.3 s"):
+        run_isolated(job, stall_s=0.3)
+    assert tries.read_text() == "x"
+
+
 def test_job_that_computes_or_waits_for_a_tool_has_not_stalled(monkeypatch):
     monkeypatch.setattr(isolation, "STALL_S", 0.3)
 

@@ -162,7 +162,7 @@ def test_what_the_bridge_refuses_is_told_with_operation_and_line():
 
     concrete = traced(f)
     with pytest.raises(UnsupportedError, match="AsString: XLA's bridge: XLA has no translation"):
-        export(concrete, Locations(concrete.graph))
+        export(concrete, Locations(concrete.graph), "f")
     error = refusal("Input 1 to node `y` with op Reshape must be ...", Locations(concrete.graph))
     assert error.op is None
     assert "must be" in error.reason

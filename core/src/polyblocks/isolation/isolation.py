@@ -62,7 +62,15 @@ _PIPE_BYTES = 1 << 20
 _CRASH_SIGNALS = ("SIGSEGV", "SIGABRT", "SIGFPE", "SIGILL", "SIGBUS", "SIGTRAP", "SIGSYS")
 _DEFAULT_SIGNALS = (*_CRASH_SIGNALS, "SIGINT", "SIGTERM", "SIGHUP", "SIGCHLD", "SIGALRM")
 #: Lines of a dying process that say why; preferred to its last lines, which are a stack dump.
-_TELLING = ("assert", "llvm error", "fatal", "terminate called", "what():", "error:")
+_TELLING = (
+    "assert",
+    "check failed",
+    "llvm error",
+    "fatal",
+    "terminate called",
+    "what():",
+    "error:",
+)
 
 _PR_SET_PDEATHSIG = 1
 _prctl = ctypes.CDLL(None).prctl if sys.platform == "linux" else None
@@ -93,6 +101,7 @@ def run_isolated(
     *,
     emit: Callable[[Event], None] | None = None,
     timeout_s: float | None = None,
+    stall_s: float | None = None,
     label: str = "",
 ) -> bytes:
     """Run ``fn`` in a forked child and return its bytes.
@@ -106,12 +115,14 @@ def run_isolated(
         emit: also receives the events.
         timeout_s: seconds after which the child is killed; None: what is left of
             :func:`limited`, if this thread is inside of that.
+        stall_s: seconds without CPU time after which the child is taken for blocked; the caller
+            handles :class:`StalledError`. None: :data:`STALL_S`, and then a second try.
         label: what is being done, for messages; the stage and pass are added when known.
 
     Raises:
         PolyBlocksError: the child raised one; the same class with the same fields.
-        NativeCrashError: the child died by a signal, or, twice, did nothing for :data:`STALL_S`
-            seconds.
+        NativeCrashError: the child died by a signal.
+        StalledError: the child used no CPU time for ``stall_s``, or, twice, for :data:`STALL_S`.
         MachineError: it was killed after ``timeout_s``, the child raised what says that the
             machine is to blame, see :func:`polyblocks.errors.of_machine`, or no process can be
             started.
@@ -123,14 +134,17 @@ def run_isolated(
             return fn()
         deadline = _deadline.get() if timeout_s is None else time.monotonic() + timeout_s
         limit = _limit.get() if timeout_s is None else timeout_s
+        patience = STALL_S if stall_s is None else stall_s
         try:
             with _scratch_file() as noise:
-                return _Parent(fn, noise, deadline, limit, label).run()
-        except _StalledError as error:
+                return _Parent(fn, noise, deadline, limit, patience, label).run()
+        except StalledError as error:
+            if stall_s is not None:
+                raise
             # The next fork finds other locks held, or none.
             logger.info("%s; trying once more", error)
             with _scratch_file() as noise:
-                return _Parent(fn, noise, deadline, limit, label).run()
+                return _Parent(fn, noise, deadline, limit, patience, label).run()
 
 
 _deadline: ContextVar[float] = ContextVar("polyblocks_deadline", default=math.inf)
@@ -154,7 +168,7 @@ def limited(seconds: float | None) -> Iterator[None]:
         _limit.reset(tokens[1])
 
 
-class _StalledError(NativeCrashError):
+class StalledError(NativeCrashError):
     """The child waited for something that never came."""
 
 
@@ -173,11 +187,13 @@ class _Parent:
         noise: IO[bytes],
         deadline: float,
         limit: float,
+        stall_s: float,
         label: str,
     ) -> None:
         self.noise = noise
         self.deadline = deadline
         self.limit = limit
+        self.stall_s = stall_s
         self.label = label
         self.stage = ""
         self.pass_name = ""
@@ -217,10 +233,10 @@ class _Parent:
             os.close(self.pipe)
         if not done:
             self._kill()
-            why = f"doing nothing for {STALL_S:g} s" if self.stalled else f"{self.limit:g} s"
+            why = f"doing nothing for {self.stall_s:g} s" if self.stalled else f"{self.limit:g} s"
             text = f"the compiler was stopped after {why}{self._where()}{self._last_words()}"
             if self.stalled:
-                raise _transient(_StalledError(text))
+                raise _transient(StalledError(text))
             raise MachineError(
                 f"{text}; the option 'compile_timeout' or POLYBLOCKS_COMPILE_TIMEOUT gives it more "
                 "time (seconds; 0: no limit)"
@@ -241,7 +257,7 @@ class _Parent:
 
     def _receive(self) -> bool:
         """Read frames until a result, an error or the end; False if it never came."""
-        watch = StallWatch(self.pid, STALL_S)
+        watch = StallWatch(self.pid, self.stall_s)
         begin, patience = time.monotonic(), SLOW_S
         poll = select.poll()
         poll.register(self.pipe, select.POLLIN)

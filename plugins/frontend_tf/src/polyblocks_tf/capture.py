@@ -91,11 +91,11 @@ class TfCapture(Capture):
         return None if self.recover is None else self.recover(error)
 
     def prepare_import(self) -> None:
-        """Export the graph: in the user's process, since TensorFlow's threads survive no fork.
+        """Export the graph, see :func:`polyblocks_tf.export.export`.
 
         Raises:
             UnsupportedError: it holds something that no Program can express, or that the bridge
-                does not translate.
+                does not translate, or at which the bridge crashes.
         """
         for argument in self.arguments:
             if argument.spec is None:
@@ -107,7 +107,7 @@ class TfCapture(Capture):
                     _, location = self.where.find(op.name)
                     raise UnsupportedError(reason, op=op.type, location=location or None)
         if not self.stablehlo:
-            self.stablehlo = export(self.concrete, self.where)
+            self.stablehlo = export(self.concrete, self.where, self.name)
 
 
 def _arguments(concrete: Any) -> list[Captured]:

@@ -9,11 +9,9 @@ from polyblocks import events, stablehlo
 from polyblocks.errors import UnsupportedError
 from polyblocks.program import DTYPES, Argument, ArraySpec, Program, Result
 from polyblocks_tf.capture import Captured, TfCapture
+from polyblocks_tf.export import STAGE
 from polyblocks_tf.operations.checks import MARK
 from polyblocks_tf.operations.marks import follow_kernel, is_concerned
-
-#: What the import is called where times are told.
-STAGE = "S0"
 
 #: The first of the names in a location.
 _NAME = re.compile(r'"([^"]+)"')

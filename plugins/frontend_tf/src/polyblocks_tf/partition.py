@@ -243,7 +243,6 @@ class TfOperations(Operations):
     def probe(self, nodes: Sequence[int]) -> dict[int, Why]:
         """Those of the operations that cannot be compiled alone.
 
-        TensorFlow exports each in this process; what comes then may crash, and runs isolated.
         Equal operations are probed once.
         """
         found: dict[int, Why] = {}
