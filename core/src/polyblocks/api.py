@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -185,6 +185,7 @@ def _parse(data: bytes, name: str, after: str | None) -> tuple[Any, str | None]:
 def load(
     source: Artifact | str | os.PathLike[str],
     *,
+    weights: Mapping[str, Any] | Sequence[Any] | None = None,
     arrays: ArrayInterface | None = None,
     num_threads: int | None = None,
     num_iters: int = 1,
@@ -193,6 +194,11 @@ def load(
 
     Args:
         source: an artifact, or the file of one.
+        weights: of a program that was compiled with ``weights="arguments"``: arrays by the names
+            that they have in the framework (a ``state_dict``), or a list in the program's order.
+            They are checked here, once, and the function takes the other arrays. It reads them
+            where they are: values that change in place are seen by the next call, and so is
+            memory that an array gets anew.
         arrays: of the framework whose arrays come and go; default: NumPy arrays, those of any
             framework with a frontend, and on a device all that speak DLPack.
         num_threads: threads of each call; None: see :mod:`polyblocks.runtime.threads`.
@@ -203,6 +209,7 @@ def load(
 
     Raises:
         ArtifactError: the file is damaged, or holds no program.
+        InputError: the weights do not fit, or the program takes none.
         OSError: the file cannot be read.
         PluginError: the artifact's target is not installed.
 
@@ -214,13 +221,20 @@ def load(
     from polyblocks import driver
     from polyblocks.artifact import Artifact
     from polyblocks.errors import ArtifactError
-    from polyblocks.runtime.foreign.foreign_arrays import by_framework
+    from polyblocks.runtime.bound_weights import bind_weights
+    from polyblocks.runtime.foreign.foreign_arrays import by_framework, readers
     from polyblocks.runtime.launch import bind
 
     artifact = source if isinstance(source, Artifact) else Artifact.read(source)
     if artifact.manifest["kind"] != "program":
         raise ArtifactError(f"the artifact holds a {artifact.manifest['kind']}, not a program")
     executable = driver.load(artifact)
+    read = readers(executable)
+    held = (
+        None
+        if weights is None
+        else bind_weights(executable.manifest, artifact.blobs, weights, read)
+    )
 
     def bound(interface: ArrayInterface) -> Callable[..., Any]:
         return bind(
@@ -229,9 +243,13 @@ def load(
             num_threads=num_threads,
             num_iters=num_iters,
             blobs=artifact.blobs,
+            weights=held,
         )
 
-    return bound(arrays) if arrays is not None else by_framework(bound, executable)
+    if arrays is not None:
+        return bound(arrays)
+    default = read(held.arrays[0]) if held is not None and held.arrays else None
+    return by_framework(bound, executable, default)
 
 
 def stage_of_file(path: Path) -> str | None:

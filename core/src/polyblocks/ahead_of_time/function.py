@@ -15,6 +15,7 @@ from polyblocks import driver
 from polyblocks.ahead_of_time.architectures import options_by_arch
 from polyblocks.ahead_of_time.examples import arrays_of, names_of
 from polyblocks.ahead_of_time.seen_program import Seen, places_of_results, source_of_inputs
+from polyblocks.ahead_of_time.weight_names import names_of_weights
 from polyblocks.artifact import Artifact
 from polyblocks.cache.artifact_variants import join
 from polyblocks.errors import InputError, OptionError
@@ -23,7 +24,7 @@ from polyblocks.hookspecs import CompiledFunction, original_of
 from polyblocks.options import CompileOptions
 from polyblocks.runtime.arrays import HOST, ArrayInterface
 from polyblocks.runtime.device.call import ON_DEVICE
-from polyblocks.runtime.slots import NAMES, text_of
+from polyblocks.runtime.slots import NAMES, WEIGHT_NAMES, text_of
 from polyblocks.signature import spec_of
 
 #: What may become of arrays that a function holds.
@@ -50,7 +51,7 @@ def aot(
         options: see :class:`polyblocks.CompileOptions`; here ``arch`` may be a list.
         frontend: which framework it is written in; default: as for :func:`polyblocks.compile`.
         weights: arrays that the function holds are ``stored`` in the artifact, or become
-            ``arguments`` behind the function's own.
+            ``arguments`` behind the function's own, which :func:`polyblocks.load` binds by name.
 
     Returns:
         The artifact; ``artifact.write(path)`` makes a file for :func:`polyblocks.load`. What it
@@ -84,7 +85,8 @@ def aot(
     name = frontend or chosen_frontend(function)
     hook = get_registry().frontend(name).hook
     arrays: ArrayInterface = hook.array_interface()
-    function, own = hook.exported(function=original(function))
+    owner = original(function)
+    function, own = hook.exported(function=owner)
     if example_inputs is None:
         example_inputs = own
     if example_inputs is None:
@@ -110,8 +112,16 @@ def aot(
         given = {key: value for key, value in vars(strict).items() if value is not None}
         compiled = compile(function, frontend=name, compile_options=given)
         seen, results = _look(compiled, example_inputs, arrays)
-        artifact = _artifact(seen, arrays, leaves, results, weights)
+        artifact, held = _artifact(seen, arrays, leaves, results, weights)
         artifact.manifest[NAMES] = names
+        if weights == "arguments":
+            called = names_of_weights(owner, seen, held, arrays)
+            artifact.manifest[WEIGHT_NAMES] = called
+            rows = artifact.manifest["arguments"]
+            artifact.manifest[NAMES] = names + [
+                each[0] if each else rows[row]["name"]
+                for row, each in zip(held, called, strict=True)
+            ]
         if checked.on_gpu_tensors:
             artifact.manifest[ON_DEVICE] = True
         made.append(artifact)
@@ -233,7 +243,8 @@ def _artifact(
     leaves: Sequence[Any],
     results: Sequence[Any],
     weights: str,
-) -> Artifact:
+) -> tuple[Artifact, list[int]]:
+    """The artifact, and which of its program's arguments the function holds."""
     manifest = {**seen.manifest, "arguments": [dict(row) for row in seen.manifest["arguments"]]}
     blobs = dict(seen.artifact.blobs)
     found = source_of_inputs(seen, arrays, leaves)
@@ -251,7 +262,7 @@ def _artifact(
         order += held
     manifest["call"] = order
     manifest["results"] = places_of_results(seen, arrays, results, found)
-    return Artifact(manifest, blobs)
+    return Artifact(manifest, blobs), held
 
 
 def _check_inputs(

@@ -133,10 +133,10 @@ def source_of_inputs(
         free = [
             row
             for row, source in found.items()
-            if source is None and _is_copy(arrays, leaves[number], seen, row)
+            if source is None and is_copy(arrays, leaves[number], seen, row)
         ]
         if free:
-            alike = [n for n in copied[k:] if _is_copy(arrays, leaves[n], seen, free[0])]
+            alike = [n for n in copied[k:] if is_copy(arrays, leaves[n], seen, free[0])]
             if len(free) > len(alike):
                 raise _held_too(number)
             found[free[0]] = number
@@ -153,7 +153,7 @@ def _held_too(number: int) -> InputError:
     )
 
 
-def _is_copy(arrays: ArrayInterface, leaf: Any, seen: Seen, row: int) -> bool:
+def is_copy(arrays: ArrayInterface, leaf: Any, seen: Seen, row: int) -> bool:
     """Whether an input has the elements of an array, in whatever layout."""
     spec, own = spec_of(seen.manifest["arguments"][row]), arrays.describe(leaf)
     if (own.shape, own.dtype) != (spec.shape, spec.dtype):

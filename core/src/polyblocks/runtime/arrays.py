@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
@@ -94,6 +94,26 @@ class ArrayInterface(ABC):
         """
         del make
         return value
+
+    def named(self, value: Any) -> dict[str, Any]:
+        """The arrays of a structure, or of an object of the framework (a module, a model), by the
+        names that the framework's checkpoints give them.
+
+        An array that is found twice has both names; the name of ``value`` itself is empty. By
+        default of lists, tuples and dictionaries: indices and keys with dots between.
+        """
+        if self.is_array(value):
+            return {"": value}
+        items: Iterable[tuple[Any, Any]] = ()
+        if isinstance(value, dict):
+            items = value.items()
+        elif isinstance(value, (list, tuple)):
+            items = enumerate(value)
+        return {
+            ".".join(filter(None, (str(key), name))): array
+            for key, item in items
+            for name, array in self.named(item).items()
+        }
 
     def without_gradients(self) -> AbstractContextManager[Any]:
         """Inside, the framework records nothing that a gradient would need."""

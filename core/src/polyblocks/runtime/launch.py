@@ -15,6 +15,7 @@ from polyblocks.errors import ExecutionError, InputError
 from polyblocks.program import ArraySpec
 from polyblocks.runtime import buffers, threads
 from polyblocks.runtime.arrays import HOST, ArrayInterface
+from polyblocks.runtime.bound_weights import BoundWeights
 from polyblocks.runtime.executable import Executable
 from polyblocks.runtime.kept.memory import Kept
 from polyblocks.runtime.kept.preparer import Preparer
@@ -28,6 +29,7 @@ def bind(
     num_threads: int | None = None,
     num_iters: int = 1,
     blobs: Mapping[str, bytes] | None = None,
+    weights: BoundWeights | None = None,
 ) -> Callable[..., Any]:
     """Make a Python function of a loaded program.
 
@@ -41,6 +43,7 @@ def bind(
         num_threads: threads of each call; None: see :mod:`polyblocks.runtime.threads`.
         num_iters: run the program this many times per call, for timing.
         blobs: of the artifact, which may hold inputs.
+        weights: arrays for the last inputs, which are then no parameters of the function.
 
     Returns:
         ``call(*arrays)``, which takes the inputs in order and returns the result, a tuple of them
@@ -48,12 +51,14 @@ def bind(
         InputError for arguments that do not fit, ExecutionError for failed run-time checks.
     """
     signature = signature_of(executable.manifest, blobs or {})
-    host_call = _bind_host(executable, interface, signature, num_threads, num_iters)
+    if weights is not None:
+        signature = signature.with_weights(len(weights.slots))
+    host_call = _bind_host(executable, interface, signature, num_threads, num_iters, weights)
     if not executable.takes_device_arrays:
         return host_call
     from polyblocks.runtime.device.call import bind_device
 
-    return bind_device(executable, interface, signature, host_call, num_iters)
+    return bind_device(executable, interface, signature, host_call, num_iters, weights)
 
 
 def _bind_host(
@@ -62,6 +67,7 @@ def _bind_host(
     signature: Signature,
     num_threads: int | None,
     num_iters: int,
+    weights: BoundWeights | None,
 ) -> Callable[..., Any]:
     """:func:`bind` for arrays of the host."""
     manifest = executable.manifest
@@ -72,6 +78,7 @@ def _bind_host(
     pack = struct.Struct(f"{len(slots)}Q").pack
     stored = [_copied(contents) for _, contents in signature.stored]
     prepared = _prepared(executable, signature)
+    every = (*inputs, *signature.weights)
 
     def call(*arrays: Any) -> Any:
         if len(arrays) != len(inputs):
@@ -87,7 +94,9 @@ def _bind_host(
                     f"argument {k + 1} ('{slot.name}') of {function}: {error}"
                 ) from None
         addresses = [interface.pointer(array) for array in arrays]
-        check_overlaps(function, inputs, addresses, written)
+        if weights is not None:
+            addresses += weights.addresses()
+        check_overlaps(function, every, addresses, written)
         results = [interface.empty(slot.spec, HOST) for slot in fresh if slot.spec is not None]
         kept: list[Any] = []  # alive until the program has run
         workspaces = []
@@ -121,7 +130,9 @@ def _bind_host(
             known = 0 < code <= len(checks)
             message = checks[code - 1] if known else f"the program returned status {code}"
             raise ExecutionError(f"{function}: {message}")
-        return signature.returned(results, arrays)
+        return signature.returned(
+            results, arrays if weights is None else (*arrays, *weights.arrays)
+        )
 
     call.__name__ = call.__qualname__ = function
     call.__doc__ = f"{function}({signature.text}), compiled for {manifest.get('target', '?')}."

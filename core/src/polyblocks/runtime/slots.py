@@ -13,6 +13,10 @@ from polyblocks.runtime.arrays import HOST, ArrayInterface, Device
 #: Key of a manifest with names of the arrays that are passed, in order, as far as they are known.
 NAMES = "call_names"
 
+#: Key of a manifest with the names of weights, a list for each: one array may have several. They
+#: are the last of the arrays that are passed.
+WEIGHT_NAMES = "weight_names"
+
 
 @dataclass(frozen=True)
 class Slot:
@@ -65,6 +69,8 @@ class Signature:
             ``("workspace", k)``, ``("kept", k)`` and ``("status", k)``; k counts within that kind.
         results: for each result of a call ``("fresh", k)``, or ``("input", k)`` for an array that
             is passed.
+        weights: of :meth:`with_weights`: inputs that are bound once and not passed. They follow
+            the others in ``written``, ``sources`` and ``results``, which count on.
     """
 
     slots: tuple[Slot, ...]
@@ -74,13 +80,19 @@ class Signature:
     written: tuple[int, ...]
     sources: tuple[tuple[str, int], ...]
     results: tuple[tuple[str, int], ...]
+    weights: tuple[Slot, ...] = ()
+
+    def with_weights(self, count: int) -> Signature:
+        """The signature of the program whose last ``count`` inputs are bound."""
+        passed = len(self.inputs) - count
+        return replace(self, inputs=self.inputs[:passed], weights=self.inputs[passed:])
 
     def returned(self, fresh: Sequence[Any], passed: Sequence[Any]) -> Any:
         """What a call returns: a result, a tuple of several, None if there is none.
 
         Args:
             fresh: the arrays of :attr:`fresh`.
-            passed: those of :attr:`inputs`.
+            passed: those of :attr:`inputs` and :attr:`weights`.
         """
         found = [fresh[k] if kind == "fresh" else passed[k] for kind, k in self.results]
         if len(found) == 1:

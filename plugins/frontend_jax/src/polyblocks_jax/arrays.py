@@ -81,6 +81,15 @@ class JaxArrays(ArrayInterface):
         """The leaves of a pytree."""
         return list(jax.tree_util.tree_leaves(value))
 
+    def named(self, value: Any) -> dict[str, Any]:
+        """The leaves of a pytree that are arrays, by their paths with dots between."""
+        leaves, _ = jax.tree_util.tree_flatten_with_path(value)
+        return {
+            jax.tree_util.keystr(path, simple=True, separator="."): leaf
+            for path, leaf in leaves
+            if self.is_array(leaf)
+        }
+
     def with_arrays(self, value: Any, make: Callable[[ArraySpec], Any]) -> Any:
         """``jax.ShapeDtypeStruct`` and abstract values become arrays, those of keys become keys."""
 

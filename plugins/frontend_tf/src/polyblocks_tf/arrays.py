@@ -83,6 +83,23 @@ class TfArrays(ArrayInterface):
         """What a structure holds, as ``tf.nest.flatten`` orders it."""
         return list(tf.nest.flatten(value))
 
+    def named(self, value: Any) -> dict[str, Any]:
+        """Variables as tensors: those of Keras's models by their paths, those of modules by the
+        attributes that lead to them.
+        """
+        if isinstance(value, tf.keras.layers.Layer):
+            return {each.path: tf.convert_to_tensor(each) for each in value.variables}
+        if isinstance(value, tf.Variable):
+            return {"": value.read_value()}
+        if isinstance(value, tf.Module):
+            found = value._flatten(
+                predicate=lambda each: isinstance(each, tf.Variable),
+                with_path=True,
+                expand_composites=False,
+            )
+            return {".".join(map(str, path)): each.read_value() for path, each in found}
+        return super().named(value)
+
     def with_arrays(self, value: Any, make: Callable[[ArraySpec], Any]) -> Any:
         """``tf.TensorSpec`` and Keras's symbolic tensors become tensors."""
 

@@ -79,6 +79,18 @@ class TorchArrays(ArrayInterface):
         """What a structure holds, as PyTorch's pytrees flatten it."""
         return list(pytree.tree_leaves(value))
 
+    def named(self, value: Any) -> dict[str, Any]:
+        """Of modules the parameters and buffers, of exported programs those and constants."""
+        if isinstance(value, torch.nn.Module):
+            return {
+                **dict(value.named_parameters(remove_duplicate=False)),
+                **dict(value.named_buffers(remove_duplicate=False)),
+            }
+        if isinstance(value, torch.export.ExportedProgram):
+            every = {**value.state_dict, **value.constants}
+            return {name: held for name, held in every.items() if self.is_array(held)}
+        return super().named(value)
+
     def with_arrays(self, value: Any, make: Callable[[ArraySpec], Any]) -> Any:
         """Meta and fake tensors become tensors."""
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from polyblocks.errors import InputError
 from polyblocks.program import ArraySpec
 from polyblocks.runtime.arrays import HOST, ArrayInterface, Device
+from polyblocks.runtime.bound_weights import BoundWeights
 from polyblocks.runtime.device.exported import ExportedMemory
 from polyblocks.runtime.device.holding import hold
 from polyblocks.runtime.slots import Signature, check, check_overlaps
@@ -28,6 +29,7 @@ def bind_device(
     signature: Signature,
     host_call: Callable[..., Any],
     num_iters: int = 1,
+    weights: BoundWeights | None = None,
 ) -> Callable[..., Any]:
     """Make a Python function of a loaded device program.
 
@@ -37,6 +39,7 @@ def bind_device(
         signature: of the program.
         host_call: what is called if all arrays are on the host.
         num_iters: launch it so many times per call.
+        weights: bound to the last inputs; where they are, the others must be.
 
     Returns:
         ``call(*arrays)``, see :func:`polyblocks.runtime.launch.bind`.
@@ -46,7 +49,8 @@ def bind_device(
     function = manifest.get("name", "main")
     inputs, fresh, written = signature.inputs, signature.fresh, signature.written
     #: For each address its number among those of inputs, fresh results and stored inputs.
-    first_number = {"input": 0, "fresh": len(inputs), "stored": len(inputs) + len(fresh)}
+    every = (*inputs, *signature.weights)
+    first_number = {"input": 0, "fresh": len(every), "stored": len(every) + len(fresh)}
     order = [first_number[kind] + k for kind, k in signature.sources]
     names = [slot.name for slot in inputs]
     uploaded: dict[int, list[int]] = {}
@@ -56,11 +60,14 @@ def bind_device(
         places = [
             interface.device(array) if interface.is_array(array) else HOST for array in arrays
         ]
-        first = places[0] if places else HOST
+        bound = HOST if weights is None else weights.device
+        first = places[0] if places else bound
         if first == HOST or len(arrays) != len(inputs):
             for place in places:
                 if place != HOST:
                     raise _mixed(function, names, places)
+            if bound != HOST and arrays:
+                raise _mixed(function, [*names, "weights"], [*places, bound])
             if on_device and len(arrays) == len(inputs):
                 raise InputError(
                     f"{function} is built with the option 'on_gpu_tensors' and expects its arrays "
@@ -76,6 +83,8 @@ def bind_device(
                 f"{function} is compiled for target '{manifest['target']}'; its arrays are on "
                 f"{_text(first)}, which is none of that target's devices; copy them to the host"
             )
+        if weights is not None and bound != first:
+            raise _mixed(function, [*names, "weights"], [*places, bound])
         for k, (slot, array) in enumerate(zip(inputs, arrays, strict=True)):
             try:
                 check(interface, slot, array, k in written, first)
@@ -106,7 +115,10 @@ def bind_device(
         ordered = interface.has_streams(device)
         stream = interface.stream(device) if ordered else driver.default_stream
         addresses = [interface.pointer(array) for array in arrays]
-        check_overlaps(function, inputs, addresses, written)
+        if weights is not None:
+            addresses += weights.addresses()
+            arrays = (*arrays, *weights.arrays)
+        check_overlaps(function, every, addresses, written)
         if not ordered:
             for array in arrays:
                 interface.make_ready(array, stream)

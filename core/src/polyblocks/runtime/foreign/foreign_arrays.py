@@ -16,7 +16,11 @@ from polyblocks.runtime.foreign.protocol_arrays import ProtocolArrays
 from polyblocks.runtime.numpy_arrays import NumpyArrays
 
 
-def by_framework(bound: Callable[[ArrayInterface], Callable[..., Any]], executable: Any) -> Any:
+def by_framework(
+    bound: Callable[[ArrayInterface], Callable[..., Any]],
+    executable: Any,
+    default: ArrayInterface | None = None,
+) -> Any:
     """A program as a function of arrays of any framework; results are of the first array's.
 
     NumPy's arrays need nothing; those of a framework whose frontend is installed go through that;
@@ -25,13 +29,17 @@ def by_framework(bound: Callable[[ArrayInterface], Callable[..., Any]], executab
     Args:
         bound: makes a function of the program for one kind of arrays.
         executable: the loaded program, for the protocols of its vendor.
+        default: of what a call without arrays returns; None: NumPy's.
     """
     plain = bound(NumpyArrays())
+    without_arrays = plain if default is None else bound(default)
     known: dict[type, Callable[..., Any]] = {}
 
     @functools.wraps(plain)
     def call(*arrays: Any) -> Any:
-        if not arrays or isinstance(arrays[0], np.ndarray):  # subclasses are of any package
+        if not arrays:
+            return without_arrays()
+        if isinstance(arrays[0], np.ndarray):  # subclasses are of any package
             return plain(*arrays)
         kind = type(arrays[0])
         chosen = known.get(kind)
@@ -41,6 +49,26 @@ def by_framework(bound: Callable[[ArrayInterface], Callable[..., Any]], executab
         return chosen(*arrays)
 
     return call
+
+
+def readers(executable: Any) -> Callable[[Any], ArrayInterface]:
+    """How arrays of any package are read: a function that gives the interface of an array's.
+
+    Args:
+        executable: the loaded program, for the protocols of its vendor.
+    """
+    numpy = NumpyArrays()
+    known: dict[type, ArrayInterface] = {}
+
+    def of(array: Any) -> ArrayInterface:
+        if isinstance(array, np.ndarray):
+            return numpy
+        kind = type(array)
+        if kind not in known:
+            known[kind] = interface_of(array, executable) or numpy
+        return known[kind]
+
+    return of
 
 
 def interface_of(array: Any, executable: Any) -> ArrayInterface | None:

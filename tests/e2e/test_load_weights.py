@@ -1,0 +1,140 @@
+"""Programs that take their weights by the names that the frameworks give them."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+import pytest
+
+import polyblocks
+from polyblocks.artifact import Artifact
+
+torch = pytest.importorskip("torch")
+
+
+def network() -> torch.nn.Module:
+    """Parameters, buffers, one weight in two places, and one that is a transposed view."""
+
+    class Network(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.body = torch.nn.Sequential(
+                torch.nn.Conv2d(3, 4, 3), torch.nn.BatchNorm2d(4), torch.nn.ReLU()
+            )
+            self.one = torch.nn.Linear(5, 5, bias=False)
+            self.two = torch.nn.Linear(5, 5)
+            self.two.weight = self.one.weight
+            self.mix = torch.nn.Parameter(torch.randn(5, 4).t())
+
+        def forward(self, x):
+            x = self.body(x).mean((2, 3)) @ self.mix
+            return self.two(torch.tanh(self.one(x)))
+
+    made = Network().eval()
+    with torch.no_grad():
+        for held in (*made.parameters(), made.body[1].running_mean):
+            held.copy_(torch.randn_like(held))
+    return made
+
+
+X = torch.randn(2, 3, 7, 5, generator=torch.Generator().manual_seed(0))
+
+
+def made_of(owner, *inputs, **settings) -> Artifact:
+    artifact = polyblocks.aot(
+        owner, inputs or [X], {"target": "cpu"}, weights="arguments", **settings
+    )
+    return Artifact.from_bytes(artifact.to_bytes())
+
+
+def agree(loaded, model, x=X) -> None:
+    with torch.no_grad():
+        torch.testing.assert_close(loaded(x), model(x), rtol=1e-4, atol=1e-5)
+
+
+def test_a_state_dict():
+    model = network()
+    artifact = made_of(model)
+    assert sorted(map(tuple, artifact.manifest["weight_names"])) == [
+        ("body.0.bias",), ("body.0.weight",), ("body.1.bias",), ("body.1.running_mean",),
+        ("body.1.running_var",), ("body.1.weight",), ("mix",), ("one.weight", "two.weight"),
+        ("two.bias",),
+    ]  # fmt: skip
+    loaded = polyblocks.load(artifact, weights=model.state_dict())
+    agree(loaded, model)
+    other = network()
+    agree(polyblocks.load(artifact, weights=other.state_dict()), other)
+    saved = {name: held.numpy() for name, held in other.state_dict().items()}
+    agree(polyblocks.load(artifact, weights=saved), other)
+
+
+def test_training_goes_on_in_place_and_storage_moves():
+    model = network()
+    loaded = polyblocks.load(
+        made_of(model), weights=dict(model.named_parameters()) | dict(model.named_buffers())
+    )
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    model(X).square().sum().backward()
+    optimizer.step()
+    agree(loaded, model)
+    with torch.no_grad():
+        model.two.bias.data = torch.randn(5)
+    agree(loaded, model)
+    model.two.bias.data = torch.randn(4)
+    with pytest.raises(polyblocks.errors.InputError, match=r"weight 'two.bias' of Network: expect"):
+        loaded(X)
+
+
+def test_exported_programs_functions_and_methods():
+    model = network()
+    exported = torch.export.export(model, (X,))
+    agree(polyblocks.load(made_of(exported), weights=exported.state_dict), model)
+
+    def closure(x):
+        return model(x)
+
+    named = {f"model.{name}": held for name, held in model.state_dict().items()}
+    agree(polyblocks.load(made_of(closure), weights=named), model)
+    agree(polyblocks.load(made_of(model.forward), weights=model.state_dict()), model)
+
+    def partial(x, *, held):
+        return model(x) + held
+
+    held = torch.randn(5)
+    found = made_of(functools.partial(partial, held=held)).manifest["weight_names"]
+    assert ["held"] in found
+
+
+def test_variables_of_tensorflow():
+    tf = pytest.importorskip("tensorflow")
+    model = tf.keras.Sequential(
+        [tf.keras.layers.Input((6,)), tf.keras.layers.Dense(4), tf.keras.layers.Dense(3)]
+    )
+
+    class Module(tf.Module):
+        def __init__(self) -> None:
+            self.scale = tf.Variable(tf.random.normal((6, 4)))
+            self.shifts = [tf.Variable(tf.random.normal((4,)))]
+
+        def __call__(self, x):
+            return x @ self.scale + self.shifts[0]
+
+    module = Module()
+    x = tf.random.normal((5, 6))
+    of_module = {"scale": module.scale, "shifts.0": module.shifts[0]}
+    for owner, weights in ((model, {v.path: v for v in model.variables}), (module, of_module)):
+        arrays = {name: np.asarray(value) for name, value in weights.items()}
+        loaded = polyblocks.load(made_of(owner, x, frontend="tf"), weights=arrays)
+        np.testing.assert_allclose(loaded(x), owner(x), rtol=1e-4, atol=1e-5)
+
+
+def test_arrays_of_jax():
+    jax = pytest.importorskip("jax")
+    params = {"layer": [jax.random.normal(jax.random.key(0), (300, 200))]}
+    x = jax.random.normal(jax.random.key(1), (5, 300))
+    artifact = made_of(lambda x: x @ params["layer"][0], x, frontend="jax")
+    assert artifact.manifest["weight_names"] == [["params.layer.0"]]
+    other = jax.random.normal(jax.random.key(2), (300, 200))
+    loaded = polyblocks.load(artifact, weights={"params.layer.0": other})
+    np.testing.assert_allclose(loaded(x), x @ other, rtol=1e-4, atol=1e-4)
