@@ -12,6 +12,8 @@ import pytest
 torch = pytest.importorskip("torch")
 F = torch.nn.functional
 
+from torch._dynamo.exc import BackendCompilerFailed  # noqa: E402
+
 import polyblocks  # noqa: E402
 from polyblocks.errors import FallbackError, NativeCrashError, UnsupportedError  # noqa: E402
 from polyblocks_torch import importer, polyblocks_jit_torch  # noqa: E402
@@ -319,6 +321,58 @@ def test_strict_target_refuses_a_branch_on_a_number_of_a_tensor():
 
     with pytest.raises(FallbackError, match=r"graph break .*Could not guard on data-dependent"):
         polyblocks_jit_torch(f, compile_options={"strict_target": True})(torch.rand(5))
+
+
+def _masked(x, sizes):
+    return x[x > 0.5] * 2
+
+
+def _nonzero(x, sizes):
+    return torch.nonzero(x > 0.5).sum(0)
+
+
+def _split(x, sizes):
+    return torch.stack([part.sum() for part in torch.split(x, sizes.tolist())])
+
+
+def _split_by_sizes_of_data(x, sizes):
+    """Dynamo's own error here is that of a shape rule."""
+    return torch.stack([part.sum() for part in torch.split(x, sizes[sizes > 0].tolist())])
+
+
+def _made(x, sizes):
+    return torch.zeros(sizes[0].item()) + x.sum()
+
+
+def _repeated(x, sizes):
+    return torch.repeat_interleave(x[:3], sizes)
+
+
+SIZES_OF_DATA = [_masked, _nonzero, _split, _split_by_sizes_of_data, _made, _repeated]
+
+
+@pytest.mark.parametrize("function", SIZES_OF_DATA)
+def test_strict_target_refuses_sizes_that_depend_on_data(function):
+    class Module(torch.nn.Module):
+        def forward(self, x, sizes):
+            return function(x, sizes)
+
+    x, sizes = torch.rand(9), torch.tensor([4, 2, 3])
+    where = rf"at {re.escape(__file__)}:\d+"
+    strict = {"strict_target": True}
+    for compiled in (
+        polyblocks_jit_torch(function, compile_options=strict),
+        polyblocks_jit_torch(Module(), compile_options=strict),
+    ):
+        with pytest.raises(FallbackError, match=f"strict_target forbids .*{where}"):
+            compiled(x, sizes)
+    backend = torch.compile(function, backend="polyblocks", options=strict)
+    # torch.compile puts every error of a backend into one of its own.
+    with pytest.raises(BackendCompilerFailed, match=f"FallbackError.*strict_target.*{where}"):
+        backend(x, sizes)
+    loose = polyblocks_jit_torch(function)
+    torch.testing.assert_close(loose(x, sizes), function(x, sizes))
+    assert not loose.polyblocks_report().whole
 
 
 def test_a_frame_that_python_runs_is_reported():

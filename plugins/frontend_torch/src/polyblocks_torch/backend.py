@@ -11,10 +11,13 @@ import torch
 from torch import fx
 from torch._dynamo.backends.common import aot_autograd
 from torch._dynamo.exc import TorchDynamoException
+from torch._dynamo.resume_execution import TORCH_DYNAMO_RESUME_IN_PREFIX
+from torch._dynamo.symbolic_convert import InstructionTranslator
+from torch._dynamo.utils import graph_break_reasons
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from polyblocks import driver
-from polyblocks.errors import InputError, OptionError, PolyBlocksError, TargetError
+from polyblocks.errors import FallbackError, InputError, OptionError, PolyBlocksError, TargetError
 from polyblocks.isolation.frames import with_large_frame
 from polyblocks.options import CompileOptions
 from polyblocks.registry.honoured_options import checked_options
@@ -89,7 +92,7 @@ def compile_frame(
     _check_inputs(gm, example_inputs, options)
     check_draws(gm)
     scalars_as_numbers(gm)
-    _record_graph_break(gm, report)
+    _record_graph_break(gm, options, report)
     reason = reason_to_run_eagerly(gm)
     if reason is not None:
         report.not_compiled(*reason, strict=options.strict_target)
@@ -332,9 +335,37 @@ def _user_name(node: fx.Node) -> str:
     return text.removeprefix("L['").replace("']", "", 1) if text.startswith("L['") else text
 
 
-def _record_graph_break(gm: fx.GraphModule, report: FunctionReport) -> None:
+def _record_graph_break(
+    gm: fx.GraphModule, options: CompileOptions, report: FunctionReport
+) -> None:
     reason = getattr(gm, "compile_subgraph_reason", None)
-    if reason is None or not getattr(reason, "graph_break", False):
+    if getattr(reason, "graph_break", False):
+        check_breaks_are_allowed()
+    else:
+        # A break before the first operation has no graph.
+        reason = _break_before() if options.strict_target else None
+    if reason is None:
         return
-    check_breaks_are_allowed()
-    report.graph_break(GraphBreak.of(reason))
+    row = GraphBreak.of(reason)
+    if options.strict_target:
+        raise FallbackError(
+            f"graph break ({row.reason}); strict_target forbids that Python runs the rest",
+            location=row.location or None,
+        )
+    report.graph_break(row)
+
+
+def _break_before() -> Any:
+    """The break after which Dynamo traces the rest of a function; None if it traces from the start.
+
+    With ``torch.compile`` alone: the decorator forbids breaks.
+    """
+    code = InstructionTranslator.current_tx().f_code
+    if not code.co_name.startswith(TORCH_DYNAMO_RESUME_IN_PREFIX):
+        return None
+    alike = [
+        reason
+        for reason in graph_break_reasons
+        if any(frame.filename == code.co_filename for frame in reason.user_stack)
+    ]
+    return alike[-1] if alike else None

@@ -30,6 +30,7 @@ from torch._dynamo.symbolic_convert import TensorifyState
 from torch._dynamo.types import ConvertFrameReturn
 from torch._dynamo.utils import counters, graph_break_reasons
 from torch.autograd import forward_ad
+from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 from torch.utils import _pytree as pytree
 
 from polyblocks.errors import FallbackError, InputError, PolyBlocksError
@@ -157,13 +158,16 @@ class _Converter:
         except (Unsupported, UserError) as error:
             if not self._strict:
                 raise
-            reason = str(error).strip().splitlines()[0]
             raise FallbackError(
-                f"graph break ({reason}); strict_target forbids that Python runs the rest",
+                f"graph break ({_reason(error)}); strict_target forbids that Python runs the rest",
                 op=code.co_name,
                 location=_location_of(error) or location,
             ) from error
-        except TorchDynamoException as error:
+        except PolyBlocksError:
+            raise
+        except Exception as error:
+            # Besides Dynamo's own errors, those of what it calls, such as a size that a shape rule
+            # asks for and that depends on data.
             where, reason = _location_of(error) or location, _failure(error)
             _forget(error)
             if self._strict:
@@ -260,14 +264,29 @@ def _forget(error: BaseException) -> None:
         gc.collect()
 
 
-def _failure(error: TorchDynamoException) -> str:
+def _failure(error: Exception) -> str:
     """Why Dynamo has failed, in one line: the error that an operation gave, if there is one."""
+    met = re.search(r": got (.+)$", str(error).strip(), re.MULTILINE)
+    if met:
+        reason = met[1]
+    elif isinstance(error, (TorchDynamoException, GuardOnDataDependentSymNode)):
+        reason = _reason(error)
+    else:
+        reason = f"{type(error).__name__}: {_reason(error)}"
+    return f"Dynamo cannot trace it: {reason}"[:300]
+
+
+def _reason(error: Exception) -> str:
+    """The first line of what an error says; of data-dependent expressions without their hints."""
     text = str(error).strip()
-    met = re.search(r": got (.+)$", text, re.MULTILINE)
-    return f"Dynamo cannot trace it: {met[1] if met else text.split(chr(10), 1)[0]}"[:300]
+    line = text.splitlines()[0] if text else type(error).__name__
+    depends = re.search(r"Could not .*data-dependent expression .*?(?= \(unhinted: | *$)", line)
+    if depends is None:
+        return line
+    return f"{depends[0]}: a size, or what Python branches on, is a value of a tensor"
 
 
-def _location_of(error: TorchDynamoException) -> str | None:
+def _location_of(error: Exception) -> str | None:
     stack = getattr(error, "real_stack", None) or ()
     frames = [f for f in stack if is_of_user(f.filename)] or list(stack)
     return f"{frames[-1].filename}:{frames[-1].lineno}" if frames else None

@@ -21,7 +21,7 @@ from typing import Any
 
 from torch._dynamo import pgo
 from torch._dynamo.convert_frame import compile_lock
-from torch._dynamo.exc import BackendCompilerFailed, TorchDynamoException
+from torch._dynamo.exc import BackendCompilerFailed
 from torch._dynamo.source import is_from_defaults
 from torch._dynamo.utils import counters, graph_break_reasons
 from torch._dynamo.variables import builder
@@ -91,7 +91,9 @@ class FrameMemory:
                     compiled = getattr(result, "guarded_code", None) is not None
                     if compiled and not set(counters["graph_break"]) - known:
                         return result
-                except TorchDynamoException as error:
+                except PolyBlocksError:
+                    raise
+                except Exception as error:
                     # What is no fault of integers is met again with constants.
                     inner = getattr(error, "inner_exception", None)
                     if isinstance(error, BackendCompilerFailed) and isinstance(
