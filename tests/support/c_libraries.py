@@ -41,6 +41,38 @@ class Written:
         given = self.arguments(arrays, counts)
         return int(self.function(ctypes.c_void_p(stream), *given))
 
+    def weight_names(self, count: int) -> list[str | None]:
+        """What ``NAME_weight_name`` returns of the first numbers."""
+        function = getattr(self.code, f"{self.name}_weight_name")
+        function.restype = ctypes.c_char_p
+        return [name.decode() if (name := function(k)) is not None else None for k in range(count)]
+
+    def bind(self, weights: Sequence[Any], counts: Sequence[int] | None = None) -> tuple[int, Any]:
+        """Status and handle of ``NAME_bind``."""
+        given = self.arguments(weights, counts)
+        bound = ctypes.c_void_p(1)
+        status = getattr(self.code, f"{self.name}_bind")(
+            (ctypes.c_void_p * len(weights))(*(each.value for each in given[::2])),
+            (ctypes.c_size_t * len(weights))(*(each.value for each in given[1::2])),
+            ctypes.byref(bound),
+        )
+        return int(status), bound
+
+    def run(self, bound: Any, *arrays: Any, counts: Sequence[int] | None = None) -> int:
+        """Status of ``NAME_run``."""
+        return int(getattr(self.code, f"{self.name}_run")(bound, *self.arguments(arrays, counts)))
+
+    def run_on_stream(
+        self, bound: Any, stream: int, arrays: Sequence[Any], counts: Sequence[int]
+    ) -> int:
+        """The same of a program whose arrays are on a device."""
+        given = self.arguments(arrays, counts)
+        return int(getattr(self.code, f"{self.name}_run")(bound, ctypes.c_void_p(stream), *given))
+
+    def unbind(self, bound: Any) -> int:
+        """Status of ``NAME_unbind``."""
+        return int(getattr(self.code, f"{self.name}_unbind")(bound))
+
     def synchronize(self, stream: int = 0) -> int:
         """What ``NAME_synchronize`` returns."""
         return int(getattr(self.code, f"{self.name}_synchronize")(ctypes.c_void_p(stream)))

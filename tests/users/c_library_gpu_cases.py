@@ -189,6 +189,98 @@ def test_gpu_updates_in_place(target, connect, tmp_path):
     np.testing.assert_array_equal(out, y + 1)
 
 
+class Counting(torch.nn.Module):
+    """Two weights that are read, and one that is updated."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = torch.nn.Linear(8, 8)
+        self.register_buffer("calls", torch.zeros(4))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.calls += 1
+        return torch.tanh(self.linear(x)) * self.calls[0]
+
+
+def with_weights(target: str, **more: Any) -> Artifact:
+    options = {"target": target, "arch": TARGETS[target][0][0], "simulate": True}
+    artifact = polyblocks.aot(Counting().eval(), [torch.rand(5, 8)], options, weights="arguments")
+    return for_stand_in(artifact, TARGETS[target][1], **more)
+
+
+def test_gpu_weights_are_bound_once(target, connect, tmp_path):
+    arch = TARGETS[target][0][0]
+    stand_in = connect(target, arch)
+    library = Library(with_weights(target), tmp_path)
+    names = [str(name) for name in library.weight_names(3)]
+    assert sorted(names) == ["calls", "linear.bias", "linear.weight"]
+    model, x, out = Counting(), torch.rand(5, 8), np.zeros((5, 8), np.float32)
+    weights = {name: held.detach().numpy() for name, held in model.state_dict().items()}
+    given = [weights[name] for name in names]
+    status, bound = library.bind(given)
+    assert status == OK, library.error()
+    assert not stand_in.memory, "nothing is copied before the first call"
+
+    def run() -> None:
+        assert library.run(bound, x.numpy(), out) == OK, library.error()
+        inner = np.tanh(x.numpy() @ weights["linear.weight"].T + weights["linear.bias"])
+        np.testing.assert_allclose(out, inner * weights["calls"][0], rtol=1e-4, atol=1e-5)
+
+    for turn in range(3):
+        before = stand_in.calls.count("copy_in")
+        run()
+        # The argument, and what the program updates; the other weights in the first call.
+        assert stand_in.calls.count("copy_in") - before == (4 if turn == 0 else 2)
+    assert (weights["calls"] == 3).all()
+    assert library.release() == OK
+    assert not stand_in.memory, "copies are given up, too"
+    run()
+    assert library.unbind(bound) == OK
+    # What calls with all arrays need is there besides.
+    assert library(x.numpy(), *given, out) == OK, library.error()
+    assert library.run(None, x.numpy(), out) == NULL_POINTER
+    assert library.bind(given, [1, 2, 3])[0] == WRONG_SIZE
+    assert library.release() == OK
+    assert not stand_in.memory
+
+
+def test_gpu_weights_without_memory(target, connect, tmp_path):
+    stand_in = connect(target, TARGETS[target][0][0], room=300)
+    library = Library(with_weights(target), tmp_path)
+    weights = {name: held.detach().numpy() for name, held in Counting().state_dict().items()}
+    given = [weights[str(name)] for name in library.weight_names(3)]
+    status, bound = library.bind(given)
+    assert status == OK
+    x, out = np.ones((5, 8), np.float32), np.zeros((5, 8), np.float32)
+    assert library.run(bound, x, out) == NO_MEMORY
+    stand_in.room = 100000
+    assert library.run(bound, x, out) == OK, library.error()
+    assert library.unbind(bound) == OK
+
+
+def test_gpu_bound_weights_on_the_device(target, connect, tmp_path):
+    stand_in = connect(target, TARGETS[target][0][0])
+    stand_in.current = 0
+    library = Library(with_weights(target, on_gpu_tensors=True), tmp_path)
+    assert library.arch()
+    model, x, out = Counting(), torch.rand(5, 8), np.zeros((5, 8), np.float32)
+    weights = {name: held.detach().numpy() for name, held in model.state_dict().items()}
+    given = [weights[str(name)] for name in library.weight_names(3)]
+    places = [stand_in.upload(each) for each in given]
+    status, bound = library.bind(places, [each.size for each in given])
+    assert status == OK, library.error()
+    addresses = [stand_in.upload(x.numpy()), stand_in.upload(out)]
+    with torch.no_grad():
+        for _ in range(2):
+            assert library.run_on_stream(bound, 0, addresses, [40, 40]) == OK, library.error()
+            assert library.synchronize() == OK
+            got = stand_in.download(addresses[1], out)
+            np.testing.assert_allclose(got, model(x).numpy(), rtol=1e-4, atol=1e-5)
+    updated = places[[str(name) for name in library.weight_names(3)].index("calls")]
+    assert library.run_on_stream(bound, 0, [updated, addresses[1]], [40, 40]) == OVERLAP
+    assert library.unbind(bound) == OK
+
+
 TABLE = torch.arange(21, dtype=torch.float32).reshape(7, 3)
 
 

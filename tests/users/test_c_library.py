@@ -398,6 +398,66 @@ def test_c_wrong_calls_give_an_error_code(tmp_path: Path) -> None:
     assert library.error() == ""
 
 
+class Tied(torch.nn.Module):
+    """Three weights, one of them in two places, and one that is updated."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.one = torch.nn.Linear(8, 8)
+        self.two = torch.nn.Linear(8, 8, bias=False)
+        self.two.weight = self.one.weight
+        self.register_buffer("calls", torch.zeros(4))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.calls += 1
+        return self.two(torch.tanh(self.one(x))) * self.calls[0]
+
+
+def test_c_weights_are_bound_once(tmp_path: Path) -> None:
+    model, x = Tied().eval(), torch.rand(5, 8)
+    library = Library(polyblocks.aot(model, [x], weights="arguments"), tmp_path)
+    names = library.weight_names(4)
+    assert names[3] is None
+    assert sorted(map(str, names[:3])) == ["calls", "one.bias", "one.weight"]
+    assert f"#define {library.name.upper()}_WEIGHTS 3" in library.header
+    weights = {name: held.detach().numpy() for name, held in Tied().state_dict().items()}
+    weights["calls"] = np.zeros(4, np.float32)
+    given = [weights[str(name)] for name in names[:3]]
+    status, bound = library.bind(given)
+    assert status == OK
+    out = np.zeros((5, 8), np.float32)
+    for turn in range(1, 3):
+        given[names.index("one.bias")] += 1
+        assert library.run(bound, x.numpy(), out) == OK
+        assert (weights["calls"] == turn).all()
+        inner = np.tanh(x.numpy() @ weights["one.weight"].T + weights["one.bias"])
+        expected = inner @ weights["one.weight"].T * turn
+        np.testing.assert_allclose(out, expected, rtol=1e-4, atol=1e-5)
+    # What is written is compared with the weights, which were compared with each other.
+    place = given[names.index("one.weight")].ctypes.data
+    counts = [40, 40]
+    assert library.run(bound, x.numpy().ctypes.data, place, counts=counts) == OVERLAP
+    assert "'result' is written and shares memory with" in library.error()
+    assert (
+        library.run(bound, weights["calls"].ctypes.data, out.ctypes.data, counts=counts) == OVERLAP
+    )
+    assert library.run(None, x.numpy(), out) == NULL_POINTER
+    assert "bound is NULL" in library.error()
+    assert library.run(bound, x.numpy()[:4], out) == WRONG_SIZE
+    assert library.unbind(bound) == library.unbind(None) == OK
+    short = [each[:-1] if each.ndim == 1 else each for each in given]
+    status, bound = library.bind(short)
+    assert (status, bound.value) == (WRONG_SIZE, None)
+    assert "elements; got" in library.error()
+    counts = [each.size for each in given]
+    overlapping = [given[names.index("one.weight")].ctypes.data] * 3
+    assert library.bind(overlapping, counts)[0] == OVERLAP
+
+
+def test_c_libraries_without_weights_bind_none(several: Library) -> None:
+    assert "_bind(" not in several.header
+
+
 def test_c_picks_the_code_that_the_machine_runs(tmp_path: Path) -> None:
     """Like ``polyblocks.load`` does; and tells where there is none."""
     given = [torch.rand(33)]

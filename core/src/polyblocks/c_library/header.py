@@ -20,16 +20,19 @@ STATUSES: tuple[Status, ...] = (
 )
 
 
-def parameters(interface: Interface, *, numbered: bool = False) -> str:
+def parameters(interface: Interface, *, numbered: bool = False, bound: bool = False) -> str:
     """What the function takes: for each array its address and how many elements it has.
 
     Args:
         interface: of the program.
         numbered: call them ``a0``, ``n0``, ..., as the definition does: there, what arrays are
             called could be what something else is called.
+        bound: leave the weights out.
     """
     parts = []
     for k, array in enumerate(interface.arrays):
+        if bound and k in interface.weights:
+            continue
         const = "" if array.is_output else "const "
         names = (f"a{k}", f"n{k}") if numbered else (array.name, f"{array.name}_count")
         parts += [f"{const}{array.type} *{names[0]}", f"size_t {names[1]}"]
@@ -107,6 +110,43 @@ def error_declaration(name: str) -> str:
     return f"""\
 /* What was wrong with the last call that this thread made; empty if nothing was. */
 const char *{name}_error(void);
+"""
+
+
+def bound_declarations(interface: Interface, stream: str, kept: str) -> str:
+    """The functions for weights that are bound; nothing for a program that has none.
+
+    Args:
+        interface: of the program.
+        stream: the first parameter of a call where it has one: ``"void *stream,"``.
+        kept: what becomes of the weights, a sentence of the comment.
+    """
+    if not interface.weight_names:
+        return ""
+    name, upper = interface.name, interface.upper
+    first = f"\n    {stream}" if stream else ""
+    return f"""\
+/* The last inputs are weights, {upper}_WEIGHTS of them: {name}_bind() checks them once, in the
+ * order of {name}_weight_name(), and {name}_run() takes the other arrays.
+ * {kept}
+ */
+#define {upper}_WEIGHTS {len(interface.weight_names)}
+struct {name}_bound;
+
+/* What the framework calls a weight: "" if nothing, NULL if there is none of this number. */
+const char *{name}_weight_name(int32_t number);
+
+/* Takes their addresses, and how many elements each has. If it fails, *bound is NULL. */
+int32_t {name}_bind(void *const *weights, const size_t *counts, struct {name}_bound **bound);
+
+/* {name}() with bound weights. */
+int32_t {name}_run(
+    struct {name}_bound *bound,{first}
+    {parameters(interface, bound=True)});
+
+/* Give up what {name}_bind() has made; no call with it may be under way. NULL: nothing. */
+int32_t {name}_unbind(struct {name}_bound *bound);
+
 """
 
 

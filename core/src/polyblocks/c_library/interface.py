@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from polyblocks.artifact import Artifact
 from polyblocks.errors import InputError
 from polyblocks.program import ArraySpec
-from polyblocks.runtime.slots import Slot, signature_of, text_of
+from polyblocks.runtime.slots import WEIGHT_NAMES, Slot, signature_of, text_of
 
 #: dtype -> C's type of an element, and what is to be said of it.
 TYPES: dict[str, tuple[str, str]] = {
@@ -89,11 +89,20 @@ class Interface:
         arrays: the parameters, inputs first.
         results: what the function returns in its framework: names of parameters, or what is said
             of a result without elements.
+        weight_names: of the last inputs, which can be bound: their names in the framework, ``""``
+            where there is none.
     """
 
     name: str
     arrays: tuple[Array, ...]
     results: tuple[str, ...]
+    weight_names: tuple[str, ...] = ()
+
+    @property
+    def weights(self) -> range:
+        """Numbers of the arrays that are weights."""
+        inputs = sum(array.is_input for array in self.arrays)
+        return range(inputs - len(self.weight_names), inputs)
 
     @property
     def upper(self) -> str:
@@ -131,7 +140,8 @@ def interface_of(name: str, artifact: Artifact) -> Interface:
         else:
             place = k if kind == "input" else len(signature.inputs) + outputs.index(k)
             results.append(arrays[place].name)
-    return Interface(name, tuple(arrays), tuple(results))
+    weights = [names[0] if names else "" for names in artifact.manifest.get(WEIGHT_NAMES, ())]
+    return Interface(name, tuple(arrays), tuple(results), tuple(weights))
 
 
 def places(artifact: Artifact) -> list[tuple[str, int]]:

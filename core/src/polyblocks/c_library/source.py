@@ -28,11 +28,30 @@ def expected_rows(interface: Interface) -> str:
     )
 
 
-def arrays_and_counts(interface: Interface) -> str:
-    """Two C arrays of the numbered parameters: ``arrays`` and ``counts``."""
-    given = ", ".join(f"(void *)a{k}" for k in range(len(interface.arrays)))
-    counts = ", ".join(f"n{k}" for k in range(len(interface.arrays)))
-    return f"  void *const arrays[] = {{{given}}};\n  const size_t counts[] = {{{counts}}};\n"
+def arrays_and_counts(interface: Interface, *, bound: bool = False) -> str:
+    """Two C arrays of the numbered parameters: ``arrays`` and ``counts``.
+
+    Args:
+        interface: of the program.
+        bound: the weights are no parameters; their places are to be filled.
+    """
+    absent = interface.weights if bound else ()
+    numbers = range(len(interface.arrays))
+    given = ", ".join("NULL" if k in absent else f"(void *)a{k}" for k in numbers)
+    counts = ", ".join("0" if k in absent else f"n{k}" for k in numbers)
+    const = "" if bound else "const "
+    return f"  void *{const}arrays[] = {{{given}}};\n  const size_t counts[] = {{{counts}}};\n"
+
+
+def weight_names(interface: Interface) -> str:
+    """The function that names weights, behind what makes it visible."""
+    names = ", ".join(map(c_string, interface.weight_names))
+    return f"""\
+const char *{interface.name}_weight_name(int32_t number) {{
+  static const char *const names[] = {{{names}}};
+  return number >= 0 && number < {len(interface.weight_names)} ? names[number] : NULL;
+}}
+"""
 
 
 def embedded(symbol: str, file: str) -> str:

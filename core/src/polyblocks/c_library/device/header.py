@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from polyblocks.c_library.device.vendor import Vendor
-from polyblocks.c_library.header import CALL, Status, error_declaration, parameters
+from polyblocks.c_library.header import (
+    CALL,
+    Status,
+    bound_declarations,
+    error_declaration,
+    parameters,
+)
 from polyblocks.c_library.interface import Interface
 
 #: See :data:`polyblocks.c_library.header.STATUSES`.
@@ -12,6 +18,15 @@ STATUSES: tuple[Status, ...] = (
     ("NO_DEVICE", -7, "there is no driver, or no device"),
     ("DRIVER_ERROR", -8, "a function of the driver failed; the error says which, and why"),
 )
+
+#: What becomes of weights that are bound: on the device, and on the host.
+ON_DEVICE = (
+    "They stay the caller's, are read where they are, and must live as long as they are bound."
+)
+COPIED = """\
+They stay the caller's and must live as long as they are bound. Those that the program does not
+ * change are copied to a device by the first call there, and not again: what the host then writes
+ * into them is not seen, before they are bound anew."""
 
 
 def functions(interface: Interface, vendor: Vendor, on_device: bool) -> str:
@@ -24,8 +39,10 @@ def functions(interface: Interface, vendor: Vendor, on_device: bool) -> str:
     """
     name = interface.name
     call = _on_device(interface, vendor) if on_device else _on_host(interface, vendor)
+    stream, kept = ("void *stream,", ON_DEVICE) if on_device else ("", COPIED)
     return f"""\
 {call}
+{bound_declarations(interface, stream, kept)}\
 {error_declaration(name)}
 /* Which of the library's code the device that is current to the thread runs: the name of an
  * architecture. It is loaded there. NULL if that fails; {name}_error() says why.

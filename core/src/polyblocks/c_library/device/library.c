@@ -9,6 +9,13 @@
     if (tried) return tried; \
   } while (0)
 
+/* Weights that are bound; on the host, with their copies on devices. */
+struct bound {
+  struct bound *next, *previous;
+  void **arrays;
+  uint64_t **copies; /* of each device, NULL before the first call there; 0: not copied */
+};
+
 /* What a call on arrays of the host needs for itself; kept for the next one. */
 struct lane {
   struct lane *next;
@@ -23,7 +30,7 @@ struct device {
   void *module;
   void **functions; /* one per launch */
   uint64_t *stored;
-  struct lane *idle;
+  struct lane *idle[2]; /* for calls with all arrays, and with bound weights */
   pthread_mutex_t lock; /* of the lanes, or of the word */
   /* Arrays on the device: the word that failed checks set, and what the host has seen of it. */
   uint64_t word;
@@ -31,6 +38,7 @@ struct device {
 };
 
 static struct device *devices;
+static struct bound *bounds;
 static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
 
 static int32_t no_host_memory(void) {
@@ -126,12 +134,20 @@ static int32_t unload(struct device *device) {
   int32_t first = STATUS_OK, status;
 #define GIVE_UP(is_there, field, what) \
   if ((is_there) && (status = CALL(field, what)) && !first) first = status;
-  while (device->idle) {
-    struct lane *lane = device->idle;
-    device->idle = lane->next;
-    GIVE_UP(lane->memory, free, lane->memory)
-    GIVE_UP(1, destroy_stream, lane->stream)
-    free(lane);
+  for (int kind = 0; kind < 2; ++kind)
+    while (device->idle[kind]) {
+      struct lane *lane = device->idle[kind];
+      device->idle[kind] = lane->next;
+      GIVE_UP(lane->memory, free, lane->memory)
+      GIVE_UP(1, destroy_stream, lane->stream)
+      free(lane);
+    }
+  for (struct bound *bound = bounds; bound; bound = bound->next) {
+    uint64_t *copies = bound->copies ? bound->copies[device - devices] : NULL;
+    for (uint32_t k = 0; copies && k < _library_program.weight_count; ++k)
+      GIVE_UP(copies[k], free, copies[k])
+    free(copies);
+    if (copies) bound->copies[device - devices] = NULL;
   }
   for (uint32_t k = 0; device->stored && k < _library_program.stored_count; ++k)
     GIVE_UP(device->stored[k], free, device->stored[k])
@@ -254,8 +270,9 @@ static int32_t tell_failure(struct device *device) {
   return check_failed(device->plan, code, " (in an earlier call)");
 }
 
-static int32_t run(struct device *device, void *stream, void *const *arrays) {
+static int32_t run(struct device *device, void *stream, void *const *arrays, struct bound *bound) {
   const struct plan *plan = device->plan;
+  (void)bound; /* they are where they are */
   TRY(tell_failure(device));
   uint64_t rows[plan->row_count + 1], workspace = 0;
   for (uint32_t k = 0; k < plan->row_count; ++k) {
@@ -278,15 +295,53 @@ static int32_t run(struct device *device, void *stream, void *const *arrays) {
 
 static uint64_t aligned(uint64_t bytes) { return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT; }
 
-/* Where rows, workspace and status are in the memory of a lane; returns how much that is. */
-static uint64_t place(const struct device *device, uint64_t memory, uint64_t *rows,
-                      uint64_t *workspace, uint64_t *word) {
+/* Whether a row is a weight of which a device has a copy when it is bound. */
+static int is_kept(const struct row *row) {
+  return !row->is_stored && row->is_read && !row->is_written &&
+         row->index >= _library_program.first_weight &&
+         row->index < _library_program.first_weight + _library_program.weight_count;
+}
+
+/* The copies of bound weights on a device, made by the first call; NULL if none are bound. */
+static int32_t copies_of(struct bound *bound, struct device *device, const uint64_t **found) {
+  *found = NULL;
+  if (!bound) return STATUS_OK;
+  pthread_mutex_lock(&device->lock);
+  uint64_t *copies = bound->copies[device - devices];
+  int32_t status = STATUS_OK;
+  if (!copies) {
+    copies = calloc(_library_program.weight_count, sizeof *copies);
+    if (!copies) status = no_host_memory();
+    for (uint32_t k = 0; !status && k < device->plan->row_count; ++k) {
+      const struct row *row = &device->plan->rows[k];
+      if (!is_kept(row) || !row->bytes) continue;
+      uint32_t weight = row->index - _library_program.first_weight;
+      status = CALL(allocate, &copies[weight], row->bytes);
+      if (!status) status = fill(copies[weight], bound->arrays[weight], row->bytes);
+    }
+    if (status)
+      for (uint32_t k = 0; copies && k < _library_program.weight_count; ++k)
+        if (copies[k]) api.free(copies[k]);
+    if (status) free(copies), copies = NULL;
+    bound->copies[device - devices] = copies;
+  }
+  pthread_mutex_unlock(&device->lock);
+  *found = copies;
+  return status;
+}
+
+/* Where rows, workspace and status are: in the memory of a lane, but for what is stored or bound;
+ * returns how much memory that is. */
+static uint64_t place(const struct device *device, uint64_t memory, const uint64_t *copies,
+                      uint64_t *rows, uint64_t *workspace, uint64_t *word) {
   const struct plan *plan = device->plan;
   uint64_t end = 0;
   for (uint32_t k = 0; k < plan->row_count; ++k) {
     const struct row *row = &plan->rows[k];
     if (row->is_stored) {
       rows[k] = device->stored[row->index];
+    } else if (copies && is_kept(row)) {
+      rows[k] = copies[row->index - _library_program.first_weight];
     } else if (row->home == k) {
       rows[k] = row->bytes ? memory + end : 0;
       end += aligned(row->bytes);
@@ -299,9 +354,10 @@ static uint64_t place(const struct device *device, uint64_t memory, uint64_t *ro
   return end + ALIGNMENT;
 }
 
-static int32_t make_lane(const struct device *device, struct lane **made) {
+static int32_t make_lane(const struct device *device, const uint64_t *copies,
+                         struct lane **made) {
   uint64_t rows[device->plan->row_count + 1], workspace, word;
-  uint64_t bytes = place(device, 0, rows, &workspace, &word);
+  uint64_t bytes = place(device, 0, copies, rows, &workspace, &word);
   struct lane *lane = calloc(1, sizeof *lane);
   if (!lane) return no_host_memory();
   int32_t status = CALL(create_stream, &lane->stream, STREAM_FLAGS);
@@ -316,13 +372,13 @@ static int32_t make_lane(const struct device *device, struct lane **made) {
 
 /* Put a call on the lane's stream; what checks find comes to `failed`. */
 static int32_t put(const struct device *device, const struct lane *lane, void *const *arrays,
-                   int32_t *failed) {
+                   const uint64_t *copies, int32_t *failed) {
   const struct plan *plan = device->plan;
   uint64_t rows[plan->row_count + 1], workspace, word;
-  place(device, lane->memory, rows, &workspace, &word);
+  place(device, lane->memory, copies, rows, &workspace, &word);
   for (uint32_t k = 0; k < plan->row_count; ++k) {
     const struct row *row = &plan->rows[k];
-    if (row->is_read && !row->is_stored && row->bytes)
+    if (row->is_read && !row->is_stored && !(copies && is_kept(row)) && row->bytes)
       TRY(CALL(copy_in, rows[k], arrays[row->index], row->bytes, lane->stream));
   }
   if (plan->has_status) TRY(CALL(copy_in, word, failed, sizeof *failed, lane->stream));
@@ -336,21 +392,24 @@ static int32_t put(const struct device *device, const struct lane *lane, void *c
   return STATUS_OK;
 }
 
-static int32_t run(struct device *device, void *stream, void *const *arrays) {
+static int32_t run(struct device *device, void *stream, void *const *arrays, struct bound *bound) {
   (void)stream;
   int32_t failed = 0;
+  const uint64_t *copies;
+  TRY(copies_of(bound, device, &copies));
+  struct lane **idle = &device->idle[copies != NULL];
   pthread_mutex_lock(&device->lock);
-  struct lane *lane = device->idle;
-  if (lane) device->idle = lane->next;
+  struct lane *lane = *idle;
+  if (lane) *idle = lane->next;
   pthread_mutex_unlock(&device->lock);
-  if (!lane) TRY(make_lane(device, &lane));
-  int32_t status = put(device, lane, arrays, &failed);
+  if (!lane) TRY(make_lane(device, copies, &lane));
+  int32_t status = put(device, lane, arrays, copies, &failed);
   /* The arrays are the caller's again, whatever happened. */
   int said = api.wait(lane->stream);
   if (said && !status) status = driver_failed(symbols.wait, said, "");
   pthread_mutex_lock(&device->lock);
-  lane->next = device->idle;
-  device->idle = lane;
+  lane->next = *idle;
+  *idle = lane;
   pthread_mutex_unlock(&device->lock);
   return status || failed <= 0 ? status : check_failed(device->plan, failed, "");
 }
@@ -365,7 +424,74 @@ int32_t _library_call(void *stream, void *const *arrays, const size_t *counts) {
   error_text[0] = 0;
   TRY(check(PROGRAM, _library_program.arrays, arrays, counts, _library_program.array_count));
   TRY(enter(&device, &previous));
-  return leave(previous, run(device, stream, arrays));
+  return leave(previous, run(device, stream, arrays, NULL));
+}
+
+int32_t _library_bind(void *const *weights, const size_t *counts, struct bound **bound) {
+  error_text[0] = 0;
+  if (bound) *bound = NULL;
+  uint32_t first = _library_program.first_weight, count = _library_program.weight_count;
+  TRY(check_weights(PROGRAM, _library_program.arrays, weights, counts, first, count, bound));
+  TRY(connect_driver());
+  struct bound *made = calloc(1, sizeof *made);
+  if (made) made->arrays = malloc(count * sizeof *made->arrays);
+  if (made) made->copies = calloc(device_count, sizeof *made->copies);
+  if (!made || !made->arrays || !made->copies) {
+    if (made) free(made->arrays), free(made->copies);
+    free(made);
+    return no_host_memory();
+  }
+  memcpy(made->arrays, weights, count * sizeof *made->arrays);
+  pthread_mutex_lock(&loading);
+  made->next = bounds;
+  if (bounds) bounds->previous = made;
+  bounds = made;
+  pthread_mutex_unlock(&loading);
+  *bound = made;
+  return STATUS_OK;
+}
+
+int32_t _library_run(struct bound *bound, void *stream, void **arrays, const size_t *counts) {
+  struct device *device;
+  void *previous;
+  uint32_t first = _library_program.first_weight, count = _library_program.weight_count;
+  error_text[0] = 0;
+  if (!bound) return fail(STATUS_NULL_POINTER, "%s: bound is NULL", PROGRAM);
+  memcpy(arrays + first, bound->arrays, count * sizeof *arrays);
+  TRY(check_others(PROGRAM, _library_program.arrays, arrays, counts, _library_program.array_count,
+                   first, count));
+  TRY(enter(&device, &previous));
+  return leave(previous, run(device, stream, arrays, bound));
+}
+
+int32_t _library_unbind(struct bound *bound) {
+  int32_t first = STATUS_OK;
+  error_text[0] = 0;
+  if (!bound) return STATUS_OK;
+  pthread_mutex_lock(&loading);
+  for (int k = 0; devices && k < device_count; ++k) {
+    void *previous;
+    if (!bound->copies[k]) continue;
+    int32_t status = make_current(&devices[k], k, &previous);
+    if (!status) {
+      for (uint32_t weight = 0; weight < _library_program.weight_count; ++weight)
+        if (bound->copies[k][weight]) {
+          int32_t last = CALL(free, bound->copies[k][weight]);
+          if (!status) status = last;
+        }
+      status = leave(previous, status);
+    }
+    free(bound->copies[k]);
+    if (!first) first = status;
+  }
+  if (bound->next) bound->next->previous = bound->previous;
+  if (bound->previous) bound->previous->next = bound->next;
+  else bounds = bound->next;
+  pthread_mutex_unlock(&loading);
+  free(bound->copies);
+  free(bound->arrays);
+  free(bound);
+  return first;
 }
 
 #if ARRAYS_ON_DEVICE

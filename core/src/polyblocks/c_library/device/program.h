@@ -57,6 +57,7 @@ struct stored {
 struct program {
   const char *name;
   uint32_t array_count, plan_count, image_count, stored_count;
+  uint32_t first_weight, weight_count; /* among the arrays: those that can be bound */
   const struct expected *arrays;
   const struct plan *plans;
   const struct image *images;

@@ -10,7 +10,13 @@ from polyblocks.c_library.device.tables import initializer, plan_tables
 from polyblocks.c_library.files import MADE
 from polyblocks.c_library.header import parameters
 from polyblocks.c_library.interface import Interface
-from polyblocks.c_library.source import arrays_and_counts, c_string, embedded, expected_rows
+from polyblocks.c_library.source import (
+    arrays_and_counts,
+    c_string,
+    embedded,
+    expected_rows,
+    weight_names,
+)
 
 
 @dataclass(frozen=True)
@@ -87,6 +93,8 @@ def tables_text(
             plan_count=len(plans),
             image_count=len(images),
             stored_count=len(stored),
+            first_weight=interface.weights.start,
+            weight_count=len(interface.weights),
             arrays="arrays",
             **{key: key if rows else "NULL" for key, rows in tables.items()},
         )
@@ -122,6 +130,7 @@ int32_t {name}({stream}
   return _library_call({"stream" if on_device else "NULL"}, arrays, counts);
 }}
 
+{_bound(interface, on_device)}\
 {synchronize}int32_t {name}_release(void) {{ return _library_release(); }}
 
 const char *{name}_error(void) {{ return _library_error(); }}
@@ -129,4 +138,30 @@ const char *{name}_error(void) {{ return _library_error(); }}
 const char *{name}_arch(void) {{ return _library_arch(); }}
 
 #pragma GCC visibility pop
+"""
+
+
+def _bound(interface: Interface, on_device: bool) -> str:
+    """The functions for weights that are bound, if there are weights."""
+    name = interface.name
+    if not interface.weight_names:
+        return ""
+    stream = "\n    void *stream," if on_device else ""
+    return f"""\
+{weight_names(interface)}
+int32_t {name}_bind(void *const *weights, const size_t *counts, struct {name}_bound **bound) {{
+  return _library_bind(weights, counts, (struct bound **)bound);
+}}
+
+int32_t {name}_run(
+    struct {name}_bound *bound,{stream}
+    {parameters(interface, numbered=True, bound=True)}) {{
+{arrays_and_counts(interface, bound=True)}\
+  return _library_run((struct bound *)bound, {"stream" if on_device else "NULL"}, arrays, counts);
+}}
+
+int32_t {name}_unbind(struct {name}_bound *bound) {{
+  return _library_unbind((struct bound *)bound);
+}}
+
 """

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from polyblocks.c_library.header import CALL, Status, error_declaration, parameters
+from polyblocks.c_library.header import (
+    CALL,
+    Status,
+    bound_declarations,
+    error_declaration,
+    parameters,
+)
 from polyblocks.c_library.interface import Interface
 
 #: See :data:`polyblocks.c_library.header.STATUSES`.
 STATUSES: tuple[Status, ...] = (
     ("UNSUPPORTED_CPU", -6, "there is no code for the chip of this machine"),
 )
+
+#: What becomes of weights that are bound.
+BOUND = "They stay the caller's, are read where they are, and must live as long as they are bound."
 
 
 def functions(interface: Interface) -> str:
@@ -25,6 +34,7 @@ def functions(interface: Interface) -> str:
 int32_t {name}(
     {parameters(interface)});
 
+{bound_declarations(interface, "", BOUND)}\
 {error_declaration(name)}
 /* How many threads a call may use: at most as many as OpenMP has (OMP_NUM_THREADS); 0, the
  * default: as many as OpenMP has.

@@ -10,7 +10,13 @@ from polyblocks.artifact import PREPARATION, Artifact
 from polyblocks.c_library.files import MADE
 from polyblocks.c_library.header import parameters
 from polyblocks.c_library.interface import Interface, places
-from polyblocks.c_library.source import arrays_and_counts, c_string, embedded, expected_rows
+from polyblocks.c_library.source import (
+    arrays_and_counts,
+    c_string,
+    embedded,
+    expected_rows,
+    weight_names,
+)
 from polyblocks.preparation import part
 from polyblocks_cpu.library import features
 from polyblocks_cpu.openmp import LIMIT
@@ -20,8 +26,8 @@ _ALIGNMENT = 4096
 
 #: What the source itself has at its top.
 STATICS = frozenset(
-    "archs check choose choosing chosen drain error_text expected fail give num_threads overlap "
-    "pool runs take wanted_threads".split()
+    "archs check check_each check_others check_overlaps check_weights choose choosing chosen drain "
+    "error_text expected fail give num_threads overlap pool runs start take wanted_threads".split()
 )
 
 
@@ -90,6 +96,7 @@ def _start(interface: Interface) -> str:
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -314,20 +321,24 @@ def _function(interface: Interface) -> str:
     name = interface.name
     archs = "chosen < 0 ? NULL : archs[chosen]"
     return f"""\
-EXPORT int32_t {name}(
-    {parameters(interface, numbered=True)}) {{
-  static const struct expected expected[] = {{
+static const struct expected expected[] = {{
     {expected_rows(interface)}}};
-{arrays_and_counts(interface)}  error_text[0] = 0;
-  int32_t status = check("{name}", expected, arrays, counts, {len(interface.arrays)});
-  if (status) return status;
+
+static int32_t start(void *const *arrays) {{
   pthread_once(&choosing, choose);
   if (chosen < 0)
     return fail(STATUS_UNSUPPORTED_CPU, "{name}: this machine runs none of the library's code");
   return runs[chosen](arrays, num_threads());
 }}
 
-EXPORT const char *{name}_error(void) {{ return error_text; }}
+EXPORT int32_t {name}(
+    {parameters(interface, numbered=True)}) {{
+{arrays_and_counts(interface)}  error_text[0] = 0;
+  int32_t status = check("{name}", expected, arrays, counts, {len(interface.arrays)});
+  return status ? status : start(arrays);
+}}
+
+{_bound(interface)}EXPORT const char *{name}_error(void) {{ return error_text; }}
 
 EXPORT void {name}_set_num_threads(int32_t number) {{
   __atomic_store_n(&wanted_threads, number, __ATOMIC_RELAXED);
@@ -337,4 +348,46 @@ EXPORT const char *{name}_arch(void) {{
   pthread_once(&choosing, choose);
   return {archs};
 }}
+"""
+
+
+def _bound(interface: Interface) -> str:
+    """The functions for weights that are bound, if there are weights."""
+    name, first, count = interface.name, interface.weights.start, len(interface.weights)
+    if not count:
+        return ""
+    place = f"{first}, {count}"
+    return f"""\
+struct {name}_bound {{ void *weights[{count}]; }};
+
+EXPORT {weight_names(interface)}
+EXPORT int32_t {name}_bind(void *const *weights, const size_t *counts,
+                           struct {name}_bound **bound) {{
+  error_text[0] = 0;
+  if (bound) *bound = NULL;
+  int32_t status = check_weights("{name}", expected, weights, counts, {place}, bound);
+  if (status) return status;
+  struct {name}_bound *made = malloc(sizeof *made);
+  if (!made) return fail(STATUS_NO_MEMORY, "{name}: no memory");
+  memcpy(made->weights, weights, sizeof made->weights);
+  *bound = made;
+  return STATUS_OK;
+}}
+
+EXPORT int32_t {name}_run(
+    struct {name}_bound *bound,
+    {parameters(interface, numbered=True, bound=True)}) {{
+{arrays_and_counts(interface, bound=True)}  error_text[0] = 0;
+  if (!bound) return fail(STATUS_NULL_POINTER, "{name}: bound is NULL");
+  memcpy(arrays + {first}, bound->weights, sizeof bound->weights);
+  int32_t status =
+      check_others("{name}", expected, arrays, counts, {len(interface.arrays)}, {place});
+  return status ? status : start(arrays);
+}}
+
+EXPORT int32_t {name}_unbind(struct {name}_bound *bound) {{
+  free(bound);
+  return STATUS_OK;
+}}
+
 """
