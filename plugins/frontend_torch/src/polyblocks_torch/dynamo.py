@@ -41,7 +41,8 @@ from polyblocks_torch.location import is_of_user
 from polyblocks_torch.logging_calls import FUNCTIONS
 from polyblocks_torch.python_kernels import made_without_looking
 from polyblocks_torch.recurrent.shapes import shapes_alone
-from polyblocks_torch.report import Frame, FunctionReport, GraphBreak
+from polyblocks_torch.report import Frame, FunctionReport, GraphBreak, one_line
+from polyblocks_torch.traced_counts import counts_of_length
 from polyblocks_torch.traced_modules import traceable
 
 logger = logging.getLogger("polyblocks")
@@ -138,6 +139,7 @@ class _Converter:
             with (
                 config.patch(SETTINGS | _warnings_after()),
                 traceable(),
+                counts_of_length(self._strict),
                 shapes_alone(True),
                 _transforms_left(),
                 made_without_looking(),
@@ -206,8 +208,7 @@ class _Converter:
         elif result.skip_reason and not _is_harmless(result.skip_reason):
             # Dynamo says why in its counters only.
             reason = breaks[-1] if breaks else result.skip_reason
-            reason = reason.strip().splitlines()[0]
-            self._report.frame(Frame(function, location, False, reason))
+            self._report.frame(Frame(function, location, False, one_line(reason)))
 
 
 def _warnings_after() -> dict[str, Any]:
@@ -277,9 +278,8 @@ def _failure(error: Exception) -> str:
 
 
 def _reason(error: Exception) -> str:
-    """The first line of what an error says; of data-dependent expressions without their hints."""
-    text = str(error).strip()
-    line = text.splitlines()[0] if text else type(error).__name__
+    """What an error says, in one line; of data-dependent expressions without their hints."""
+    line = one_line(str(error) or type(error).__name__)
     depends = re.search(r"Could not .*data-dependent expression .*?(?= \(unhinted: | *$)", line)
     if depends is None:
         return line

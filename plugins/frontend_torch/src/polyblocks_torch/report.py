@@ -49,7 +49,20 @@ class GraphBreak:
         """What Dynamo says of one (``GraphCompileReason``)."""
         stack = reason.user_stack
         location = f"{stack[-1].filename}:{stack[-1].lineno}" if stack else ""
-        return cls(reason.reason.strip().splitlines()[0], location)
+        return cls(one_line(reason.reason), location)
+
+
+#: What Dynamo says of a branch on a tensor where it goes on behind it.
+_BRANCH = "generic_jump TensorVariable()"
+
+
+def one_line(text: str) -> str:
+    """Why Dynamo ended a graph, from its message: the kind, and which operation or function."""
+    lines = text.strip().splitlines() or ["no reason given"]
+    if lines[0].startswith(_BRANCH):
+        return "Data-dependent branching: Python asks whether a tensor is true"
+    explained = [line.strip().partition("Explanation: ")[2] for line in lines[1:2]]
+    return ": ".join([lines[0], *filter(None, explained)])[:300]
 
 
 class FunctionReport(function_report.FunctionReport):
