@@ -24,7 +24,7 @@ from polyblocks_tf import fingerprint
 from polyblocks_tf.capture import TfCapture
 from polyblocks_tf.device_call import Finish, wherever_tensors_are
 from polyblocks_tf.graph import Graph, holds, large_constants, trace_again
-from polyblocks_tf.launcher import make_call
+from polyblocks_tf.launcher import make_bound_call, make_call
 from polyblocks_tf.partition import TfOperations
 from polyblocks_tf.partitioned_call import make_partitioned_call
 from polyblocks_tf.structure import returned
@@ -140,12 +140,19 @@ def _runner(
     arrays: Sequence[bool],
     finish: Finish,
 ) -> Callable[..., Any]:
-    source, names = make_call(capture, executable, options, arrays)
-    source.add(f"return {finish(source, names)}")
-    call = source.build(capture.name)
+    call = _built(make_call(capture, executable, options, arrays), finish, capture.name)
+    bound = make_bound_call(capture, executable, options, arrays, call)
+    if bound is not None:
+        call = _built(bound, finish, capture.name)
     if not executable.takes_device_arrays:
         return call
     return wherever_tensors_are(capture, executable, options, len(arrays), finish, call)
+
+
+def _built(made: tuple[Source, list[str]], finish: Finish, name: str) -> Callable[..., Any]:
+    source, names = made
+    source.add(f"return {finish(source, names)}")
+    return source.build(name)
 
 
 def _as_tuple(source: Source, names: list[str]) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import tensorflow as tf
 
 if TYPE_CHECKING:
-    from polyblocks_tf.capture import TfCapture
+    from polyblocks_tf.capture import Captured, TfCapture
 
 #: Attributes that say nothing on what is computed.
 _IDLE = (
@@ -28,7 +28,7 @@ def describe(capture: TfCapture) -> str:
     """The text of a capture: arguments, operations, results, versions."""
     graph = capture.concrete.graph
     lines = [f"tensorflow {tf.__version__}{' keeps' if capture.keeps else ''}"]
-    lines += [f"argument {argument.kind} {argument.spec}" for argument in capture.arguments]
+    lines += [_argument(argument) for argument in capture.arguments]
     definition = graph.as_graph_def(add_shapes=False)
     functions = {f.signature.name: f for f in definition.library.function}
     digests: dict[str, str] = {}
@@ -36,6 +36,15 @@ def describe(capture: TfCapture) -> str:
     lines += _nodes(definition.node, numbers, functions, digests)
     lines += [f"return {_operand(tensor.name, numbers)}" for tensor in graph.outputs]
     return "\n".join(lines)
+
+
+def _argument(argument: Captured) -> str:
+    text = f"argument {argument.kind} {argument.spec}"
+    known = argument.kind == "variable" and argument.spec is not None
+    # The bridge refuses a variable without a value. It does not when the variable has one.
+    if known and not tf.raw_ops.VarIsInitializedOp(resource=argument.held):
+        text += " without a value"
+    return text
 
 
 def digest(capture: TfCapture) -> bytes:

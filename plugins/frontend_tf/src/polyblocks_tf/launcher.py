@@ -23,6 +23,7 @@ from polyblocks.runtime.kept.preparer import Preparer
 from polyblocks.runtime.source import Source
 from polyblocks_tf.capture import TfCapture
 from polyblocks_tf.specs import TF_DTYPES
+from polyblocks_tf.variables.bound import BoundVariables, bind_variables
 
 if TYPE_CHECKING:
     from polyblocks.runtime.executable import Executable
@@ -43,6 +44,8 @@ def make_call(
 ) -> tuple[Source, list[str]]:
     """The source that runs a loaded program; the caller adds what is returned.
 
+    Operations of TensorFlow read and assign the variables.
+
     Args:
         capture: what was compiled.
         executable: the loaded program.
@@ -53,86 +56,177 @@ def make_call(
     Returns:
         The source, whose parameters are ``a0``, ``a1``, …, and the names of the results in it.
     """
-    parameters = [f"a{i}" for i in range(len(arrays))]
-    source = Source(", ".join(parameters))
-    addresses: list[str] = []
-    released: list[str] = []
-    finished: list[str] = []
-    names: list[str] = []
-    with_elements = [(i, a) for i, a in enumerate(capture.arguments) if a.spec and a.spec.numel]
-    inputs = iter(with_elements)
-    preparer = None if executable.preparation is None else Preparer(executable)
-    read_once = set() if preparer is None else set(preparer.inputs)
-    held: dict[int, tuple[str, str]] = {}
-    manifest = executable.manifest
-    empty = manifest["report"].get("empty", {})
-    for number, row in enumerate(manifest["arguments"]):
-        if row["role"] == "input":
-            index, argument = next(inputs)
-            address = _input(source, capture, arrays, index, argument)
-            if number in read_once:
-                # Read at each call, so that it is known whether it is still the same.
-                source.add(f"p{number} = {address}")
-                address = f"p{number}"
-                held[number] = address, f"n{index}" if argument.kind == "variable" else "None"
-            addresses.append(address)
-        elif row["role"] == KEPT:
-            assert preparer is not None
-            source.add(_kept(source, preparer, options, held))
-            addresses.append("kept.address")
-        elif row["role"] == "output":
-            empty_results(source, names, empty)
-            name = f"r{len(names)}"
-            names.append(name)
-            addresses.append(_output(source, name, row, finished))
-        elif row["role"] == "workspace":
-            pool = source.name("workspaces", buffers.workspaces)
-            source.add(f"w{number} = {pool}.acquire({row['shape'][0]})")
-            addresses.append(f"w{number}.address")
-            released.append(f"w{number}.release()")
-        else:
-            made = source.name("empty", np.empty)
-            source.add(f"s{number} = {made}(1, 'int32')")
-            addresses.append(_ADDRESS.format(f"s{number}"))
-    empty_results(source, names, empty)
-    pack = source.name("pack", struct.Struct(f"{len(addresses)}Q").pack)
-    entry = source.name("entry", executable.entry)
-    count = (
-        str(options.num_threads)
-        if options.num_threads is not None
-        else f"{source.name('threads', threads.resolve)}(None, {thread_setting()})"
-    )
-    run = f"code = {entry}({pack}({', '.join(addresses)}), {count})"
+    call = _Call(capture, executable, options, arrays)
+    call.take_arguments()
+    entry = call.source.name("entry", executable.entry)
+    run = f"code = {entry}({call.packed()}, {call.threads()})"
     if options.num_iters > 1:
-        source.add(f"for _ in range({options.num_iters}):")
-        source.add(run, depth=2)
+        call.source.add(f"for _ in range({options.num_iters}):")
+        call.source.add(run, depth=2)
     else:
-        source.add(run)
-    for line in released:
-        source.add(line)
-    source.add("if code:")
-    failure = source.name("failure", _failure_of(manifest.get("checks", [])))
-    source.add(f"raise {failure}(code)", depth=2)
-    for line in finished:
-        source.add(line)
+        call.source.add(run)
+    call.finish()
     count_outputs = len(capture.concrete.graph.outputs)
     assign = None
     for name, position in zip(
-        names[count_outputs:], manifest["report"].get("assigned", ()), strict=True
+        call.names[count_outputs:], executable.manifest["report"].get("assigned", ()), strict=True
     ):
-        assign = assign or source.name("assign", tf.raw_ops.AssignVariableOp)
-        handle = source.name("handle", capture.arguments[position].held)
-        source.add(f"{assign}(resource={handle}, value={name})")
-    return source, names[:count_outputs]
+        assign = assign or call.source.name("assign", tf.raw_ops.AssignVariableOp)
+        handle = call.source.name("handle", capture.arguments[position].held)
+        call.source.add(f"{assign}(resource={handle}, value={name})")
+    return call.source, call.names[:count_outputs]
+
+
+def make_bound_call(
+    capture: TfCapture,
+    executable: Executable,
+    options: CompileOptions,
+    arrays: Sequence[bool],
+    by_operations: Callable[..., Any],
+) -> tuple[Source, list[str]] | None:
+    """The same with variables that are bound; see :mod:`polyblocks_tf.variables`.
+
+    Args:
+        capture: what was compiled.
+        executable: the loaded program.
+        options: ``num_threads`` and ``num_iters`` matter here.
+        arrays: for each argument, whether it comes as a NumPy array.
+        by_operations: the same call, in which operations read and assign the variables.
+
+    Returns:
+        None where they cannot be bound.
+    """
+    preparer = None if executable.preparation is None else Preparer(executable)
+    bound = bind_variables(
+        capture, executable, options.num_iters, preparer, lambda: _thread_count(options)
+    )
+    if bound is None:
+        return None
+    call = _Call(capture, executable, options, arrays, bound)
+    call.take_arguments()
+    source = call.source
+    run, variables = source.name("run", bound.run), source.name("variables", bound)
+    source.add(f"given, threads = {call.packed()}, {call.threads()}")
+    source.add(f"prepared = {variables}.prepared")  # held, also where another thread replaces it
+    source.add(f"code = {run}({bound.table}, given, prepared.record, threads)")
+    source.add("if code < 0:")
+    source.add(f"code = {variables}.again(code, given, threads)", depth=2)
+    source.add("if code < 0:", depth=2)
+    for line in call.released:
+        source.add(line, depth=3)
+    given = ", ".join(f"a{i}" for i in range(len(arrays)))
+    source.add(f"return {source.name('by_operations', by_operations)}({given})", depth=3)
+    call.finish()
+    return source, call.names[: len(capture.concrete.graph.outputs)]
+
+
+class _Call:
+    """The source of one call while it is written.
+
+    Attributes:
+        source: the source.
+        names: of the results in it; those that bound variables get are never defined.
+        addresses: expressions, in the order of the program's arguments; without those that bound
+            variables give.
+        released: lines that give back what only the run needs.
+    """
+
+    def __init__(
+        self,
+        capture: TfCapture,
+        executable: Executable,
+        options: CompileOptions,
+        arrays: Sequence[bool],
+        bound: BoundVariables | None = None,
+    ) -> None:
+        self.source = Source(", ".join(f"a{i}" for i in range(len(arrays))))
+        self.names: list[str] = []
+        self.addresses: list[str] = []
+        self.released: list[str] = []
+        self._finished: list[str] = []
+        self._capture = capture
+        self._executable = executable
+        self._options = options
+        self._arrays = arrays
+        self._bound = bound
+
+    def take_arguments(self) -> None:
+        """Find the addresses of the program's arguments, and memory for its results."""
+        capture, source, names = self._capture, self.source, self.names
+        with_elements = [(i, a) for i, a in enumerate(capture.arguments) if a.spec and a.spec.numel]
+        inputs = iter(with_elements)
+        executable = self._executable
+        preparer = None
+        if executable.preparation is not None and self._bound is None:
+            preparer = Preparer(executable)
+        read_once = set() if preparer is None else set(preparer.inputs)
+        held: dict[int, tuple[str, str]] = {}
+        manifest = executable.manifest
+        empty = manifest["report"].get("empty", {})
+        results = len(capture.concrete.graph.outputs)
+        for number, row in enumerate(manifest["arguments"]):
+            if row["role"] == "input":
+                index, argument = next(inputs)
+                if argument.kind == "variable" and self._bound is not None:
+                    continue
+                address = _input(source, capture, self._arrays, index, argument)
+                if number in read_once:
+                    # Read at each call, so that it is known whether it is still the same.
+                    source.add(f"p{number} = {address}")
+                    address = f"p{number}"
+                    held[number] = address, f"n{index}" if argument.kind == "variable" else "None"
+                self.addresses.append(address)
+            elif row["role"] == KEPT:
+                if preparer is not None:
+                    source.add(_kept(source, preparer, self._options, held))
+                    self.addresses.append("kept.address")
+            elif row["role"] == "output":
+                empty_results(source, names, empty)
+                name = f"r{len(names)}"
+                names.append(name)
+                if self._bound is None or len(names) <= results:
+                    self.addresses.append(_output(source, name, row, self._finished))
+            elif row["role"] == "workspace":
+                pool = source.name("workspaces", buffers.workspaces)
+                source.add(f"w{number} = {pool}.acquire({row['shape'][0]})")
+                self.addresses.append(f"w{number}.address")
+                self.released.append(f"w{number}.release()")
+            else:
+                made = source.name("empty", np.empty)
+                source.add(f"s{number} = {made}(1, 'int32')")
+                self.addresses.append(_ADDRESS.format(f"s{number}"))
+        empty_results(source, names, empty)
+
+    def packed(self) -> str:
+        """The addresses as bytes."""
+        if not self.addresses:
+            return "b''"
+        pack = self.source.name("pack", struct.Struct(f"{len(self.addresses)}Q").pack)
+        return f"{pack}({', '.join(self.addresses)})"
+
+    def threads(self) -> str:
+        """How many threads the call may use."""
+        if self._options.num_threads is not None:
+            return str(self._options.num_threads)
+        return f"{self.source.name('threads', threads.resolve)}(None, {thread_setting()})"
+
+    def finish(self) -> None:
+        """What comes after the run: give back, check, make tensors."""
+        source = self.source
+        for line in self.released:
+            source.add(line)
+        source.add("if code:")
+        failure = source.name("failure", _failure_of(self._executable.manifest.get("checks", [])))
+        source.add(f"raise {failure}(code)", depth=2)
+        for line in self._finished:
+            source.add(line)
 
 
 def _kept(
     source: Source, preparer: Preparer, options: CompileOptions, held: dict[int, tuple[str, str]]
 ) -> str:
     """The line that finds what is kept of these addresses and the arrays that hold them."""
-    lasting = LastingArrays(
-        preparer, lambda: threads.resolve(options.num_threads, thread_setting())
-    )
+    lasting = LastingArrays(preparer, lambda: _thread_count(options))
     pairs = [held[number] for number in preparer.inputs]
     found, arrays = (", ".join(names) for names in zip(*pairs, strict=True))
     return f"kept = {source.name('kept_of', lasting.find())}(({found},), ({arrays},))"
@@ -162,7 +256,18 @@ def _input(
     # TensorFlow gives scalars as values without memory.
     made = f"{source.name('array', np.asarray)}({view_of})" if scalar else view_of
     source.add(f"n{index} = {made}")
+    if argument.kind == "variable":
+        source.add(f"if n{index}.shape != {argument.spec.shape}:")
+        failure = source.name("no_value", no_value)
+        source.add(f"raise {failure}({argument.name!r}, n{index}.shape)", depth=2)
     return _ADDRESS.format(f"n{index}")
+
+
+def no_value(name: str, shape: Sequence[int]) -> Exception:
+    """The error for a variable whose value is not of its shape: TensorFlow reads it as empty."""
+    return tf.errors.FailedPreconditionError(
+        None, None, f"'{name}' is uninitialized: its value has shape {tuple(shape)}; assign one"
+    )
 
 
 def empty_results(source: Source, names: list[str], empty: dict[str, Any]) -> None:
@@ -205,6 +310,10 @@ def _poisoned(shape: tuple[int, ...], dtype: Any) -> Any:
 def thread_setting() -> int | None:
     """The intra-op parallelism that TensorFlow is set to, fixed once it runs; None: not set."""
     return tf.config.threading.get_intra_op_parallelism_threads() or None
+
+
+def _thread_count(options: CompileOptions) -> int:
+    return threads.resolve(options.num_threads, thread_setting())
 
 
 def fitting(array: np.ndarray) -> np.ndarray:

@@ -10,6 +10,7 @@ import tensorflow as tf
 from polyblocks.frontends.partition import Step
 from polyblocks.runtime.source import Source
 from polyblocks_tf.graph import Value
+from polyblocks_tf.launcher import no_value
 from polyblocks_tf.operations.checks import WITHOUT_CHECKS
 from polyblocks_tf.partition import TfOperations
 from polyblocks_tf.structure import returned
@@ -67,7 +68,19 @@ def make_partitioned_call(
 def _alone(operations: TfOperations, step: Step) -> Callable[..., Any]:
     """What TensorFlow runs, as a function of tensors that returns a list of them."""
     concrete = operations.function(step.nodes, compiled=False, substitutions=WITHOUT_CHECKS)
-    return lambda *tensors: concrete(*tensors)
+    if not any(op.type == "ReadVariableOp" for op in concrete.graph.get_operations()):
+        return lambda *tensors: concrete(*tensors)
+    names = [tensor.op.name for tensor in concrete.outputs]
+    shapes = [tensor.shape for tensor in concrete.outputs]
+
+    def run(*tensors: Any) -> Any:
+        results = concrete(*tensors)
+        for result, name, shape in zip(results, names, shapes, strict=True):
+            if not shape.is_compatible_with(result.shape):  # compiled code relies on it
+                raise no_value(name, result.shape)
+        return results
+
+    return run
 
 
 def _last_uses(operations: TfOperations, steps: Sequence[Step]) -> dict[int, list[Value]]:

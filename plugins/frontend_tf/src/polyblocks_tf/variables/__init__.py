@@ -1,0 +1,1 @@
+"""Variables that compiled programs read and assign without operations of TensorFlow."""

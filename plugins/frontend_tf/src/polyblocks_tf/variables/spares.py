@@ -1,0 +1,100 @@
+"""Memory for new values of variables: what a variable's buffer is exchanged with when assigned.
+
+A compiled program writes the new value to the spare buffer, while others may still read the old
+one. After the exchange the old buffer is the spare one of the next call, so that an assignment
+costs neither an allocation nor a copy. A buffer that somebody else holds, as of a tensor that was
+read before, or that is not TensorFlow's own, as that of an array of NumPy, is replaced instead.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+from polyblocks.isolation import forks
+from polyblocks.program import ArraySpec
+from polyblocks_tf.specs import TF_DTYPES
+from polyblocks_tf.variables.layout import Layout, Place, new_variable
+
+
+class Spare:
+    """The spare buffer of one variable, for all programs that assign it.
+
+    Attributes:
+        place: where the tensor with the buffer is.
+        type: of the buffers that TensorFlow allocates for such a tensor.
+        busy: 1 while a call or a renewal uses it.
+    """
+
+    def __init__(self, variable: Any, spec: ArraySpec, layout: Layout) -> None:
+        self._variable = variable  # as long as this lives, no other has its address
+        self._spec = spec
+        self._layout = layout
+        self._handle = new_variable(TF_DTYPES[spec.dtype], spec.shape)
+        self._allocate()
+        place = layout.locate(self._handle)
+        assert place is not None
+        self.place = place
+        self.type = place.buffer_type
+        self.busy = ctypes.c_int32(0)
+
+    def renew(self, claim: Callable[[int], int]) -> bool:
+        """Replace the buffer if it cannot be written to.
+
+        Args:
+            claim: sets a flag, and tells whether it was clear.
+
+        Returns:
+            Whether it could not, or a call is using it.
+        """
+        if not claim(ctypes.addressof(self.busy)):
+            return True
+        try:
+            functions = self._layout.functions
+            usable = (
+                functions.data(self.place.tensor).size == self._spec.nbytes
+                and self.place.buffer_type == self.type
+                and functions.is_unshared(self.place.tensor)
+            )
+            if not usable:
+                self._allocate()
+        finally:
+            self.busy.value = 0
+        return not usable
+
+    def _allocate(self) -> None:
+        dtype = TF_DTYPES[self._spec.dtype]
+        with tf.device("CPU:0"):
+            value = tf.raw_ops.Empty(shape=self._spec.shape, dtype=dtype)
+            tf.raw_ops.AssignVariableOp(resource=self._handle, value=value)
+
+
+_lock = forks.lock()
+#: The address of the variable's tensor -> its spare buffer.
+_spares: weakref.WeakValueDictionary[int, Spare] = weakref.WeakValueDictionary()
+
+
+def spare_of(variable: Any, spec: ArraySpec, layout: Layout, place: Place) -> Spare:
+    """The spare buffer of a variable.
+
+    Args:
+        variable: its handle.
+        spec: of its value.
+        layout: of variables.
+        place: where it is.
+    """
+    with _lock:
+        known = _spares.get(place.tensor)
+        if known is None:
+            known = _spares[place.tensor] = Spare(variable, spec, layout)
+        return known
+
+
+@forks.in_child  # the calls of other threads are not there
+def _free() -> None:
+    for spare in list(_spares.values()):
+        spare.busy.value = 0
