@@ -67,6 +67,7 @@ class FakeDriver:
     device_kinds = (KIND,)
     array_protocols = ("__fake_array_interface__",)
     default_stream = 1
+    native = None
 
     def __init__(
         self,

@@ -15,6 +15,7 @@ import itertools
 import struct
 import subprocess
 import threading
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -27,9 +28,9 @@ from polyblocks.simt.llvm_ir.reader import read_module
 from polyblocks.simt.types import Float, Pointer
 
 OUT_OF_MEMORY, INVALID_IMAGE, NOT_FOUND, ILLEGAL_ADDRESS = 2, 200, 500, 700
-_NAMES = {
+NAMES = {
     2: "OUT_OF_MEMORY", 3: "NOT_INITIALIZED", 100: "NO_DEVICE", 200: "INVALID_IMAGE",
-    500: "NOT_FOUND", 700: "ILLEGAL_ADDRESS",
+    500: "NOT_FOUND", 600: "NOT_READY", 700: "ILLEGAL_ADDRESS",
 }  # fmt: skip
 
 #: Types of parameters: pointer, int, unsigned, 64 bits.
@@ -66,6 +67,17 @@ CUDA = {
     "cuStreamCreate": ("pu", "create_stream"),
     "cuStreamDestroy_v2": ("p", "destroy_stream"),
     "cuStreamSynchronize": ("p", "wait"),
+    "cuStreamIsCapturing": ("pp", "is_capturing"),
+    "cuStreamBeginCapture": ("pi", "begin_capture"),
+    "cuStreamEndCapture": ("pp", "end_capture"),
+    "cuGraphCreate": ("pu", "create_graph"),
+    "cuGraphAddKernelNode": ("pppqp", "add_node"),
+    "cuGraphInstantiateWithFlags": ("ppq", "instantiate"),
+    "cuGraphExecKernelNodeSetParams": ("ppp", "update_node"),
+    "cuGraphLaunch": ("pp", "replay"),
+    "cuGraphExecDestroy": ("p", "destroy_executable"),
+    "cuGraphDestroy": ("p", "destroy_graph"),
+    "cuMemHostGetDevicePointer_v2": ("ppu", "mapped_address"),
     "cuMemAllocAsync": ("pqp", "allocate_on_stream"),
     "cuMemFreeAsync": ("qp", "free_on_stream"),
 }
@@ -92,6 +104,16 @@ HIP = {
     "hipStreamCreateWithFlags": ("pu", "create_stream"),
     "hipStreamDestroy": ("p", "destroy_stream"),
     "hipStreamSynchronize": ("p", "wait"),
+    "hipStreamIsCapturing": ("pp", "is_capturing"),
+    "hipStreamBeginCapture": ("pi", "begin_capture"),
+    "hipStreamEndCapture": ("pp", "end_capture"),
+    "hipGraphCreate": ("pu", "create_graph"),
+    "hipGraphAddKernelNode": ("pppqp", "add_node"),
+    "hipGraphInstantiateWithFlags": ("ppq", "instantiate"),
+    "hipGraphExecKernelNodeSetParams": ("ppp", "update_node"),
+    "hipGraphLaunch": ("pp", "replay"),
+    "hipGraphExecDestroy": ("p", "destroy_executable"),
+    "hipGraphDestroy": ("p", "destroy_graph"),
     "hipMallocAsync": ("pqp", "allocate_on_stream"),
     "hipFreeAsync": ("qp", "free_on_stream"),
 }
@@ -112,7 +134,9 @@ class StandIn:
         failing: method -> the status that it returns.
         launches: kernel, grid, block and bytes of shared memory of each launch.
         memory: address on a device -> device and block.
-        streams, modules, pinned: what has been made, and not given up.
+        streams, modules, pinned, graphs, executables: what has been made, and not given up.
+        refuse: asked before each call of a method with its name and how often it was called; the
+            status that it returns instead, 0 for none.
     """
 
     def __init__(self, semantics: Any, chips: dict[str, Any], room: int = 1 << 30) -> None:
@@ -127,6 +151,12 @@ class StandIn:
         self.streams: set[int] = set()
         self.modules: dict[int, Any] = {}
         self.pinned: dict[int, Any] = {}
+        self.graphs: dict[int, dict[int, Callable[[], None]]] = {}
+        self.executables: dict[int, dict[int, Callable[[], None]]] = {}
+        self.counts: Counter[str] = Counter()
+        self.refuse: Callable[[str, int], int] = lambda name, count: 0
+        #: Stream that records a graph -> what was put there.
+        self.recording: dict[int, list[Callable[[], None]]] = {}
         self.log = ""
         self._functions: dict[int, tuple[Any, str]] = {}
         self._pending: dict[int, list[Callable[[], None]]] = {}
@@ -135,12 +165,19 @@ class StandIn:
         self._thread = threading.local()
         self._lock = threading.RLock()
 
+    #: Whether :attr:`calls` and :attr:`launches` are kept.
+    keep_calls = True
+
     def call(self, name: str, *arguments: Any) -> int:
         """What a function of the driver returns."""
         with self._lock:
-            self.calls.append(name)
+            if self.keep_calls:
+                self.calls.append(name)
+            self.counts[name] += 1
             if name in self.failing:
                 return self.failing[name]
+            if status := self.refuse(name, self.counts[name]):
+                return status
             return int(getattr(self, name)(*arguments) or 0)
 
     # --- devices
@@ -152,13 +189,13 @@ class StandIn:
         _put(place, len(self.archs), ctypes.c_int)
 
     def error_name(self, status: int, place: int) -> int:
-        return self._text(status, place, f"ERROR_{_NAMES.get(status, 'X')}")
+        return self._text(status, place, f"ERROR_{NAMES.get(status, 'X')}")
 
     def error_text(self, status: int, place: int) -> int:
-        return self._text(status, place, _NAMES.get(status, "x").replace("_", " ").lower())
+        return self._text(status, place, NAMES.get(status, "x").replace("_", " ").lower())
 
     def _text(self, status: int, place: int, text: str) -> int:
-        if status not in _NAMES:
+        if status not in NAMES:
             return 1
         held = self._texts.setdefault(text, ctypes.create_string_buffer(text.encode()))
         _put(place, ctypes.addressof(held))
@@ -257,6 +294,12 @@ class StandIn:
     def launch(self, function: int, *arguments: Any) -> None:
         x, y, z, a, b, c, shared, stream, operands, extra = arguments
         assert not extra
+        self._work(stream, self._kernel(function, (x, y, z), (a, b, c), shared, operands))
+
+    def _kernel(
+        self, function: int, grid: Any, block: Any, shared: int, operands: int
+    ) -> Callable[[], None]:
+        """The work of a launch, with the operands as they are now."""
         simulator, kernel = self._functions[function]
         types = simulator._program(kernel).argument_types
         # The operands are copied when the driver is called.
@@ -264,10 +307,9 @@ class StandIn:
         if types:
             places = (ctypes.c_uint64 * len(types)).from_address(operands)
             bits = [ctypes.c_uint64.from_address(place).value for place in places]
-        self.launches.append((kernel, (x, y, z), (a, b, c), shared))
-        self._work(
-            stream, lambda: self._run(simulator, kernel, (x, y, z), (a, b, c), shared, types, bits)
-        )
+        if self.keep_calls:
+            self.launches.append((kernel, grid, block, shared))
+        return lambda: self._run(simulator, kernel, grid, block, shared, types, bits)
 
     def _run(self, simulator: Any, kernel: str, grid: Any, block: Any, shared: int, types: Any,
              bits: list[int]) -> None:  # fmt: skip
@@ -296,13 +338,15 @@ class StandIn:
         for start, (_, _, size) in self.memory.items():
             if start <= address < start + size:
                 return start
+        if address in self.pinned:
+            return address
         raise AssertionError(f"{address:#x} is no memory of a device")
 
     # --- memory
 
     def view(self, start: int) -> np.ndarray:
         """The bytes of memory of a device."""
-        size = self.memory[start][2]
+        size = self.memory[start][2] if start in self.memory else len(self.pinned[start])
         return np.frombuffer((ctypes.c_char * size).from_address(start), np.uint8)
 
     def allocate(self, place: int, size: int) -> int:
@@ -322,10 +366,15 @@ class StandIn:
         del self.memory[address]
 
     def allocate_host(self, place: int, size: int, flags: int) -> None:
-        assert flags == 1
+        assert flags & 1
         block = ctypes.create_string_buffer(size)
         self.pinned[ctypes.addressof(block)] = block
         _put(place, ctypes.addressof(block))
+
+    def mapped_address(self, place: int, address: int, flags: int) -> None:
+        assert flags == 0
+        assert address in self.pinned
+        _put(place, address)
 
     def free_host(self, address: int) -> None:
         del self.pinned[address]
@@ -363,7 +412,73 @@ class StandIn:
 
     def _work(self, stream: int | None, item: Callable[[], Any]) -> None:
         assert not stream or stream in self.streams
+        if stream in self.recording:
+            self.recording[stream].append(item)
+            return
         self._pending.setdefault(stream or 0, []).append(item)
+
+    # --- graphs
+
+    def is_capturing(self, stream: int | None, place: int) -> None:
+        _put(place, int(stream in self.recording), ctypes.c_int)
+
+    def begin_capture(self, stream: int, mode: int) -> None:
+        assert stream not in self.recording
+        self.recording[stream] = []
+
+    def end_capture(self, stream: int, place: int) -> None:
+        graph = next(self._numbers)
+        self.graphs[graph] = dict(enumerate(self.recording.pop(stream)))
+        _put(place, graph)
+
+    def create_graph(self, place: int, flags: int) -> None:
+        assert flags == 0
+        graph = next(self._numbers)
+        self.graphs[graph] = {}
+        _put(place, graph)
+
+    def add_node(self, place: int, graph: int, after: int, count: int, parameters: int) -> None:
+        nodes = self.graphs[graph]
+        assert count == min(len(nodes), 1)
+        if count:
+            assert ctypes.c_uint64.from_address(after).value == list(nodes)[-1], "a chain"
+        node = next(self._numbers)
+        nodes[node] = self._node(parameters)
+        _put(place, node)
+
+    def _node(self, parameters: int) -> Callable[[], None]:
+        def three(offset: int) -> tuple[int, ...]:
+            return tuple((ctypes.c_uint32 * 3).from_address(parameters + offset))
+
+        def word(offset: int, kind: Any = ctypes.c_uint64) -> int:
+            return int(kind.from_address(parameters + offset).value)
+
+        if self.archs[0].startswith("gfx"):  # hipKernelNodeParams
+            assert word(16) == 0
+            return self._kernel(word(24), three(32), three(0), word(56, ctypes.c_uint32), word(48))
+        assert word(48) == 0
+        return self._kernel(word(0), three(8), three(20), word(32, ctypes.c_uint32), word(40))
+
+    def instantiate(self, place: int, graph: int, flags: int) -> None:
+        assert flags == 0
+        executable = next(self._numbers)
+        self.executables[executable] = dict(self.graphs[graph])
+        _put(place, executable)
+
+    def update_node(self, executable: int, node: int, parameters: int) -> None:
+        assert any(node in nodes for nodes in self.graphs.values()), "its graph is alive"
+        assert node in self.executables[executable]
+        self.executables[executable][node] = self._node(parameters)
+
+    def replay(self, executable: int, stream: int | None) -> None:
+        for item in self.executables[executable].values():
+            self._work(stream, item)
+
+    def destroy_executable(self, executable: int) -> None:
+        del self.executables[executable]
+
+    def destroy_graph(self, graph: int) -> None:
+        del self.graphs[graph]
 
     # --- for tests
 
@@ -390,13 +505,16 @@ class DriverLibrary:
     Args:
         target: ``nvgpu`` or ``amdgpu``.
         folder: where it is built.
+        private: nothing finds it by its name.
 
     Attributes:
         stand_in: what is called; set by each test.
     """
 
-    def __init__(self, target: str, folder: Path) -> None:
+    def __init__(self, target: str, folder: Path, private: bool = False) -> None:
         functions, soname = DRIVERS[target]
+        if private:
+            soname = f"private-{soname}"
         self.stand_in: StandIn | None = None
         handlers = f"handlers_{target}"
         lines = [f"void *{handlers}[{len(functions)}];"]
@@ -411,8 +529,11 @@ class DriverLibrary:
         (folder / "driver.c").write_text("\n".join(lines))
         command = ["gcc", "-shared", "-fPIC", f"-Wl,-soname,{soname}", "-o", soname, "driver.c"]
         subprocess.run(command, cwd=folder, check=True)
-        self._code = ctypes.CDLL(str(folder / soname), ctypes.RTLD_GLOBAL)
-        table = (ctypes.c_void_p * len(functions)).in_dll(self._code, handlers)
+        #: The library, for ctypes.
+        self.code = ctypes.CDLL(
+            str(folder / soname), ctypes.RTLD_LOCAL if private else ctypes.RTLD_GLOBAL
+        )
+        table = (ctypes.c_void_p * len(functions)).in_dll(self.code, handlers)
         self._handlers = []
         for number, (parameters, method) in enumerate(functions.values()):
             types = [_PYTHON_TYPES[each] for each in parameters]

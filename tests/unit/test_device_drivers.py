@@ -73,6 +73,8 @@ class FakeCuda(types.ModuleType):
     def CUmodule(self, number):
         return number
 
+    CUfunction = CUmodule
+
     def __getattr__(self, name: str):
         if not name.startswith("cu"):
             raise AttributeError(name)

@@ -75,9 +75,10 @@ class WithDeviceWords(FakeDriver):
 
 
 def loaded(source=TWO, options: dict | None = None, kind=FakeDriver, **settings):
+    """A program whose launches are made plainly, if the options say nothing else."""
     driver = kind(KERNELS, **settings)
     executable = DeviceExecutable(source, lambda: driver)
-    executable.configure(CompileOptions.from_dict(options))
+    executable.configure(CompileOptions.from_dict({"use_graph": False, **(options or {})}))
     return driver, executable
 
 
@@ -501,6 +502,7 @@ class Quick(FakeDriver):
 def test_100000_calls_keep_no_memory():
     driver = Quick({}, keep_calls=False)
     executable = DeviceExecutable(TWO, lambda: driver)
+    executable.configure(CompileOptions(use_graph=False))
     launcher, (x, out) = executable.launcher(0), arrays()
     given = addresses(x, out)
     gc.collect()

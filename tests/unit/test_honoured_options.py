@@ -10,7 +10,13 @@ import pytest
 
 import polyblocks
 from polyblocks.errors import OptionError, PluginError
-from polyblocks.options import DEFAULTS, FRONTEND_OPTIONS, TARGET_OPTIONS, CompileOptions
+from polyblocks.options import (
+    DEFAULTS,
+    EVERYWHERE,
+    FRONTEND_OPTIONS,
+    TARGET_OPTIONS,
+    CompileOptions,
+)
 from polyblocks.registry import registry
 from polyblocks.registry.honoured_options import checked_options, describe_target
 
@@ -78,7 +84,7 @@ def test_a_target_is_given_what_it_honours_only(target, name):
         assert describe_target(CompileOptions.from_dict(given | {name: value})).name == target
     refused = CompileOptions.from_dict(given | {name: VALUES[name]})
     if VALUES[name] not in honoured:
-        takes = " or ".join(repr(v) for v in (DEFAULTS[name], *honoured))
+        takes = " or ".join(repr(v) for v in (DEFAULTS[name], *honoured, *EVERYWHERE.get(name, ())))
         message = (
             f"^{name}={VALUES[name]!r} is not available for target '{target}'; it takes {takes} "
             rf"\(the default is {DEFAULTS[name]!r}\): leave the option out"
@@ -87,6 +93,20 @@ def test_a_target_is_given_what_it_honours_only(target, name):
             describe_target(refused)
     else:
         describe_target(refused)
+
+
+@pytest.mark.parametrize("target", ARCHS)
+def test_what_asks_for_nothing_is_honoured_everywhere(target):
+    given = {"target": target, "arch": ARCHS[target], "use_graph": False}
+    assert describe_target(CompileOptions.from_dict(given)).name == target
+
+
+def test_how_graphs_are_asked_for():
+    assert CompileOptions().use_graph == "auto"
+    for value in ("auto", True, False):
+        assert CompileOptions.from_dict({"use_graph": value}).use_graph is value
+    with pytest.raises(OptionError, match="'use_graph' must be 'auto', True or False, not 'on'"):
+        CompileOptions.from_dict({"use_graph": "on"})
 
 
 @pytest.fixture

@@ -421,6 +421,8 @@ def cache_verify() -> None:
 # --- the options of CompileOptions as options of `polyblocks compile` -----------------------------
 
 
+#: Options that are switches although something else is their default.
+_SWITCHES = ("use_graph",)
 #: Options that are neither switches nor text.
 _OPTION_TYPES: dict[str, Any] = {
     "num_threads": int,
@@ -443,6 +445,7 @@ def _with_compile_options(command: Any) -> Any:
     for field in dataclasses.fields(CompileOptions):
         flag = "--" + field.name.replace("_", "-")
         switch = isinstance(field.default, bool) and field.name != "debug"
+        switch = switch or field.name in _SWITCHES
         # What is on already needs the way to turn it off; the others only a way to turn them on.
         names = [f"{flag}/--no-{flag[2:]}"] if switch and field.default else [flag]
         kind: Any = bool if switch else _OPTION_TYPES.get(field.name, str)

@@ -39,6 +39,8 @@ TARGET_OPTIONS = (
     "use_graph",
     "simulate",
 )
+#: Values besides the defaults that every target honours, because they ask for nothing.
+EVERYWHERE: Mapping[str, tuple[Any, ...]] = {"use_graph": (False,)}
 
 
 @dataclass(frozen=True)
@@ -69,8 +71,9 @@ class CompileOptions:
             results there; arrays of the host are an error instead of being copied. Functions that
             are compiled when they are called take arrays wherever they are.
         device_one_time_load: a GPU module is loaded once and kept.
-        use_graph: a GPU program of several kernels is recorded at its first call with given
-            addresses, and replayed as one graph from then on.
+        use_graph: a GPU program of several kernels is recorded as a graph, and replayed: when it
+            is called with the same addresses again (``'auto'``), at the first call (``True``), or
+            never (``False``).
         num_iters: run the compiled function this many times per call, for timing.
         simulate: run a GPU build in the simulator.
         profile: measure the time of every kernel, for ``polyblocks explain``.
@@ -97,7 +100,7 @@ class CompileOptions:
     strict_target: bool = False
     on_gpu_tensors: bool = False
     device_one_time_load: bool = True
-    use_graph: bool = False
+    use_graph: bool | str = "auto"
     num_iters: int = 1
     simulate: bool = False
     profile: bool = False
@@ -185,6 +188,9 @@ def _checked(name: str, value: Any) -> Any:
         return _expect(name, value, value is None or (number and value >= 0), "seconds or None")
     if name == "num_iters":
         return _expect(name, value, _is_positive_int(value), "a positive int")
+    if name == "use_graph":
+        ok = isinstance(value, bool) or value == "auto"
+        return _expect(name, value, ok, "'auto', True or False")
     if name == "mm_conv_precision_mode":
         ok = value is None or value in PRECISION_MODES
         return _expect(name, value, ok, f"one of {', '.join(PRECISION_MODES)}")

@@ -11,7 +11,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from polyblocks.errors import OptionError, PluginError
-from polyblocks.options import DEFAULTS, FRONTEND_OPTIONS, TARGET_OPTIONS, CompileOptions
+from polyblocks.options import (
+    DEFAULTS,
+    EVERYWHERE,
+    FRONTEND_OPTIONS,
+    TARGET_OPTIONS,
+    CompileOptions,
+)
 from polyblocks.registry.registry import get_registry
 from polyblocks.target import TargetDescription
 
@@ -49,7 +55,8 @@ def describe_target(options: CompileOptions) -> TargetDescription:
     _check_names(str(plugin), description.options, TARGET_OPTIONS)
     for name in TARGET_OPTIONS:
         value = getattr(options, name)
-        values = description.options.get(name, ())
+        honoured = description.options.get(name, ())
+        values = (*honoured, *(v for v in EVERYWHERE.get(name, ()) if v not in honoured))
         if value != DEFAULTS[name] and value not in values:
             raise _not_available(name, value, f"target '{options.target}'", values)
     return description

@@ -16,7 +16,7 @@ from polyblocks import driver
 from polyblocks.artifact import Artifact
 from polyblocks.frontends.kernel_label import kernel_label
 from polyblocks.isolation import forks
-from polyblocks.options import CompileOptions
+from polyblocks.options import DEFAULTS, CompileOptions
 from polyblocks.runtime import threads
 from polyblocks.runtime.device.xla_device_call import XlaDeviceCall
 from polyblocks.runtime.kept.preparer import Preparer
@@ -87,8 +87,8 @@ def register(
         name += f"_{_digest_of_values(constants)}"
     if platform != "cpu":
         name += f"_{platform}"
-    if options.use_graph:
-        name += "_graph"
+    if options.use_graph != DEFAULTS["use_graph"]:
+        name += f"_graph_{options.use_graph}"
     if options.profile or options.debug or not driver.loads_really():
         # Who measures or debugs wants the program that was loaded for that.
         name += f"_{next(_numbers)}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
 from collections.abc import Callable
 from typing import Any
@@ -9,13 +10,58 @@ from typing import Any
 from polyblocks.errors import ArtifactError, TargetError
 from polyblocks.isolation import forks
 from polyblocks.runtime.device.bindings import BindingsDriver, DeviceWord
+from polyblocks.runtime.device.launches.native_driver import (
+    Costs,
+    Names,
+    NativeDriver,
+    open_loaded,
+)
 from polyblocks.runtime.device.plan import Launch
 
 #: ``DLDeviceType`` of a device's memory.
 ROCM = 10
 
+#: The library, as the bindings open it. Others of its names may be another copy, PyTorch's.
+LIBRARIES = ("libamdhip64.so",)
+#: hip_runtime_api.h.
+NAMES = Names(
+    launch="hipModuleLaunchKernel",
+    is_capturing="hipStreamIsCapturing",
+    create_graph="hipGraphCreate",
+    add_node="hipGraphAddKernelNode",
+    instantiate="hipGraphInstantiateWithFlags",
+    update_node="hipGraphExecKernelNodeSetParams",
+    replay="hipGraphLaunch",
+    destroy_executable="hipGraphExecDestroy",
+    destroy_graph="hipGraphDestroy",
+)
+
+#: No device was there to measure them. A launch writes a packet of 64 bytes and rings a bell; a
+#: replay writes the packets of all kernels, without looking at their operands. Taken from the other
+#: vendor's driver, but for kernels of a graph, each of which HIP submits by itself.
+COSTS = Costs(launch=2e-6, replay=2.5e-6, replayed_node=0.5e-6, update_node=1e-6)
+
 #: hipHostMallocPortable: for all devices.
 _PORTABLE = 1
+
+
+class _NodeParameters(ctypes.Structure):
+    """``hipKernelNodeParams`` of hip_runtime_api.h; its function may be one of a module."""
+
+    _fields_ = (
+        ("block", ctypes.c_uint32 * 3),
+        ("extra", ctypes.c_void_p),
+        ("function", ctypes.c_void_p),
+        ("grid", ctypes.c_uint32 * 3),
+        ("operands", ctypes.c_void_p),
+        ("shared", ctypes.c_uint32),
+    )
+
+
+def node_parameters(function: int, launch: Launch, operands: int) -> _NodeParameters:
+    """A kernel of a graph, as the runtime takes it."""
+    grid, block = (ctypes.c_uint32 * 3)(*launch.grid), (ctypes.c_uint32 * 3)(*launch.block)
+    return _NodeParameters(block, None, function, grid, operands, launch.shared_bytes)
 
 
 class HipDriver(BindingsDriver):
@@ -26,6 +72,7 @@ class HipDriver(BindingsDriver):
 
     Args:
         api: the module ``hip.hip``.
+        library: the runtime's, for calls without the bindings; None: there are none.
     """
 
     device_kinds: tuple[int, ...] = (ROCM,)
@@ -33,9 +80,11 @@ class HipDriver(BindingsDriver):
     array_protocols: tuple[str, ...] = ("__cuda_array_interface__",)
     default_stream = 0
 
-    def __init__(self, api: Any) -> None:
+    def __init__(self, api: Any, library: Any = None) -> None:
         super().__init__()
         self._api = api
+        if library is not None:
+            self.native = NativeDriver(library, NAMES, COSTS, node_parameters, self._failure_of)
         self._used: set[int] = set()
 
     def describe_status(self, status: Any) -> str:
@@ -47,6 +96,12 @@ class HipDriver(BindingsDriver):
     def is_no_memory(self, status: Any) -> bool:
         """See the base class."""
         return bool(status == self._api.hipError_t.hipErrorOutOfMemory)
+
+    def _failure_of(self, function: str, status: int) -> Exception:
+        try:
+            return self.failure(function, self._api.hipError_t(status))
+        except ValueError:  # newer than the bindings
+            return self.failure(function, status)
 
     # --- devices ---------------------------------------------------------------------------------
 
@@ -99,9 +154,7 @@ class HipDriver(BindingsDriver):
         """See Driver."""
         self._on(device, self._api.hipModuleUnload, module)
 
-    def prepare(
-        self, device: int, module: int, launch: Launch, parameters: int
-    ) -> Callable[[int], None]:
+    def find_kernel(self, device: int, module: int, launch: Launch) -> int:
         """See Driver."""
         api = self._api
         previous = self.activate(device)
@@ -114,7 +167,18 @@ class HipDriver(BindingsDriver):
             raise ArtifactError(f"the artifact's code has no kernel '{launch.kernel}'")
         if status:
             raise self.failure("hipModuleGetFunction", status)
-        launch_kernel, failure, kernel = api.hipModuleLaunchKernel, self.failure, launch.kernel
+        return int(function)
+
+    def prepare(
+        self, device: int, module: int, launch: Launch, parameters: int
+    ) -> Callable[[int], None]:
+        """See Driver."""
+        function = self.find_kernel(device, module, launch)
+        launch_kernel, failure, kernel = (
+            self._api.hipModuleLaunchKernel,
+            self.failure,
+            launch.kernel,
+        )
         size, shared = (*launch.grid, *launch.block), launch.shared_bytes
 
         def run(stream: int) -> None:
@@ -262,7 +326,7 @@ def connect() -> HipDriver:
     global _driver
     with _connecting:
         if _driver is None:
-            _driver = HipDriver(_initialized())
+            _driver = HipDriver(_initialized(), open_loaded(*LIBRARIES))
         return _driver
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from polyblocks.errors import ExecutionError
+from polyblocks.runtime.device.launches.native_driver import NativeDriver
 
 
 class BindingsDriver(ABC):
@@ -20,7 +21,12 @@ class BindingsDriver(ABC):
 
     A subclass gives the primitives. A process that was forked after the driver was used cannot go
     on with it; its errors say so.
+
+    Attributes:
+        native: see Driver.
     """
+
+    native: NativeDriver | None = None
 
     def __init__(self) -> None:
         self._pid = os.getpid()

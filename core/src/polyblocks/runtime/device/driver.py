@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
+from polyblocks.runtime.device.launches.native_driver import NativeDriver
 from polyblocks.runtime.device.plan import Launch
 
 
@@ -39,11 +40,14 @@ class Driver(Protocol):
         array_protocols: names of attributes through which arrays of this vendor tell their
             address and shape, besides DLPack; in order of preference.
         default_stream: the stream that a thread uses if it says nothing, as DLPack numbers it.
+        native: functions of the driver for launches without Python; None: their addresses are not
+            known.
     """
 
     device_kinds: tuple[int, ...]
     array_protocols: tuple[str, ...]
     default_stream: int
+    native: NativeDriver | None
 
     # --- devices ---------------------------------------------------------------------------------
 
@@ -89,6 +93,13 @@ class Driver(Protocol):
 
     def unload_module(self, device: int, module: int) -> None:
         """Unload code; no kernel of it may be running."""
+
+    def find_kernel(self, device: int, module: int, launch: Launch) -> int:
+        """The handle of a launch's kernel, ready for what the launch asks for.
+
+        Raises:
+            ArtifactError: the module has no such kernel.
+        """
 
     def prepare(
         self, device: int, module: int, launch: Launch, parameters: int

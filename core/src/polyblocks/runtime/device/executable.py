@@ -53,7 +53,7 @@ class DeviceExecutable(Executable):
         self._launches: dict[int, Callable[..., None]] = {}
         self._host_calls: dict[int, HostCall] = {}
         self._times: dict[int, KernelTimes] = {}
-        self._use_graph = False
+        self._use_graph: bool | str = "auto"
         self._keep = True
 
     def configure(self, options: CompileOptions) -> None:

@@ -6,13 +6,21 @@ import ctypes
 import struct
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from polyblocks.errors import ExecutionError
 from polyblocks.isolation import forks
 from polyblocks.runtime.device import holding
-from polyblocks.runtime.device.graphs import Replayed
+from polyblocks.runtime.device.launches.graphs import Graphs
+from polyblocks.runtime.device.launches.native_launcher import (
+    NativeFrame,
+    NativeLauncher,
+    argument_block,
+    native_launcher,
+    operand_table,
+)
+from polyblocks.runtime.device.launches.recorders import CapturingRecorder, NodeRecorder, Recorder
 from polyblocks.runtime.source import Source
 
 if TYPE_CHECKING:
@@ -28,8 +36,10 @@ class DeviceProgram:
     """A plan whose code is loaded on one device.
 
     A launch writes the addresses into an argument block, which all kernels of the plan share, and
-    calls the driver once per kernel. The driver copies the operands when it is called, so that
-    the block can be used again at once; there are as many as threads were inside together.
+    calls the driver once per kernel: in a loop of machine code, or from Python where LLVM or the
+    addresses of the driver's functions are missing. The driver copies the operands when it is
+    called, so that the block can be used again at once; there are as many as threads were inside
+    together. Programs of several kernels become graphs, see :class:`Graphs`.
 
     A failed run-time check sets a word that the host sees. It is looked at without waiting: by
     the next launch of the program on this device, and by ``synchronize`` of its target. Which of
@@ -40,9 +50,19 @@ class DeviceProgram:
             and those of the arrays of ``plan.rows``. Puts the kernels on the stream, and waits
             for nothing. Raises ExecutionError if a check of an earlier launch has failed, or the
             driver refuses.
+        run: ``run(stream, workspace, status, *pointers)``, the same without looking at the checks;
+            ``status`` is the address of the word that they write to.
         plan: what is launched.
         device: the device's number.
         driver: the vendor's.
+
+    Args:
+        driver: see above.
+        device: see above.
+        plan: see above.
+        image: the plan's code.
+        use_graph: record launches when their addresses come again (``auto``), at once, or never.
+        times: of the kernels, if they are measured; they are then launched one by one.
     """
 
     def __init__(
@@ -52,7 +72,7 @@ class DeviceProgram:
         plan: LaunchPlan,
         image: bytes,
         *,
-        use_graph: bool,
+        use_graph: bool | str,
         times: KernelTimes | None = None,
     ) -> None:
         self.plan = plan
@@ -65,15 +85,19 @@ class DeviceProgram:
         self._frames: list[Frame] = []
         self._times = times
         self._lock = forks.lock()
-        self._graphs: Replayed | None = None
+        self._native: NativeLauncher | None = None
+        self._functions: list[int] = []
+        self._find_kernels()
+        self._graphs: Graphs | None = None
         self._make_frame(keep=True)  # says now if the module lacks a kernel
         self.run: Callable[..., None] = self._write()
-        plain = self._checking() if self._word is not None else self._unchecked()
-        self.launch: Callable[..., None] = plain
         # Kernels inside of a graph have no times.
         if use_graph and len(plan.launches) > 1 and times is None:
-            self._graphs = Replayed(driver, device, plain, self.check)
-            self.launch = self._graphs
+            self._graphs = self._make_graphs(at_once=use_graph is True)
+            self.run = self._graphs
+        self.launch: Callable[..., None] = (
+            self._checking() if self._word is not None else self._unchecked()
+        )
         if self._word is not None:
             _reporting.add(self)
 
@@ -107,53 +131,108 @@ class DeviceProgram:
         if self._word is not None:
             self._word.close()
 
-    def _make_frame(self, keep: bool = False) -> Frame:
-        """An argument block, and its launches."""
-        slots = self.plan.slots
-        fixed = [slot.number if slot.kind == "value" else 0 for slot in slots]
-        memory = (ctypes.c_uint64 * max(len(slots), 1))(*fixed)
-        base = ctypes.addressof(memory)
-        launches = []
+    def graph_facts(self) -> dict[str, Any]:
+        """The graphs that the program holds now, see :meth:`Graphs.facts`; empty if it has none."""
+        return {} if self._graphs is None else self._graphs.facts()
+
+    def _find_kernels(self) -> None:
+        """Look the kernels up for launches without Python, if there can be any."""
+        if self._times is None and self.plan.launches and self.driver.native is not None:
+            self._native = native_launcher()
+        if self._native is not None and self._module is not None:
+            find = self.driver.find_kernel
+            self._functions = [
+                find(self.device, self._module, launch) for launch in self.plan.launches
+            ]
+
+    def _make_graphs(self, at_once: bool) -> Graphs:
+        driver, device, plain = self.driver, self.device, self.run
+        native = driver.native
+        recorder: Recorder
+        if self._native is not None and native is not None and native.has_graphs:
+            frame = weakref.WeakMethod(self._native_frame)
+            recorder = NodeRecorder(
+                native, lambda *nodes: _alive(frame)(*nodes), self._write_pack()
+            )
+        else:
+            recorder = CapturingRecorder(driver, device, plain)
+        count = len(self.plan.launches)
+        return Graphs(driver, device, count, plain, recorder, at_once=at_once)
+
+    def _native_frame(self, nodes: Sequence[int] = ()) -> NativeFrame:
+        native = self.driver.native
+        assert self._native is not None
+        assert native is not None
+        self._expect_open()
+        return NativeFrame(self._native, native, self.plan, self._functions, nodes)
+
+    def _expect_open(self) -> None:
         if self._closed:
             raise ExecutionError(f"{self.plan.name} is closed; load it again")
+
+    def _make_frame(self, keep: bool = False) -> Frame:
+        """An argument block, and its launches."""
+        self._expect_open()
+        if self._native is not None:
+            native = self._native_frame()
+            frame: Frame = native.block, (native.launch,), []
+        else:
+            frame = self._python_frame()
+        if keep:
+            self._frames.append(frame)
+        return frame
+
+    def _python_frame(self) -> Frame:
+        memory = argument_block(self.plan)
+        launches = []
         tables = []
         for launch in self.plan.launches:
             assert self._module is not None
-            operands = [base + 8 * slot for slot in launch.slots]
-            table = (ctypes.c_uint64 * max(len(operands), 1))(*operands)
+            table = operand_table(ctypes.addressof(memory), launch.slots)
             tables.append(table)
             launches.append(
                 self.driver.prepare(self.device, self._module, launch, ctypes.addressof(table))
             )
         if self._times is not None:
             launches = [self._times.around(launches)]
-        frame = memory, tuple(launches), tables
-        if keep:
-            self._frames.append(frame)
-        return frame
+        return memory, tuple(launches), tables
+
+    def _packed(self, source: Source, block: str) -> None:
+        """Write the line that puts the addresses of a call into an argument block."""
+        values = []
+        for slot in self.plan.slots:
+            if slot.kind != "value":
+                name = f"p{slot.row}" if slot.kind == "argument" else slot.kind
+                values.append(f"{name} + {slot.number}" if slot.number else name)
+        if values:
+            pack = source.name("pack", struct.Struct(f"{len(values)}Q").pack_into)
+            source.add(f"{pack}({block}, 0, {', '.join(values)})")
+
+    def _pointers(self) -> list[str]:
+        return [f"p{i}" for i in range(len(self.plan.rows))]
+
+    def _write_pack(self) -> Callable[..., None]:
+        """``pack(block, workspace, status, *pointers)``."""
+        source = Source(", ".join(["block", "workspace", "status", *self._pointers()]))
+        self._packed(source, "block")
+        source.add("return")
+        return source.build(self.plan.name)
 
     def _write(self) -> Callable[..., None]:
         """``run(stream, workspace, status, *pointers)``, spelled out for the plan."""
         plan, driver = self.plan, self.driver
-        pointers = [f"p{i}" for i in range(len(plan.rows))]
-        values = []
-        for slot in plan.slots:
-            if slot.kind != "value":
-                name = pointers[slot.row] if slot.kind == "argument" else slot.kind
-                values.append(f"{name} + {slot.number}" if slot.number else name)
-        source = Source(", ".join(["stream", "workspace", "status", *pointers]))
+        source = Source(", ".join(["stream", "workspace", "status", *self._pointers()]))
         frames = source.name("frames", self._frames)
         make = source.name("make", weakref.WeakMethod(self._make_frame))
         source.add("try:")
         source.add(f"frame = {frames}.pop()", depth=2)
         source.add("except IndexError:")
-        source.add(f"frame = {make}()()", depth=2)
-        count = len(plan.launches) if self._times is None else 1
+        source.add(f"frame = {source.name('alive', _alive)}({make})()", depth=2)
+        in_one = self._native is not None or self._times is not None
+        count = 1 if in_one else len(plan.launches)
         launches = [f"launch{i}" for i in range(count)]
         source.add("memory, launches, _ = frame")
-        if values:
-            pack = source.name("pack", struct.Struct(f"{len(values)}Q").pack_into)
-            source.add(f"{pack}(memory, 0, {', '.join(values)})")
+        self._packed(source, "memory")
         activate = source.name("activate", driver.activate)
         restore = source.name("restore", driver.restore)
         source.add(f"previous = {activate}({self.device})")
@@ -186,6 +265,14 @@ class DeviceProgram:
             publish(stream)
 
         return launch
+
+
+def _alive(method: weakref.WeakMethod[Any]) -> Any:
+    """A method of a program that is not retired."""
+    found = method()
+    if found is None:
+        raise ExecutionError("the program is closed; load it again")
+    return found
 
 
 #: The programs that may have something to report.
