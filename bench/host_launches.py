@@ -23,8 +23,9 @@ from polyblocks.artifact import Artifact
 from polyblocks.options import CompileOptions
 from polyblocks.runtime.arrays import Device
 from polyblocks.runtime.device.executable import DeviceExecutable
+from polyblocks.runtime.foreign.array_packages import ArrayPackage
+from polyblocks.runtime.foreign.protocol_arrays import ProtocolArrays
 from polyblocks.runtime.launch import bind
-from polyblocks.runtime.protocol_arrays import ProtocolArrays
 
 ARRAYS, LAUNCHES = 200, 157
 #: Elements of each array.
@@ -49,6 +50,8 @@ class Row:
 class Array:
     """An array on the device, as its vendor's protocol shows it."""
 
+    memory: Any = None
+
     def __init__(self, address: int) -> None:
         self.__cuda_array_interface__ = {
             "version": 3, "typestr": "<f4", "shape": SHAPE, "strides": None,
@@ -57,6 +60,13 @@ class Array:
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return Device(2, 0)
+
+
+def taken(memory: Any) -> Array:
+    """An array on memory of ours, as a package's ``from_dlpack`` makes it."""
+    array = Array(memory.address)
+    array.memory = memory
+    return array
 
 
 def program(arrays: int = ARRAYS, launches: int = LAUNCHES) -> Artifact:
@@ -175,8 +185,8 @@ def whole(driver: Any) -> Iterator[tuple[str, Callable[[], object]]]:
     same = [Array(4096 * k) for k in range(1, ARRAYS)]
     for case, use_graph in (("plain", False), ("replayed", True), ("new addresses", "auto")):
         loaded = executable(driver, use_graph)
-        interface = ProtocolArrays(driver.array_protocols, loaded)
-        interface.adopt = lambda memory: memory  # type: ignore[method-assign]
+        package = ArrayPackage("bench", taken)
+        interface = ProtocolArrays(package, driver.array_protocols, loaded)
         call = bind(loaded, interface)
         if case != "new addresses":
             yield case, lambda call=call: call(*same)
