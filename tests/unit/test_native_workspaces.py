@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from polyblocks.codegen import workspace_pool
-from polyblocks.runtime import native_workspaces
+from polyblocks.runtime.native import native_workspaces
 
 MIB = 1 << 20
 

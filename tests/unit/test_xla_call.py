@@ -9,8 +9,8 @@ import pytest
 
 from polyblocks.artifact import Artifact
 from polyblocks.errors import InputError
-from polyblocks.runtime import native_workspaces
 from polyblocks.runtime.executable import Executable
+from polyblocks.runtime.native import native_workspaces
 from polyblocks.runtime.xla_call import XlaCall, _rows, digest_of
 
 jax = pytest.importorskip("jax")
@@ -124,7 +124,7 @@ def test_no_room_for_the_workspace_is_an_error():
 
 def test_the_handler_is_compiled_once_and_cached(monkeypatch):
     from polyblocks.codegen import llvm
-    from polyblocks.runtime import native_code
+    from polyblocks.runtime.native import native_code
 
     XlaCall(Pretended(lambda pointers, threads: 0, []), threads=1)  # now it is in the cache
     monkeypatch.setattr(native_code, "_objects", {})

@@ -224,6 +224,7 @@ def load(
     from polyblocks.runtime.bound_weights import bind_weights
     from polyblocks.runtime.foreign.foreign_arrays import by_framework, readers
     from polyblocks.runtime.launch import bind
+    from polyblocks.runtime.native.dispatch import dispatched
 
     artifact = source if isinstance(source, Artifact) else Artifact.read(source)
     if artifact.manifest["kind"] != "program":
@@ -247,7 +248,8 @@ def load(
         )
 
     if arrays is not None:
-        return bound(arrays)
+        call = bound(arrays)
+        return dispatched(call, lambda *_: call)
     default = read(held.arrays[0]) if held is not None and held.arrays else None
     return by_framework(bound, executable, default)
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from polyblocks.errors import InputError
 from polyblocks.program import ArraySpec
+
+if TYPE_CHECKING:
+    from polyblocks.runtime.native.reader import NativeReader
 
 
 class Device(NamedTuple):
@@ -71,6 +74,17 @@ class ArrayInterface(ABC):
         Raises:
             InputError: the framework cannot put arrays there.
         """
+
+    def allocation(self, spec: ArraySpec) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        """A function and its arguments that make what :meth:`empty` makes on the host.
+
+        For calls that make the same array again and again; by default :meth:`empty` itself.
+        """
+        return self.empty, (spec, HOST)
+
+    def native_reader(self) -> NativeReader | None:
+        """How machine code reads host arrays of this framework; None, the default: it cannot."""
+        return None
 
     def leaves(self, value: Any) -> list[Any]:
         """What a structure of the framework holds, in the order in which it flattens that.

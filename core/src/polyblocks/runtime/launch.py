@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from polyblocks.errors import ExecutionError, InputError
 from polyblocks.program import ArraySpec
@@ -20,6 +20,9 @@ from polyblocks.runtime.executable import Executable
 from polyblocks.runtime.kept.memory import Kept
 from polyblocks.runtime.kept.preparer import Preparer
 from polyblocks.runtime.slots import Signature, check, check_overlaps, signature_of
+
+if TYPE_CHECKING:
+    from polyblocks.runtime.native.call import NativeCall
 
 
 def bind(
@@ -49,6 +52,8 @@ def bind(
         ``call(*arrays)``, which takes the inputs in order and returns the result, a tuple of them
         if there are several, None if all are in-place updates. It raises
         InputError for arguments that do not fit, ExecutionError for failed run-time checks.
+        For programs of the host, its attribute ``native_call`` makes the same in machine code,
+        where that can be; see :mod:`polyblocks.runtime.native.call`.
     """
     signature = signature_of(executable.manifest, blobs or {})
     if weights is not None:
@@ -77,8 +82,14 @@ def _bind_host(
     checks = manifest.get("checks", [])
     pack = struct.Struct(f"{len(slots)}Q").pack
     stored = [_copied(contents) for _, contents in signature.stored]
-    prepared = _prepared(executable, signature)
+    last: list[Kept] = []
+    prepared = _prepared(executable, signature, last)
     every = (*inputs, *signature.weights)
+
+    def failed(code: int) -> NoReturn:
+        known = 0 < code <= len(checks)
+        message = checks[code - 1] if known else f"the program returned status {code}"
+        raise ExecutionError(f"{function}: {message}")
 
     def call(*arrays: Any) -> Any:
         if len(arrays) != len(inputs):
@@ -127,26 +138,47 @@ def _bind_host(
         for workspace in workspaces:
             workspace.release()
         if code:
-            known = 0 < code <= len(checks)
-            message = checks[code - 1] if known else f"the program returned status {code}"
-            raise ExecutionError(f"{function}: {message}")
+            failed(code)
         return signature.returned(
             results, arrays if weights is None else (*arrays, *weights.arrays)
         )
 
+    def native_call() -> NativeCall | None:
+        from polyblocks.runtime.native.call import native
+
+        fixed = {("stored", k): ctypes.addressof(each) for k, each in enumerate(stored)}
+        fixed |= {("kept", k): memory.address for k, memory in enumerate(last)}
+        return native(
+            executable,
+            interface,
+            signature,
+            call,
+            failed,
+            num_threads=num_threads,
+            num_iters=num_iters,
+            fixed=fixed,
+            weights=weights,
+            alive=(stored, last),
+        )
+
     call.__name__ = call.__qualname__ = function
     call.__doc__ = f"{function}({signature.text}), compiled for {manifest.get('target', '?')}."
+    call.native_call = native_call  # type: ignore[attr-defined]
     return call
 
 
 def _prepared(
-    executable: Executable, signature: Signature
+    executable: Executable, signature: Signature, last: list[Kept]
 ) -> Callable[[list[int], list[Any], int], Kept]:
     """Fills what a program keeps: once if all that it depends on is stored, else at each call.
 
     Nothing says whether an array of the caller's is still what it was.
+
+    Args:
+        executable: the program.
+        signature: of it.
+        last: gets what is filled once.
     """
-    last: list[Kept] = []
 
     def prepare(addresses: list[int], stored: list[Any], num_threads: int) -> Kept:
         if last:

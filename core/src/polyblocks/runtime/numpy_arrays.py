@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
+import functools
 import importlib
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,6 +15,7 @@ from polyblocks.errors import InputError
 from polyblocks.program import DTYPES, ArraySpec
 from polyblocks.runtime import buffers
 from polyblocks.runtime.arrays import HOST, ArrayInterface, Device
+from polyblocks.runtime.native.reader import NativeReader
 
 #: Results of at least this size (bytes) come from the pool of reused buffers.
 POOLED_BYTES = 1 << 20
@@ -77,6 +82,16 @@ class NumpyArrays(ArrayInterface):
         strides = tuple(step * dtype.itemsize for step in spec.strides)
         return np.ndarray(spec.shape, dtype, buffer=memory, strides=strides)
 
+    def allocation(self, spec: ArraySpec) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        """``np.empty`` itself where that makes the same."""
+        if buffers.POISONED or spec.nbytes >= POOLED_BYTES or not spec.is_contiguous:
+            return super().allocation(spec)
+        return np.empty, (spec.shape, _dtype(spec.dtype))
+
+    def native_reader(self) -> NativeReader:
+        """Reads the fields of arrays of exactly NumPy's own class."""
+        return _reader()
+
     def transfer(self, array: Any, device: Device) -> Any:
         """The array itself; it is on the host."""
         self._expect_host(device)
@@ -85,6 +100,24 @@ class NumpyArrays(ArrayInterface):
     def _expect_host(self, device: Device) -> None:
         if device != HOST:
             raise InputError(f"NumPy arrays are on the host, not on device {tuple(device)}")
+
+
+@functools.cache
+def _reader() -> NativeReader:
+    from polyblocks.codegen import numpy_reader
+
+    dtypes = {}
+    for name in DTYPES:
+        with contextlib.suppress(InputError):
+            dtypes[name] = id(_dtype(name))  # NumPy has one object for each
+    return NativeReader(
+        text=numpy_reader.TEXT,
+        types=(np.ndarray,),
+        dtypes=dtypes,
+        structs={"NUMPY": numpy_reader.STATE},
+        state=(ctypes.c_void_p * len(numpy_reader.STATE))(id(np.ndarray)),
+        strides_in_bytes=True,
+    )
 
 
 def _dtype(name: str) -> np.dtype[Any]:

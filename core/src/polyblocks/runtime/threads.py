@@ -7,12 +7,16 @@ cut to the CPUs that the process may use.
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import math
 import os
 
 from polyblocks.isolation import forks
 from polyblocks.runtime import cgroup
+
+#: For machine code that applies the same rule: the available CPUs and the default; 0: not known.
+limits = (ctypes.c_int64 * 2)()
 
 
 def resolve(option: int | None = None, framework: int | None = None) -> int:
@@ -24,6 +28,7 @@ def resolve(option: int | None = None, framework: int | None = None) -> int:
     """
     if option is not None:
         return option
+    limits[0], limits[1] = available_cpus(), _default()
     return _default() if framework is None else min(framework, available_cpus())
 
 
@@ -51,3 +56,4 @@ def forget() -> None:
     """Look again at the environment, the affinity and the quota at the next call."""
     available_cpus.cache_clear()
     _default.cache_clear()
+    limits[0] = limits[1] = 0

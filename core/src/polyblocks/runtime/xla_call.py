@@ -20,10 +20,10 @@ import numpy as np
 from polyblocks.artifact import KEPT, Artifact
 from polyblocks.errors import InputError
 from polyblocks.program import DTYPES
-from polyblocks.runtime import native_code, native_workspaces
 from polyblocks.runtime.buffers import size_class
 from polyblocks.runtime.executable import Executable
 from polyblocks.runtime.kept.memory import Kept
+from polyblocks.runtime.native import native_code, native_workspaces
 from polyblocks.runtime.pages import HUGE_PAGE
 
 

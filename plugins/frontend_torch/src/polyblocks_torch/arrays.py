@@ -12,8 +12,10 @@ from torch.utils import _pytree as pytree
 from polyblocks.errors import InputError, UnsupportedError
 from polyblocks.program import ArraySpec
 from polyblocks.runtime.arrays import HOST, ArrayInterface, Device
+from polyblocks.runtime.native.reader import NativeReader
 from polyblocks_torch import accelerator
-from polyblocks_torch.launcher import POOLED_BYTES, pooled_tensor
+from polyblocks_torch.launcher import POOLED_BYTES, allocation_of, pooled_tensor
+from polyblocks_torch.native_reader import reader
 from polyblocks_torch.specs import ACCELERATOR, DTYPE_NAMES, TORCH_DTYPES, spec_of
 
 
@@ -70,6 +72,14 @@ class TorchArrays(ArrayInterface):
             return pooled_tensor(spec.nbytes, spec.shape, spec.strides, dtype)
         place = _place(device)
         return torch.empty_strided(spec.shape, spec.strides, dtype=dtype, device=place)
+
+    def allocation(self, spec: ArraySpec) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        """What :func:`polyblocks_torch.launcher.allocation_of` says."""
+        return allocation_of(spec)
+
+    def native_reader(self) -> NativeReader | None:
+        """Reads tensors and parameters, but no subclasses."""
+        return reader()
 
     def transfer(self, array: torch.Tensor, device: Device) -> torch.Tensor:
         """The tensor itself if it is on the device, else a copy there."""

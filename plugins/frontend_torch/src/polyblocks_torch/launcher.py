@@ -177,13 +177,18 @@ def _find_kept(
     source.add(f"kept = {source.name('find_kept', frozen.find())}(({', '.join(weights)},))")
 
 
-def _allocation(source: Source, spec: ArraySpec) -> str:
-    dtype = source.name("dtype", TORCH_DTYPES[spec.dtype])
+def allocation_of(spec: ArraySpec) -> tuple[Callable[..., torch.Tensor], tuple[Any, ...]]:
+    """A function that makes a tensor on the host, and its arguments."""
+    layout = spec.shape, spec.strides, TORCH_DTYPES[spec.dtype]
     if spec.nbytes >= POOLED_BYTES:
-        pooled = source.name("pooled", pooled_tensor)
-        return f"{pooled}({spec.nbytes}, {spec.shape}, {spec.strides}, {dtype})"
-    empty = source.name("empty", poisoned_tensor if buffers.POISONED else _empty_strided_cpu)
-    return f"{empty}({spec.shape}, {spec.strides}, {dtype})"
+        return pooled_tensor, (spec.nbytes, *layout)
+    return poisoned_tensor if buffers.POISONED else _empty_strided_cpu, layout
+
+
+def _allocation(source: Source, spec: ArraySpec) -> str:
+    function, (*sizes, dtype) = allocation_of(spec)
+    arguments = ", ".join([*map(repr, sizes), source.name("dtype", dtype)])
+    return f"{source.name('pooled' if len(sizes) > 2 else 'empty', function)}({arguments})"
 
 
 def _output(source: Source, output: Any, device: torch.device | None) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +12,7 @@ from polyblocks.registry.registry import FRONTENDS, get_registry
 from polyblocks.runtime.arrays import ArrayInterface
 from polyblocks.runtime.foreign.array_packages import ArrayPackage, package_name
 from polyblocks.runtime.foreign.protocol_arrays import ProtocolArrays
+from polyblocks.runtime.native.dispatch import dispatched
 from polyblocks.runtime.numpy_arrays import NumpyArrays
 
 
@@ -32,23 +32,16 @@ def by_framework(
         default: of what a call without arrays returns; None: NumPy's.
     """
     plain = bound(NumpyArrays())
-    without_arrays = plain if default is None else bound(default)
-    known: dict[type, Callable[..., Any]] = {}
 
-    @functools.wraps(plain)
-    def call(*arrays: Any) -> Any:
+    def choose(*arrays: Any) -> Callable[..., Any]:
         if not arrays:
-            return without_arrays()
+            return plain if default is None else bound(default)
         if isinstance(arrays[0], np.ndarray):  # subclasses are of any package
-            return plain(*arrays)
-        kind = type(arrays[0])
-        chosen = known.get(kind)
-        if chosen is None:
-            interface = interface_of(arrays[0], executable)
-            chosen = known[kind] = bound(interface) if interface is not None else plain
-        return chosen(*arrays)
+            return plain
+        interface = interface_of(arrays[0], executable)
+        return plain if interface is None else bound(interface)
 
-    return call
+    return dispatched(plain, choose)
 
 
 def readers(executable: Any) -> Callable[[Any], ArrayInterface]:

@@ -7,7 +7,8 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from polyblocks.runtime import buffers, native_code
+from polyblocks.runtime import buffers
+from polyblocks.runtime.native import native_code
 from polyblocks_tf.variables import call_text
 from polyblocks_tf.variables.layout import Place
 from polyblocks_tf.variables.library import Library, context_address

@@ -6,6 +6,7 @@ The object is cached like any program, so that later processes only link it.
 from __future__ import annotations
 
 import itertools
+import logging
 import platform
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 from polyblocks.artifact import Artifact
 from polyblocks.isolation import forks
 from polyblocks.isolation.forks import fork_lock
+from polyblocks.runtime.native import flat_code
 
 _OBJECT = "code.o"
 
@@ -21,6 +23,9 @@ _numbers = itertools.count()
 _linker: Any = None
 #: LLVM IR -> its object.
 _objects: dict[str, bytes] = {}
+#: LLVM IR -> addresses of its functions, None where there can be none.
+_placed: dict[str, dict[str, int] | None] = {}
+_log = logging.getLogger(__name__)
 
 
 def link(text: str, exports: Collection[str], imports: Mapping[str, int]) -> Any:
@@ -36,8 +41,7 @@ def link(text: str, exports: Collection[str], imports: Mapping[str, int]) -> Any
     """
     global _linker
     with _lock:
-        if text not in _objects:
-            _objects[text] = _artifact(text).blobs[_OBJECT]
+        data = _object(text)
         with fork_lock:
             from llvmlite import binding
 
@@ -45,12 +49,36 @@ def link(text: str, exports: Collection[str], imports: Mapping[str, int]) -> Any
                 binding.initialize_native_target()
                 binding.initialize_native_asmprinter()
                 _linker = binding.create_lljit_compiler(use_jit_link=True)
-            builder = binding.JITLibraryBuilder().add_object_img(_objects[text])
+            builder = binding.JITLibraryBuilder().add_object_img(data)
             for name in exports:
                 builder.export_symbol(name)
             for name, address in imports.items():
                 builder.import_symbol(name, address)
             return builder.link(_linker, f"polyblocks-helper-{next(_numbers)}")
+
+
+def place(text: str) -> dict[str, int] | None:
+    """Put LLVM IR that refers to nothing else into this process, until its end.
+
+    Returns:
+        name -> address of its functions. None where that cannot be: it was never compiled on this
+        machine and LLVM is not installed, objects have another format than ELF here, or the system
+        allows no generated code.
+    """
+    with _lock:
+        if text not in _placed:
+            try:
+                _placed[text] = flat_code.place(flat_code.flat_code(_object(text)))
+            except (ImportError, OSError, ValueError) as error:
+                _log.debug("no machine code for calls: %s", error)
+                _placed[text] = None
+        return _placed[text]
+
+
+def _object(text: str) -> bytes:
+    if text not in _objects:
+        _objects[text] = _artifact(text).blobs[_OBJECT]
+    return _objects[text]
 
 
 def _artifact(text: str) -> Artifact:
@@ -73,5 +101,6 @@ def _compile(text: str) -> bytes:
 
     with fork_lock:
         # What one chip has more than another of its family is of no use here.
-        module, machine = llvm.optimize(text, llvm.Machine("", "", opt_level=2))
+        module, machine = llvm.parse(text, llvm.Machine("", "", opt_level=2))
+        llvm.optimize_kernels(module, machine, 2)
         return llvm.emit_object(module, machine)

@@ -11,8 +11,8 @@ import mmap
 from typing import Any
 
 from polyblocks.codegen import workspace_pool
-from polyblocks.runtime import native_code
 from polyblocks.runtime.buffers import default_idle_bytes
+from polyblocks.runtime.native import native_code
 
 
 class State(ctypes.Structure):

@@ -1,0 +1,633 @@
+"""A call of a loaded program in machine code, in LLVM IR: arrays are checked, results are made.
+
+One text serves all programs whose arrays a frontend reads in the same way; a table holds what is of
+one program. All that the code calls is in the table too: it needs no relocation, so what was
+compiled once is put into memory as it is.
+
+The code takes only what is exactly as the program expects. Everything else goes to a Python
+function, ``slow`` of the table, which takes it or says what is wrong.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+#: ``PyObject *call(PyObject *self, PyObject *const *arrays, Py_ssize_t count, PyObject *names)``,
+#: a function of Python's protocol ``METH_FASTCALL | METH_KEYWORDS``. The word of ``self`` at
+#: :data:`SELF_OFFSET` is the address of the table.
+CALL = "polyblocks_call"
+#: The same protocol; calls one of several functions, by the exact type of the first array.
+DISPATCH = "polyblocks_dispatch"
+
+#: Where an object of ctypes has the address of its memory.
+SELF_OFFSET = 16
+
+#: Fields of the table, 8 bytes each.
+TABLE: tuple[str, ...] = (
+    "slow",  # PyObject*, is called with the same arguments
+    "failed",  # PyObject*, is called with the status of a failed run, and raises
+    "state",  # of the reader
+    "rows",  # ROW of each input, then of each result that is made
+    "passed",  # how many inputs the caller passes
+    "inputs",  # how many there are: those that are passed, then those that are bound
+    "bound",  # PyObject* of each bound input
+    "bound_addresses",  # of each, when it was last read
+    "fresh",  # results that are made
+    "makers",  # {PyObject *function, PyObject *arguments} of each
+    "slots",  # {kind, value} of each argument of the entry
+    "slot_count",
+    "results",  # the number of each result among inputs and fresh results
+    "result_count",
+    "order",  # int64 of each input: numbers of inputs, sorted by address at the last call
+    "written",  # how many inputs are updated
+    "entry",  # int32 (void **pointers, int32 threads)
+    "iterations",  # how often the program is run per call
+    "threads",  # of a call; 0: as the framework is set, else the default
+    "thread_limits",  # int64 of available CPUs and of the default; 0: not known
+    "workspace_bytes",
+    "acquire",  # see workspace_pool
+    "release",
+    "poison",  # whether workspaces are filled with a pattern
+    "none",  # PyObject*
+    # Functions of Python and of C.
+    "PyObject_Call",
+    "PyObject_Vectorcall",
+    "Py_IncRef",
+    "Py_DecRef",
+    "PyTuple_New",
+    "PyTuple_SetItem",
+    "PyLong_FromLong",
+    "PyEval_SaveThread",
+    "PyEval_RestoreThread",
+    "memset",
+)
+
+#: What is expected of an array, 8 bytes each. ``mask``: bits of the address that must be 0.
+#: ``nbytes``: bytes of the memory that the array spans.
+ROW: tuple[str, ...] = ("dtype", "rank", "shape", "strides", "mask", "nbytes", "flags")
+#: Flags of a row.
+WRITTEN, EMPTY, COMPLEX = 1, 2, 4
+
+#: Kinds of a slot. The value is the number of an array (inputs, then fresh results), an address,
+#: or a byte of the workspace.
+ARRAY, FIXED, WORKSPACE, STATUS = 0, 1, 2, 3
+
+#: Fields of the table of :data:`DISPATCH`.
+DISPATCH_TABLE: tuple[str, ...] = (
+    "slow",  # PyObject*, is called where no type fits
+    "targets",  # {PyTypeObject *type, function, PyObject *self} of each
+    "count",
+    "PyObject_Vectorcall",
+)
+
+_CALL_TEXT = """
+; Whether an array lies as its row says. Strides of extents of 1 never matter.
+define internal i1 @fits(ptr %row, i64 %rank, ptr %shape, ptr %strides, ptr %data) #0 {
+start:
+  LOAD ROW.rank i64 %row -> %expected.rank
+  %same.rank = icmp eq i64 %rank, %expected.rank
+  br i1 %same.rank, label %begin, label %no
+begin:
+  LOAD ROW.shape ptr %row -> %expected.shape
+  LOAD ROW.strides ptr %row -> %expected.strides
+  LOAD ROW.flags i64 %row -> %flags
+  LOAD ROW.mask i64 %row -> %mask
+  %empty.bit = and i64 %flags, EMPTY
+  %empty = icmp ne i64 %empty.bit, 0
+  br label %dimension
+dimension:
+  %d = phi i64 [ 0, %begin ], [ %d.next, %next ]
+  %more = icmp ult i64 %d, %rank
+  br i1 %more, label %extent, label %address
+extent:
+  %a.at = getelementptr i64, ptr %shape, i64 %d
+  %a = load i64, ptr %a.at
+  %b.at = getelementptr i64, ptr %expected.shape, i64 %d
+  %b = load i64, ptr %b.at
+  %same.extent = icmp eq i64 %a, %b
+  br i1 %same.extent, label %stride, label %no
+stride:
+  %s.at = getelementptr i64, ptr %strides, i64 %d
+  %s = load i64, ptr %s.at
+  %t.at = getelementptr i64, ptr %expected.strides, i64 %d
+  %t = load i64, ptr %t.at
+  %same.stride = icmp eq i64 %s, %t
+  %unit = icmp eq i64 %a, 1
+  %unused = or i1 %unit, %empty
+  %fine = or i1 %same.stride, %unused
+  br i1 %fine, label %next, label %no
+next:
+  %d.next = add i64 %d, 1
+  br label %dimension
+address:
+  %number = ptrtoint ptr %data to i64
+  %odd = and i64 %number, %mask
+  %aligned = icmp eq i64 %odd, 0
+  %there = icmp ne ptr %data, null
+  %usable = and i1 %aligned, %there
+  %good = or i1 %usable, %empty
+  ret i1 %good
+no:
+  ret i1 false
+}
+
+; Whether an input that is updated shares memory with another one. The order of the addresses is
+; mostly that of the last call, so sorting takes one look at each.
+define internal i1 @overlap(ptr %addresses, ptr %rows, i64 %count, ptr %order) #0 {
+start:
+  br label %insert
+insert:
+  %i = phi i64 [ 1, %start ], [ %i.next, %placed ]
+  %more = icmp ult i64 %i, %count
+  br i1 %more, label %take, label %scan
+take:
+  %key.at = getelementptr i64, ptr %order, i64 %i
+  %key = load i64, ptr %key.at
+  %key.address.at = getelementptr i64, ptr %addresses, i64 %key
+  %key.address = load i64, ptr %key.address.at
+  br label %shift
+shift:
+  %j = phi i64 [ %i, %take ], [ %before, %move ]
+  %first = icmp eq i64 %j, 0
+  br i1 %first, label %placed, label %compare
+compare:
+  %before = sub i64 %j, 1
+  %other.at = getelementptr i64, ptr %order, i64 %before
+  %other = load i64, ptr %other.at
+  %other.address.at = getelementptr i64, ptr %addresses, i64 %other
+  %other.address = load i64, ptr %other.address.at
+  %later = icmp ugt i64 %other.address, %key.address
+  br i1 %later, label %move, label %placed
+move:
+  %j.at = getelementptr i64, ptr %order, i64 %j
+  store i64 %other, ptr %j.at
+  br label %shift
+placed:
+  %place.at = getelementptr i64, ptr %order, i64 %j
+  store i64 %key, ptr %place.at
+  %i.next = add i64 %i, 1
+  br label %insert
+scan:
+  %k = phi i64 [ 0, %insert ], [ %k.next, %apart ]
+  %end = phi i64 [ 0, %insert ], [ %end.next, %apart ]
+  %end.written = phi i64 [ 0, %insert ], [ %end.written.next, %apart ]
+  %left = icmp ult i64 %k, %count
+  br i1 %left, label %look, label %no
+look:
+  %n.at = getelementptr i64, ptr %order, i64 %k
+  %n = load i64, ptr %n.at
+  %low.at = getelementptr i64, ptr %addresses, i64 %n
+  %low = load i64, ptr %low.at
+  %row = getelementptr %row, ptr %rows, i64 %n
+  LOAD ROW.nbytes i64 %row -> %nbytes
+  LOAD ROW.flags i64 %row -> %flags
+  %high = add i64 %low, %nbytes
+  %written.bit = and i64 %flags, WRITTEN
+  %written = icmp ne i64 %written.bit, 0
+  %limit = select i1 %written, i64 %end, i64 %end.written
+  %shared = icmp ult i64 %low, %limit
+  br i1 %shared, label %yes, label %apart
+apart:
+  %larger = icmp ugt i64 %high, %end
+  %end.next = select i1 %larger, i64 %high, i64 %end
+  %larger.written = icmp ugt i64 %high, %end.written
+  %raise = and i1 %larger.written, %written
+  %end.written.next = select i1 %raise, i64 %high, i64 %end.written
+  %k.next = add i64 %k, 1
+  br label %scan
+yes:
+  ret i1 true
+no:
+  ret i1 false
+}
+
+; Give up the results that have been made.
+define internal void @drop(ptr %table, ptr %made, i64 %count) #0 {
+start:
+  LOAD TABLE.Py_DecRef ptr %table -> %release
+  br label %each
+each:
+  %i = phi i64 [ 0, %start ], [ %i.next, %one ]
+  %more = icmp ult i64 %i, %count
+  br i1 %more, label %one, label %done
+one:
+  %at = getelementptr ptr, ptr %made, i64 %i
+  %object = load ptr, ptr %at
+  call void %release(ptr %object)
+  %i.next = add i64 %i, 1
+  br label %each
+done:
+  ret void
+}
+
+define ptr @CALL_NAME(ptr %self, ptr %arguments, i64 %count, ptr %names) #0 {
+start:
+  %status = alloca i64
+  %argument = alloca ptr
+  %table.at = getelementptr i8, ptr %self, i64 SELF_OFFSET
+  %table = load ptr, ptr %table.at
+  LOAD TABLE.passed i64 %table -> %passed
+  %unnamed = icmp eq ptr %names, null
+  %all = icmp eq i64 %count, %passed
+  %plain = and i1 %unnamed, %all
+  br i1 %plain, label %ask, label %slow
+
+ask:
+  LOAD TABLE.state ptr %table -> %state
+  %allowed = call i1 @allowed(ptr %state)
+  br i1 %allowed, label %begin, label %slow
+
+begin:
+  LOAD TABLE.inputs i64 %table -> %inputs
+  LOAD TABLE.bound ptr %table -> %bound
+  LOAD TABLE.bound_addresses ptr %table -> %bound.addresses
+  LOAD TABLE.fresh i64 %table -> %fresh
+  LOAD TABLE.slot_count i64 %table -> %slot.count
+  LOAD TABLE.rows ptr %table -> %rows
+  %arrays = add i64 %inputs, %fresh
+  %addresses = alloca ptr, i64 %arrays
+  %made = alloca ptr, i64 %fresh
+  %pointers = alloca ptr, i64 %slot.count
+  br label %input
+
+input:
+  %i = phi i64 [ 0, %begin ], [ %i.next, %taken ]
+  %more.inputs = icmp ult i64 %i, %passed
+  br i1 %more.inputs, label %take, label %bind
+take:
+  %array.at = getelementptr ptr, ptr %arguments, i64 %i
+  %array = load ptr, ptr %array.at
+  %row = getelementptr %row, ptr %rows, i64 %i
+  %address.at = getelementptr ptr, ptr %addresses, i64 %i
+  %good = call i1 @read(ptr %state, ptr %array, ptr %row, ptr %address.at)
+  br i1 %good, label %taken, label %slow
+taken:
+  %i.next = add i64 %i, 1
+  br label %input
+
+; Of what is bound, only the address is looked at, and the rest once it has changed; or each time,
+; if it is updated.
+bind:
+  %b = phi i64 [ 0, %input ], [ %b.next, %bound.taken ]
+  %b.number = add i64 %passed, %b
+  %more.bound = icmp ult i64 %b.number, %inputs
+  br i1 %more.bound, label %find, label %threads
+find:
+  %b.array.at = getelementptr ptr, ptr %bound, i64 %b
+  %b.array = load ptr, ptr %b.array.at
+  %b.row = getelementptr %row, ptr %rows, i64 %b.number
+  %b.address.at = getelementptr ptr, ptr %addresses, i64 %b.number
+  %b.last.at = getelementptr ptr, ptr %bound.addresses, i64 %b
+  %b.last = load ptr, ptr %b.last.at
+  LOAD ROW.flags i64 %b.row -> %b.flags
+  %b.written.bit = and i64 %b.flags, WRITTEN
+  %b.written = icmp ne i64 %b.written.bit, 0
+  br i1 %b.written, label %reread, label %glance
+glance:
+  %unmoved = call i1 @unmoved(ptr %state, ptr %b.array, ptr %b.last)
+  br i1 %unmoved, label %stay, label %reread
+stay:
+  store ptr %b.last, ptr %b.address.at
+  br label %bound.taken
+reread:
+  %b.good = call i1 @read(ptr %state, ptr %b.array, ptr %b.row, ptr %b.address.at)
+  br i1 %b.good, label %remember, label %slow
+remember:
+  %b.address = load ptr, ptr %b.address.at
+  store ptr %b.address, ptr %b.last.at
+  br label %bound.taken
+bound.taken:
+  %b.next = add i64 %b, 1
+  br label %bind
+
+threads:
+  LOAD TABLE.threads i64 %table -> %option
+  %has.option = icmp ne i64 %option, 0
+  br i1 %has.option, label %updates, label %find.threads
+find.threads:
+  LOAD TABLE.thread_limits ptr %table -> %limits
+  %available = load i64, ptr %limits
+  %default.at = getelementptr i64, ptr %limits, i64 1
+  %default = load i64, ptr %default.at
+  %set = call i64 @threads(ptr %state)
+  %is.set = icmp ne i64 %set, 0
+  %few = icmp slt i64 %set, %available
+  %cut = select i1 %few, i64 %set, i64 %available
+  %found = select i1 %is.set, i64 %cut, i64 %default
+  %known = icmp ne i64 %found, 0
+  br i1 %known, label %updates, label %slow
+
+updates:
+  %wide.threads = phi i64 [ %option, %threads ], [ %found, %find.threads ]
+  LOAD TABLE.written i64 %table -> %written
+  %updates.any = icmp ne i64 %written, 0
+  br i1 %updates.any, label %check, label %making
+check:
+  LOAD TABLE.order ptr %table -> %order
+  %shared = call i1 @overlap(ptr %addresses, ptr %rows, i64 %inputs, ptr %order)
+  br i1 %shared, label %slow, label %making
+
+making:
+  LOAD TABLE.makers ptr %table -> %makers
+  LOAD TABLE.PyObject_Call ptr %table -> %object.call
+  br label %result
+result:
+  %k = phi i64 [ 0, %making ], [ %k.next, %placed ]
+  %more.results = icmp ult i64 %k, %fresh
+  br i1 %more.results, label %make, label %workspace
+make:
+  %maker = getelementptr { ptr, ptr }, ptr %makers, i64 %k
+  %function = load ptr, ptr %maker
+  %given.at = getelementptr { ptr, ptr }, ptr %makers, i64 %k, i32 1
+  %given = load ptr, ptr %given.at
+  %object = call ptr %object.call(ptr %function, ptr %given, ptr null)
+  %raised = icmp eq ptr %object, null
+  br i1 %raised, label %give.up, label %keep
+keep:
+  %made.at = getelementptr ptr, ptr %made, i64 %k
+  store ptr %object, ptr %made.at
+  %k.next = add i64 %k, 1
+  %number = add i64 %inputs, %k
+  %made.row = getelementptr %row, ptr %rows, i64 %number
+  %made.address.at = getelementptr ptr, ptr %addresses, i64 %number
+  %readable = call i1 @read(ptr %state, ptr %object, ptr %made.row, ptr %made.address.at)
+  br i1 %readable, label %placed, label %undo
+placed:
+  br label %result
+give.up:
+  call void @drop(ptr %table, ptr %made, i64 %k)
+  ret ptr null
+
+workspace:
+  LOAD TABLE.workspace_bytes i64 %table -> %bytes
+  %no.workspace = icmp eq i64 %bytes, 0
+  br i1 %no.workspace, label %filling, label %acquire
+acquire:
+  LOAD TABLE.acquire ptr %table -> %acquirer
+  %block = call ptr %acquirer(i64 %bytes)
+  %denied = icmp eq ptr %block, null
+  br i1 %denied, label %undo, label %acquired
+acquired:
+  LOAD TABLE.poison i64 %table -> %poisoned
+  %clean = icmp eq i64 %poisoned, 0
+  br i1 %clean, label %filling, label %poison
+poison:
+  LOAD TABLE.memset ptr %table -> %fill
+  %ignored = call ptr %fill(ptr %block, i32 PATTERN, i64 %bytes)
+  br label %filling
+
+filling:
+  %space = phi ptr [ null, %workspace ], [ %block, %acquired ], [ %block, %poison ]
+  LOAD TABLE.slots ptr %table -> %slots
+  br label %slot
+slot:
+  %n = phi i64 [ 0, %filling ], [ %n.next, %stored ]
+  %more.slots = icmp ult i64 %n, %slot.count
+  br i1 %more.slots, label %fill.slot, label %run
+fill.slot:
+  %kind.at = getelementptr { i64, i64 }, ptr %slots, i64 %n
+  %kind = load i64, ptr %kind.at
+  %value.at = getelementptr { i64, i64 }, ptr %slots, i64 %n, i32 1
+  %value = load i64, ptr %value.at
+  switch i64 %kind, label %of.array [
+    i64 FIXED, label %fixed
+    i64 WORKSPACE, label %in.workspace
+    i64 STATUS, label %stored
+  ]
+of.array:
+  %source.at = getelementptr ptr, ptr %addresses, i64 %value
+  %source = load ptr, ptr %source.at
+  br label %stored
+fixed:
+  %constant = inttoptr i64 %value to ptr
+  br label %stored
+in.workspace:
+  %place = getelementptr i8, ptr %space, i64 %value
+  br label %stored
+stored:
+  %pointer = phi ptr [ %source, %of.array ], [ %constant, %fixed ], [ %place, %in.workspace ],
+                     [ %status, %fill.slot ]
+  %pointer.at = getelementptr ptr, ptr %pointers, i64 %n
+  store ptr %pointer, ptr %pointer.at
+  %n.next = add i64 %n, 1
+  br label %slot
+
+run:
+  store i64 0, ptr %status
+  LOAD TABLE.entry ptr %table -> %entry
+  LOAD TABLE.iterations i64 %table -> %iterations
+  LOAD TABLE.PyEval_SaveThread ptr %table -> %leave
+  LOAD TABLE.PyEval_RestoreThread ptr %table -> %return
+  %thread.count = trunc i64 %wide.threads to i32
+  %thread = call ptr %leave()
+  br label %iteration
+iteration:
+  %left = phi i64 [ %iterations, %run ], [ %left.next, %ran ]
+  %again = icmp sgt i64 %left, 0
+  br i1 %again, label %enter, label %ended
+enter:
+  %code.now = call i32 %entry(ptr %pointers, i32 %thread.count)
+  %fault = icmp ne i32 %code.now, 0
+  br i1 %fault, label %ended, label %ran
+ran:
+  %left.next = sub i64 %left, 1
+  br label %iteration
+ended:
+  %code = phi i32 [ 0, %iteration ], [ %code.now, %enter ]
+  call void %return(ptr %thread)
+  br i1 %no.workspace, label %judge, label %release
+release:
+  LOAD TABLE.release ptr %table -> %releaser
+  call void %releaser(ptr %space, i64 %bytes)
+  br label %judge
+judge:
+  %success = icmp eq i32 %code, 0
+  br i1 %success, label %deliver, label %fail
+
+fail:
+  call void @drop(ptr %table, ptr %made, i64 %fresh)
+  LOAD TABLE.PyLong_FromLong ptr %table -> %integer
+  %wide.code = sext i32 %code to i64
+  %boxed = call ptr %integer(i64 %wide.code)
+  %no.box = icmp eq ptr %boxed, null
+  br i1 %no.box, label %out.of.memory, label %report
+report:
+  store ptr %boxed, ptr %argument
+  LOAD TABLE.failed ptr %table -> %failed
+  LOAD TABLE.PyObject_Vectorcall ptr %table -> %vectorcall
+  %reported = call ptr %vectorcall(ptr %failed, ptr %argument, i64 1, ptr null)
+  LOAD TABLE.Py_DecRef ptr %table -> %decrement
+  call void %decrement(ptr %boxed)
+  ret ptr %reported
+out.of.memory:
+  ret ptr null
+
+deliver:
+  LOAD TABLE.results ptr %table -> %numbers
+  LOAD TABLE.result_count i64 %table -> %result.count
+  LOAD TABLE.Py_IncRef ptr %table -> %increment
+  switch i64 %result.count, label %several [
+    i64 0, label %nothing
+    i64 1, label %one
+  ]
+nothing:
+  LOAD TABLE.none ptr %table -> %none
+  br label %hand.over
+one:
+  %one.number = load i64, ptr %numbers
+  %one.object = call ptr @chosen(ptr %table, ptr %arguments, ptr %made, i64 %one.number)
+  br label %hand.over
+hand.over:
+  %only = phi ptr [ %none, %nothing ], [ %one.object, %one ]
+  call void %increment(ptr %only)
+  br label %finish
+several:
+  LOAD TABLE.PyTuple_New ptr %table -> %new.tuple
+  LOAD TABLE.PyTuple_SetItem ptr %table -> %set.item
+  %tuple = call ptr %new.tuple(i64 %result.count)
+  %no.tuple = icmp eq ptr %tuple, null
+  br i1 %no.tuple, label %finish, label %item
+item:
+  %m = phi i64 [ 0, %several ], [ %m.next, %put ]
+  %more.items = icmp ult i64 %m, %result.count
+  br i1 %more.items, label %put, label %finish
+put:
+  %m.at = getelementptr i64, ptr %numbers, i64 %m
+  %m.number = load i64, ptr %m.at
+  %m.object = call ptr @chosen(ptr %table, ptr %arguments, ptr %made, i64 %m.number)
+  call void %increment(ptr %m.object)
+  %ignored.set = call i32 %set.item(ptr %tuple, i64 %m, ptr %m.object)
+  %m.next = add i64 %m, 1
+  br label %item
+finish:
+  %answer = phi ptr [ %only, %hand.over ], [ null, %several ], [ %tuple, %item ]
+  call void @drop(ptr %table, ptr %made, i64 %fresh)
+  ret ptr %answer
+
+undo:
+  %made.count = phi i64 [ %k.next, %keep ], [ %fresh, %acquire ]
+  call void @drop(ptr %table, ptr %made, i64 %made.count)
+  br label %slow
+slow:
+  LOAD TABLE.slow ptr %table -> %fallback
+  LOAD TABLE.PyObject_Vectorcall ptr %table -> %slow.call
+  %slow.answer = call ptr %slow.call(ptr %fallback, ptr %arguments, i64 %count, ptr %names)
+  ret ptr %slow.answer
+}
+
+; One of the arrays that are passed, bound or made, by its number.
+define internal ptr @chosen(ptr %table, ptr %arguments, ptr %made, i64 %number) #0 {
+  LOAD TABLE.passed i64 %table -> %passed
+  LOAD TABLE.inputs i64 %table -> %inputs
+  LOAD TABLE.bound ptr %table -> %bound
+  %is.passed = icmp ult i64 %number, %passed
+  %is.input = icmp ult i64 %number, %inputs
+  %begin.others = select i1 %is.input, i64 %passed, i64 %inputs
+  %begin = select i1 %is.passed, i64 0, i64 %begin.others
+  %others = select i1 %is.input, ptr %bound, ptr %made
+  %list = select i1 %is.passed, ptr %arguments, ptr %others
+  %index = sub i64 %number, %begin
+  %at = getelementptr ptr, ptr %list, i64 %index
+  %object = load ptr, ptr %at
+  ret ptr %object
+}
+
+; Neither tables of jumps nor calls of the C library: both would need relocations.
+attributes #0 = { nounwind "no-jump-tables"="true" "no-builtins" }
+"""
+
+_DISPATCH_TEXT = """
+define ptr @DISPATCH_NAME(ptr %self, ptr %arguments, i64 %count, ptr %names) #0 {
+start:
+  %table.at = getelementptr i8, ptr %self, i64 SELF_OFFSET
+  %table = load ptr, ptr %table.at
+  %none = icmp eq i64 %count, 0
+  br i1 %none, label %slow, label %look
+look:
+  %first = load ptr, ptr %arguments
+  %type.at = getelementptr i8, ptr %first, i64 8
+  %type = load ptr, ptr %type.at
+  LOAD DISPATCH_TABLE.targets ptr %table -> %targets
+  LOAD DISPATCH_TABLE.count i64 %table -> %known
+  br label %next
+next:
+  %i = phi i64 [ 0, %look ], [ %i.next, %try ]
+  %more = icmp ult i64 %i, %known
+  br i1 %more, label %try, label %slow
+try:
+  %target = getelementptr { ptr, ptr, ptr }, ptr %targets, i64 %i
+  %its.type = load ptr, ptr %target
+  %i.next = add i64 %i, 1
+  %fits = icmp eq ptr %type, %its.type
+  br i1 %fits, label %enter, label %next
+enter:
+  %function.at = getelementptr { ptr, ptr, ptr }, ptr %targets, i64 %i, i32 1
+  %function = load ptr, ptr %function.at
+  %its.self.at = getelementptr { ptr, ptr, ptr }, ptr %targets, i64 %i, i32 2
+  %its.self = load ptr, ptr %its.self.at
+  %answer = tail call ptr %function(ptr %its.self, ptr %arguments, i64 %count, ptr %names)
+  ret ptr %answer
+slow:
+  LOAD DISPATCH_TABLE.slow ptr %table -> %fallback
+  LOAD DISPATCH_TABLE.PyObject_Vectorcall ptr %table -> %vectorcall
+  %found = tail call ptr %vectorcall(ptr %fallback, ptr %arguments, i64 %count, ptr %names)
+  ret ptr %found
+}
+
+attributes #0 = { nounwind "no-jump-tables"="true" "no-builtins" }
+"""
+
+_LOAD = re.compile(
+    r"LOAD (?P<struct>[A-Z_]+)\.(?P<field>\w+) (?P<type>\w+) %(?P<of>\S+) -> (?P<to>\S+)"
+)
+
+
+def call_text(reader: str, structs: Mapping[str, Sequence[str]]) -> str:
+    """The LLVM IR of :data:`CALL`.
+
+    Args:
+        reader: see :class:`polyblocks.runtime.native.reader.NativeReader`.
+        structs: fields of what the reader's text loads from.
+    """
+    return expand(reader + _CALL_TEXT, structs)
+
+
+def dispatch_text() -> str:
+    """The LLVM IR of :data:`DISPATCH`."""
+    return expand(_DISPATCH_TEXT, {})
+
+
+def expand(text: str, structs: Mapping[str, Sequence[str]]) -> str:
+    """Write out ``LOAD STRUCT.field type %pointer -> %name`` and the words for numbers.
+
+    Args:
+        text: LLVM IR with these.
+        structs: fields of more structs, 8 bytes each.
+    """
+    known = {"TABLE": TABLE, "ROW": ROW, "DISPATCH_TABLE": DISPATCH_TABLE, **structs}
+
+    def load(match: re.Match[str]) -> str:
+        number = known[match["struct"]].index(match["field"])
+        at = f"{match['to']}.at"
+        return (
+            f"{at} = getelementptr i64, ptr %{match['of']}, i64 {number}\n"
+            f"  {match['to']} = load {match['type']}, ptr {at}"
+        )
+
+    words = {
+        "CALL_NAME": CALL,
+        "DISPATCH_NAME": DISPATCH,
+        "SELF_OFFSET": SELF_OFFSET,
+        "WRITTEN": WRITTEN,
+        "EMPTY": EMPTY,
+        "COMPLEX": COMPLEX,
+        "FIXED": FIXED,
+        "WORKSPACE": WORKSPACE,
+        "STATUS": STATUS,
+        "PATTERN": 0xFF,
+    }
+    text = _LOAD.sub(load, text)
+    for word, value in words.items():
+        text = re.sub(rf"\b{word}\b", str(value), text)
+    return f"%row = type {{ {', '.join(['i64'] * len(ROW))} }}\n{text}"

@@ -1,0 +1,1 @@
+"""Machine code of the runtime itself: what calls programs without Python."""

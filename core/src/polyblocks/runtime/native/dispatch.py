@@ -1,0 +1,134 @@
+"""Loaded programs as functions of Python's builtin kind, which go on to machine code.
+
+The function that a caller gets looks at the type of the first array and goes on to the code for
+that framework's arrays, if there is any yet; else to a Python function, which chooses the
+framework. Code for a framework is made at the second call that works: a process that calls a
+program once needs none.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from polyblocks.codegen import native_call as code
+from polyblocks.runtime.native import native_code
+from polyblocks.runtime.native.call import (
+    NativeCall,
+    address_of,
+    is_sound,
+    python_functions,
+    words,
+)
+
+_FASTCALL, _KEYWORDS = 0x80, 0x02  # METH_FASTCALL, METH_KEYWORDS
+#: Exact types that one function tells apart.
+_MAX_TARGETS = 16
+
+_Table: Any = words("Table", code.DISPATCH_TABLE)
+
+
+class LoadedProgram(_Table):
+    """A function's table, which Python shows as the object that the function is a method of."""
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a loaded program cannot be pickled; load its file in the other process")
+
+
+class _MethodDef(ctypes.Structure):
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("function", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    )
+
+
+def dispatched(
+    plain: Callable[..., Any], choose: Callable[..., Callable[..., Any]]
+) -> Callable[..., Any]:
+    """A function that calls, for each class of its first array, what was chosen for that.
+
+    Args:
+        plain: gives the function its name and its text.
+        choose: the function of Python for arrays, which is asked once for each class of the first
+            one. Its attribute ``native_call``, if there is one, makes a :class:`NativeCall` of it.
+    """
+    known: dict[type | None, Callable[..., Any]] = {}
+    #: Classes whose next call that works makes machine code.
+    worked: set[type] = set()
+    tried: set[type] = set()
+    table: Callable[[], Any] = _no_table
+
+    @functools.wraps(plain)
+    def call(*arrays: Any) -> Any:
+        kind = type(arrays[0]) if arrays else None
+        chosen = known.get(kind)
+        if chosen is None:
+            chosen = known[kind] = choose(*arrays)
+        result = chosen(*arrays)
+        if kind is not None and kind not in tried:
+            if kind in worked:
+                tried.add(kind)
+                targets, make = table(), getattr(chosen, "native_call", None)
+                if targets is not None and make is not None:
+                    _add(targets, kind, make())
+            worked.add(kind)
+        return result
+
+    made = _dispatcher(call)
+    if made is None:
+        return call
+    function, own_table = made
+    # Weakly: what the table keeps alive must not keep the table alive.
+    table = weakref.ref(own_table)
+    return function
+
+
+def _no_table() -> None:
+    return None
+
+
+def _dispatcher(slow: Callable[..., Any]) -> tuple[Callable[..., Any], Any] | None:
+    """A function of machine code, and its table, which it keeps alive.
+
+    Args:
+        slow: is called where the table has no target, with the same arguments.
+
+    Returns:
+        None where there can be none in this process.
+    """
+    functions = native_code.place(code.dispatch_text())
+    table = LoadedProgram()
+    if functions is None or not is_sound(table):
+        return None
+    targets = (ctypes.c_void_p * (3 * _MAX_TARGETS))()
+    table.slow = id(slow)
+    table.targets = ctypes.addressof(targets)
+    table.PyObject_Vectorcall = python_functions()["PyObject_Vectorcall"]
+    name = getattr(slow, "__name__", "call").encode()
+    # The signature as of the Python function; all up to the dashes is no part of `__doc__`.
+    doc = name + b"(*arrays)\n--\n\n" + (slow.__doc__ or "").encode()
+    method = _MethodDef(name, functions[code.DISPATCH], _FASTCALL | _KEYWORDS, doc)
+    table.kept = [slow, targets, method, name, doc]
+    prototype = ctypes.PYFUNCTYPE(
+        ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.py_object
+    )
+    make = prototype(address_of(ctypes.pythonapi.PyCFunction_NewEx))
+    return make(ctypes.addressof(method), table, slow.__module__), table
+
+
+def _add(table: Any, kind: type, call: NativeCall | None) -> None:
+    """From the next time on, go on to a call for arrays of a class and of those read alike."""
+    if call is None or kind not in call.types:
+        return
+    for each in call.types:
+        count = table.count or 0
+        targets = (ctypes.c_void_p * (3 * _MAX_TARGETS)).from_address(table.targets)
+        if count < _MAX_TARGETS and id(each) not in targets[: 3 * count : 3]:
+            table.kept.append(call)
+            targets[3 * count : 3 * count + 3] = [id(each), call.function, id(call.table)]
+            table.count = count + 1

@@ -1,0 +1,74 @@
+"""How machine code reads the arrays of a framework: what a frontend offers for its own."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from polyblocks.program import ArraySpec
+
+
+@dataclass(frozen=True)
+class NativeReader:
+    """Reads arrays without Python.
+
+    Attributes:
+        text: LLVM IR, see :func:`polyblocks.codegen.native_call.expand`, without relocations,
+            that defines internal functions with the attributes ``#0``:
+
+            - ``i1 @read(ptr %state, ptr %array, ptr %row, ptr %into)`` stores the address of an
+              array's first element at ``into``; false if it is not exactly as the row says, also
+              where it is of another type. It raises nothing, and is called with Python's lock
+              held. ``i1 @fits(ptr %row, i64 %rank, ptr %shape, ptr %strides, ptr %data)`` is there
+              to compare with.
+            - ``i1 @unmoved(ptr %state, ptr %array, ptr %address)``: whether the first element of an
+              array that was read before is still at this address.
+            - ``i1 @allowed(ptr %state)``: whether arrays are what they look like at the moment
+              (no tracing, no mode that wants to see every operation).
+            - ``i64 @threads(ptr %state)``: what the framework is set to, 0 if nothing is set.
+        structs: fields of what ``text`` loads from, 8 bytes each.
+        state: memory whose address is passed to these functions, kept alive; None: null.
+        types: the exact types of the arrays that it reads.
+        dtypes: name of a dtype -> what a row has for it; others are not read.
+        strides_in_bytes: whether strides are in bytes, not in elements.
+    """
+
+    text: str
+    types: tuple[type, ...]
+    dtypes: Mapping[str, int]
+    structs: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    state: Any = None
+    strides_in_bytes: bool = False
+
+    @functools.cached_property
+    def functions(self) -> dict[str, int] | None:
+        """Addresses of the functions in machine code; None: this process cannot have any."""
+        from polyblocks.codegen import native_call
+        from polyblocks.runtime.native import native_code
+
+        return native_code.place(native_call.call_text(self.text, self.structs))
+
+    def row(self, spec: ArraySpec, alignment: int, written: bool) -> tuple[Any, list[Any]] | None:
+        """What is expected of an array, as ``native_call.ROW`` says it.
+
+        Returns:
+            The values, and what they point to; None for a dtype that is not read.
+        """
+        from polyblocks.codegen import native_call
+        from polyblocks.program import DTYPES
+
+        dtype = self.dtypes.get(spec.dtype)
+        if dtype is None:
+            return None
+        unit = DTYPES[spec.dtype][1] if self.strides_in_bytes else 1
+        rank = len(spec.shape)
+        shape = (ctypes.c_int64 * rank)(*spec.shape)
+        strides = (ctypes.c_int64 * rank)(*(unit * step for step in spec.strides))
+        flags = native_call.WRITTEN * written | native_call.EMPTY * (spec.numel == 0)
+        flags |= native_call.COMPLEX * spec.dtype.startswith("complex")
+        places = ctypes.addressof(shape), ctypes.addressof(strides)
+        values = (dtype, rank, *places, alignment - 1, spec.nbytes, flags)
+        return values, [shape, strides]

@@ -1,0 +1,134 @@
+"""Programs whose entry is a C function, as those of host targets are, with a body in Python."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from polyblocks.program import ArraySpec
+from polyblocks.runtime.arrays import HOST, ArrayInterface
+from polyblocks.runtime.executable import Executable
+from polyblocks.runtime.launch import bind
+from polyblocks.runtime.native.dispatch import dispatched
+from polyblocks.runtime.numpy_arrays import NumpyArrays
+
+_NUMPY = NumpyArrays()
+
+
+def row(
+    role: str,
+    name: str,
+    shape: Sequence[int] = (2, 3),
+    dtype: str = "float32",
+    strides: Sequence[int] | None = None,
+    updates: int | None = None,
+    **more: Any,
+) -> dict[str, Any]:
+    """An argument in a manifest."""
+    spec = ArraySpec.contiguous(tuple(shape), dtype)
+    return {
+        "role": role,
+        "name": name,
+        "dtype": dtype,
+        "shape": list(shape),
+        "strides": list(spec.strides if strides is None else strides),
+        "constant": False,
+        "updates": updates,
+        **more,
+    }
+
+
+class CProgram(Executable):
+    """``body`` gets an array for each argument of the entry; what it returns is the status."""
+
+    def __init__(
+        self,
+        arguments: list[dict[str, Any]],
+        body: Callable[..., int | None] = lambda *_: 0,
+        **manifest: Any,
+    ) -> None:
+        self.manifest = {"name": "f", "arguments": arguments, "checks": [], **manifest}
+        self.body = body
+        self.thread_counts: list[int] = []
+        self.entry = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_int32)(self._run)
+
+    def _run(self, pointers: int, num_threads: int) -> int:
+        self.thread_counts.append(num_threads)
+        rows = self.manifest["arguments"]
+        places = (ctypes.c_uint64 * max(len(rows), 1)).from_address(pointers)
+        arrays = []
+        for argument, address in zip(rows, places, strict=False):
+            shape, dtype = tuple(argument["shape"]), argument["dtype"]
+            strides = tuple(argument["strides"])
+            if argument["role"] == "status":
+                shape, dtype, strides = (1,), "int32", (1,)
+            elif argument["role"] in ("workspace", "kept"):
+                dtype = "uint8"
+            spec = ArraySpec(shape, dtype, strides)
+            kind = _NUMPY.empty(ArraySpec.contiguous((1,), dtype), HOST).dtype
+            steps = tuple(kind.itemsize * step for step in strides)
+            memory = (ctypes.c_char * max(spec.nbytes, 1)).from_address(address or id(self))
+            arrays.append(np.ndarray(shape, kind, memory, strides=steps))
+        return self.body(*arrays) or 0
+
+    def close(self) -> None:
+        """Nothing."""
+
+
+class Both:
+    """A program, called by Python and by machine code.
+
+    Args:
+        program: the program.
+        interface: of the arrays; it counts in ``described`` how many arrays Python looked at.
+        good: arrays that machine code takes.
+    """
+
+    def __init__(
+        self,
+        program: Executable,
+        interface: ArrayInterface,
+        good: Sequence[Any] | None,
+        **settings: Any,
+    ) -> None:
+        self.interface = interface
+        self.slow = bind(program, interface, **settings)
+        self.fast = dispatched(self.slow, lambda *_: self.slow)
+        if good is not None:
+            self.fast(*good)
+            self.fast(*good)
+
+    def is_fast(self, *arrays: Any) -> bool:
+        """Whether machine code takes these."""
+        before = self.interface.described  # type: ignore[attr-defined]
+        self.fast(*arrays)
+        return bool(self.interface.described == before)  # type: ignore[attr-defined]
+
+    def outcome(self, which: str, *arrays: Any, **named: Any) -> tuple[Any, ...]:
+        """The results, or the class and the text of what is raised."""
+        try:
+            found = getattr(self, which)(*arrays, **named)
+        except Exception as error:
+            return type(error), str(error)
+        found = found if isinstance(found, tuple) else (found,)
+        return tuple(None if each is None else _contents(each) for each in found)
+
+
+def _contents(array: Any) -> tuple[Any, ...]:
+    values = array.detach().numpy() if hasattr(array, "detach") else np.asarray(array)
+    steps = array.stride() if hasattr(array, "stride") else array.strides
+    return type(array), str(array.dtype), tuple(array.shape), tuple(steps), values.tobytes()
+
+
+class CountingArrays(NumpyArrays):
+    """NumPy's, which count the arrays that Python looks at."""
+
+    described = 0
+
+    def describe(self, array: Any) -> ArraySpec:
+        """As of the base class."""
+        self.described += 1
+        return super().describe(array)

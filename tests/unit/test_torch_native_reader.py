@@ -1,0 +1,330 @@
+"""Tensors that are read in machine code: taken or left exactly as Python does."""
+
+from __future__ import annotations
+
+import gc
+import random
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from c_programs import Both, CProgram, row  # noqa: E402
+from torch._subclasses.fake_tensor import FakeTensorMode  # noqa: E402
+from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
+
+from polyblocks.runtime.foreign.foreign_arrays import by_framework  # noqa: E402
+from polyblocks.runtime.launch import bind  # noqa: E402
+from polyblocks_torch import native_reader  # noqa: E402
+from polyblocks_torch.arrays import TorchArrays  # noqa: E402
+from polyblocks_torch.specs import TORCH_DTYPES  # noqa: E402
+
+pytestmark = pytest.mark.cpu
+
+
+class Counting(TorchArrays):
+    described = 0
+
+    def describe(self, array: torch.Tensor) -> Any:
+        self.described += 1
+        return super().describe(array)
+
+
+def ones(*shape: int) -> torch.Tensor:
+    return torch.ones(shape or (2, 3))
+
+
+def copy(x: Any, out: Any) -> None:
+    out[...] = x
+
+
+def increase(x: Any, out: Any) -> None:
+    out += 1
+
+
+def copier(dtype: str = "float32", updated: bool = False, **more: Any) -> CProgram:
+    rows = [row("input", "x", dtype=dtype, **more), row("output", "out", dtype=dtype, **more)]
+    if updated:
+        rows[1]["updates"] = 0
+        return CProgram(rows, increase)
+    return CProgram(rows, copy)
+
+
+def both(program: CProgram, *good: Any, **settings: Any) -> Both:
+    return Both(program, Counting(), good, **settings)
+
+
+def test_this_pytorch_has_a_reader():
+    assert native_reader.reader() is not None
+
+
+@pytest.mark.parametrize("dtype", TORCH_DTYPES)
+def test_every_dtype(dtype):
+    if dtype == "bfloat16":
+        pytest.importorskip("ml_dtypes")
+    x = torch.tensor([[1, 0, 1], [0, 1, 1]]).to(TORCH_DTYPES[dtype])
+    made = both(copier(dtype), x)
+    assert made.is_fast(x)
+    assert torch.equal(made.fast(x), x)
+    assert made.fast(x).dtype == x.dtype
+
+
+def test_random_layouts():
+    chance = random.Random(5)
+    for _ in range(60):
+        shape = tuple(chance.choice((0, 1, 1, 2, 3, 5)) for _ in range(chance.randrange(7)))
+        strides, step = [0] * len(shape), chance.choice((1, 2))
+        for d in sorted(range(len(shape)), key=lambda _: chance.random()):
+            strides[d] = step
+            step *= max(shape[d], 1) + chance.choice((0, 0, 1))
+        x = torch.empty_strided(shape, strides).copy_(torch.randn(shape))
+        made = both(copier(shape=shape, strides=strides), x)
+        assert made.is_fast(x)
+        assert made.outcome("fast", x) == made.outcome("slow", x)
+        y = x.contiguous()
+        assert made.outcome("fast", y) == made.outcome("slow", y)
+
+
+def test_views_at_an_offset_and_parameters():
+    made = both(copier(), ones())
+    for x in (torch.arange(20.0)[7:13].view(2, 3), torch.nn.Parameter(ones())):
+        assert made.is_fast(x)
+        assert torch.equal(made.fast(x), x)
+        assert not made.fast(x).requires_grad
+
+
+class Derived(torch.Tensor):
+    pass
+
+
+def complex_view(make: Any) -> torch.Tensor:
+    return make(torch.randn(2, 3, dtype=torch.complex64))
+
+
+def freed() -> torch.Tensor:
+    x = ones()
+    x.untyped_storage().resize_(0)
+    return x
+
+
+def fake() -> torch.Tensor:
+    with FakeTensorMode():
+        return torch.empty(2, 3)
+
+
+def escaped(transform: Any) -> torch.Tensor:
+    """A wrapper of a transform that is over."""
+    kept: list[torch.Tensor] = []
+
+    def f(x: torch.Tensor) -> torch.Tensor:
+        kept.append(x)
+        return x.sum()
+
+    transform(f)(ones())
+    return kept[0]
+
+
+OTHERS: dict[str, Any] = {
+    "rank": lambda: ones(6),
+    "shape": lambda: ones(3, 2),
+    "strides": lambda: ones(3, 2).t(),
+    "expanded": lambda: ones(1, 3).expand(2, 3),
+    "dtype": lambda: ones().double(),
+    "same size": lambda: ones().int(),
+    "unsigned": lambda: torch.ones(2, 3, dtype=torch.uint16),
+    "negated": lambda: torch._neg_view(ones()),
+    "imaginary part of a conjugate": lambda: complex_view(lambda z: z.conj().imag),
+    "sparse": lambda: ones().to_sparse(),
+    "compressed": lambda: ones().to_sparse_csr(),
+    "blocked": lambda: ones().to_mkldnn(),
+    "meta": lambda: ones().to("meta"),
+    "fake": fake,
+    "zero": lambda: torch._efficientzerotensor(2, 3),
+    "freed": freed,
+    "subclass": lambda: ones().as_subclass(Derived),
+    "masked": lambda: torch.masked.masked_tensor(ones(), ones() > 0),
+    "nested": lambda: torch.nested.nested_tensor([ones(3), ones(3)]),
+    "of vmap": lambda: escaped(lambda f: torch.func.vmap(lambda x: f(x.expand(2, 3)))),
+    "of grad": lambda: escaped(torch.func.grad),
+    "requires grad": lambda: ones().requires_grad_(),
+    "recorded": lambda: ones().requires_grad_() * 1,
+    "view of a leaf": lambda: ones().requires_grad_().view(2, 3),
+    "numpy": lambda: np.ones((2, 3), np.float32),
+    "list": lambda: [[1.0] * 3] * 2,
+    "none": lambda: None,
+    "number": lambda: 1.0,
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("updated", [False, True])
+@pytest.mark.parametrize("case", OTHERS)
+def test_other_arrays_get_what_python_says(case, updated):
+    made = both(copier(updated=updated), ones())
+    outcomes = []
+    for which in ("slow", "fast"):
+        x = OTHERS[case]()
+        # A mask and a wrapper that is over have no contents that NumPy takes.
+        outcomes.append(made.outcome(which, x))
+        if case in ("imaginary part of a conjugate", "fake", "meta"):
+            assert len(outcomes[-1]) == 2, "an error"
+    assert outcomes[0] == outcomes[1]
+
+
+def test_lazy_conjugates():
+    made = both(copier("complex64"), torch.ones(2, 3, dtype=torch.complex64))
+    z = torch.randn(2, 3, dtype=torch.complex64)
+    assert made.is_fast(z)
+    assert made.is_fast(z.conj().resolve_conj())
+    for x in (z.conj(), torch._neg_view(z), torch._neg_view(z).conj()):
+        assert made.outcome("fast", x) == made.outcome("slow", x)
+        assert "lazy conjugate or negation" in made.outcome("fast", x)[1]
+
+
+def test_updates_without_gradients():
+    made = both(copier(updated=True), ones())
+    x = ones().requires_grad_()
+    assert "cannot be written" in made.outcome("fast", x)[1]
+    with torch.no_grad():
+        assert made.is_fast(x)
+    assert (x == 2).all()
+    y = x.detach()
+    assert made.is_fast(y)
+    assert (x == 3).all()
+
+
+def test_inference_tensors():
+    made = both(copier(), ones())
+    with torch.inference_mode():
+        x = ones()
+        assert made.is_fast(x)
+        assert made.fast(x).is_inference()
+    assert made.is_fast(x)
+    assert not made.fast(x).is_inference()
+
+
+# --- while something watches ---------------------------------------------------------------------
+
+
+class Watching(TorchDispatchMode):
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[str] = []
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
+        self.seen.append(str(function))
+        return function(*args, **(kwargs or {}))
+
+
+def test_modes_see_what_they_see_of_python():
+    made = both(copier(), ones())
+    x = ones()
+    seen = []
+    for which in (made.slow, made.fast):
+        with Watching() as mode:
+            which(x)
+        seen.append(mode.seen)
+    assert seen[0] == seen[1] != []
+    assert made.is_fast(x)
+
+
+def test_transforms_get_what_python_says():
+    made = both(copier(), ones())
+    given = ones()
+    for transform in (torch.func.vmap, torch.func.grad, torch.func.functionalize):
+        outcomes = []
+        for which in ("slow", "fast"):
+            found: list[Any] = []
+
+            def f(x: torch.Tensor, which: str = which, found: list[Any] = found) -> torch.Tensor:
+                for each in (x, given):
+                    try:
+                        found.append(type(getattr(made, which)(each)))
+                    except Exception as error:
+                        found.append((type(error), str(error)))
+                return x.sum()
+
+            transform(f)(ones(4, 2, 3) if transform is torch.func.vmap else ones())
+            outcomes.append(found)
+        assert outcomes[0] == outcomes[1]
+    assert made.is_fast(ones())
+
+
+def test_compiled_functions_around_it():
+    made = both(copier(), ones())
+    torch._dynamo.reset()
+    around = torch.compile(lambda x: made.fast(x + 1) * 2, backend="eager")
+    with torch.no_grad():
+        assert torch.equal(around(ones()), 4 * ones())
+
+
+# --- settings, memory ----------------------------------------------------------------------------
+
+
+def test_number_of_threads_is_asked_at_each_call():
+    program = copier()
+    made = both(program, ones())
+    before = torch.get_num_threads()
+    try:
+        for count in (1, 2, 1):
+            torch.set_num_threads(count)
+            assert made.is_fast(ones())
+            made.slow(ones())
+            assert program.thread_counts[-1] == program.thread_counts[-2]
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_large_results_are_on_pooled_memory():
+    size = 1 << 18
+    made = both(copier(shape=(size,)), ones(size))
+    address = made.fast(ones(size)).data_ptr()
+    assert made.fast(ones(size)).data_ptr() == address
+
+
+def test_references_are_kept_in_balance():
+    made = both(copier(), ones())
+    x, z = ones(), ones(4)
+    gc.collect()
+    before = [sys.getrefcount(each) for each in (x, z)]
+    for k in range(20_000):
+        result = made.fast(x)
+        if k % 100 == 0:
+            made.outcome("fast", z)
+    plain = ones()
+    assert sys.getrefcount(result) == sys.getrefcount(plain)
+    assert [sys.getrefcount(each) for each in (x, z)] == before
+
+
+def test_the_first_array_chooses_the_framework():
+    program = copier()
+    call = by_framework(lambda interface: bind(program, interface), program)
+    x = np.ones((2, 3), np.float32)
+    for _ in range(4):
+        assert type(call(x)) is np.ndarray
+        assert type(call(ones())) is torch.Tensor
+        assert type(call(torch.nn.Parameter(ones()))) is torch.Tensor
+
+
+def test_another_pytorch_is_left_to_python(monkeypatch):
+    native_reader.reader.cache_clear()
+    monkeypatch.setattr(native_reader, "_HEAD", 24)
+    try:
+        assert native_reader.reader() is None
+        made = both(copier(), ones())
+        assert not made.is_fast(ones())
+    finally:
+        native_reader.reader.cache_clear()
+
+
+@pytest.mark.parametrize("field", ["is_neg", "get_data"])
+def test_functions_that_are_gone_are_left_to_python(monkeypatch, field):
+    native_reader.reader.cache_clear()
+    monkeypatch.setitem(native_reader._FUNCTIONS, field, ("torch_cpu", "of_another_release"))
+    try:
+        assert native_reader.reader() is None
+    finally:
+        native_reader.reader.cache_clear()
