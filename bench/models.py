@@ -51,14 +51,19 @@ MODELS: dict[str, Callable[[], Model]] = {
 
 
 def with_weights(name: str) -> torch.nn.Module:
-    """A model whose weights and statistics are the same in every process.
+    """A model whose weights and statistics are the same in every process."""
+    return randomized(lambda: MODELS[name]()[0])
+
+
+def randomized(make: Callable[[], torch.nn.Module]) -> torch.nn.Module:
+    """A module whose weights and statistics are the same in every process.
 
     What a new module leaves neutral is random, too: a shortcut around a block that adds nothing, or
     a normalization that changes nothing, would hide errors.
     """
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         torch.manual_seed(0)
-        module, _ = MODELS[name]()
+        module = make()
         for part in module.modules():
             if isinstance(part, torch.nn.BatchNorm2d):
                 part.weight.uniform_(0.5, 1.5)
