@@ -51,6 +51,8 @@ class Arch:
         tiles: LLVM's features that bring units of tiles (:mod:`polyblocks_cpu.tiles`).
         writes: bytes that are written to a level of memory while one is read from it, as
             :attr:`polyblocks.target.MemoryLevel.writes`.
+        lowers_clock: whether arithmetic on full-width vectors lowers the clock for a while, see
+            :mod:`polyblocks_cpu.brief`.
         issue: what a core starts beside multiply-adds of its vectors.
         features: LLVM's features that it has beyond those of its x86-64 level, or of ``armv8-a``;
             as far as hosts tell theirs (:data:`polyblocks_cpu.host.X86_FEATURES`).
@@ -77,6 +79,7 @@ class Arch:
     dots: Mapping[str, float] = field(default_factory=dict)
     tiles: tuple[str, ...] = ()
     writes: float = 0.0
+    lowers_clock: bool = False
     issue: Issue = field(default_factory=Issue)
     features: tuple[str, ...] = ()
 
@@ -215,6 +218,7 @@ _TABLE = (
         l3=8 * MIB,
         rates=(128.0, 48.0, 16.0),
         dots=_BYTES,
+        lowers_clock=True,
         features=_ICELAKE,
     ),
     _x86(
@@ -227,6 +231,7 @@ _TABLE = (
         l3=12 * MIB,
         rates=(128.0, 48.0, 16.0),
         dots=_BYTES,
+        lowers_clock=True,
         features=_ICELAKE,
     ),
     _x86(
@@ -243,6 +248,7 @@ _TABLE = (
         rates=(128.0, 48.0, 10.0),
         core_bandwidth=13e9,
         dots=_BYTES,
+        lowers_clock=True,
         features=_ICELAKE,
     ),
     _x86(
@@ -260,6 +266,7 @@ _TABLE = (
         core_bandwidth=13e9,
         dots=_BYTES_AND_SLOW_FLOATS,
         tiles=_TILES,
+        lowers_clock=True,
         features=_SAPPHIRE,
     ),
     _x86(
@@ -277,6 +284,7 @@ _TABLE = (
         core_bandwidth=13e9,
         dots=_BYTES_AND_SLOW_FLOATS,
         tiles=_TILES,
+        lowers_clock=True,
         features=_SAPPHIRE,
     ),
     _x86(
@@ -294,6 +302,7 @@ _TABLE = (
         core_bandwidth=13e9,
         dots=_BYTES_AND_SLOW_FLOATS,
         tiles=_TILES,
+        lowers_clock=True,
         features=_SAPPHIRE,
     ),
     _x86(

@@ -116,6 +116,7 @@ def _description(
             "cpu": arch.cpu,
             "features": list(features),
             **{name: name not in arch.lacks for name in INSTRUCTIONS},
+            "lowers_clock": arch.lowers_clock,
             "ldexp": _has_ldexp(arch, features),
             "byte_permutes": _has_byte_permutes(arch, features),
         },

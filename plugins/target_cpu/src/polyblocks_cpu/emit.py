@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -16,6 +17,7 @@ from polyblocks.errors import UnsupportedError
 from polyblocks.isolation.forks import fork_lock
 from polyblocks.pipeline import PassContext
 from polyblocks.target import TargetDescription
+from polyblocks_cpu.brief import vector_bits
 from polyblocks_cpu.load import CLOCK, PROFILE
 from polyblocks_cpu.objects.data_object import data_object, take_out
 from polyblocks_cpu.objects.elf import read_symbols
@@ -33,7 +35,9 @@ LLVM_OPTIONS = {
 """By family of chips, what LLVM is to be told by its command line alone."""
 
 
-def compile_llvm(module: Any, context: PassContext, kernels: list[str]) -> list[bytes]:
+def compile_llvm(
+    module: Any, context: PassContext, kernels: Sequence[Mapping[str, Any]]
+) -> list[bytes]:
     """Object files from a module in the LLVM dialect; the first one holds the entry.
 
     Large constants are an object of their own, the last one, where objects are ELF.
@@ -41,20 +45,19 @@ def compile_llvm(module: Any, context: PassContext, kernels: list[str]) -> list[
     Args:
         module: the module after S4; loses them.
         context: with the target, and where dumps go.
-        kernels: functions that may go to another object.
+        kernels: rows of the manifest: functions that may go to another object.
 
     Raises:
         UnsupportedError: LLVM rejects the code.
     """
-    spec = machine(context.target)
     events.emit("stage-begin", stage=STAGE)
     begin = time.perf_counter()
     with events.timed_pass(STAGE, "translate-to-llvm"):
-        constants = take_out(module) if "linux" in spec.triple else {}
-        text = _llvm_text(module, spec)
+        constants = take_out(module) if "linux" in machine(context.target).triple else {}
+        text, spec = _llvm_text(module, context.target, kernels)
     _dump(context, "input.ll", text)
     parts = parts_for(text) if context.dump_folder is None else 1
-    texts = split_module(text, set(kernels), parts)
+    texts = split_module(text, {kernel["name"] for kernel in kernels}, parts)
     if parts == 1:
         with fork_lock:
             data = _compile_here(texts, spec, context)
@@ -89,10 +92,12 @@ def _optimize(text: str, spec: llvm.Machine) -> tuple[Any, Any, bool]:
     return (*llvm.optimize(text, spec), SCALAR_LOOPS in text)
 
 
-def assembly(module: Any, target: TargetDescription, kernels: list[str]) -> str:
+def assembly(
+    module: Any, target: TargetDescription, kernels: Sequence[Mapping[str, Any]]
+) -> str:
     """The assembly that :func:`compile_llvm` makes objects of."""
-    spec = machine(target)
-    texts = split_module(_llvm_text(module, spec), set(kernels), 1)
+    text, spec = _llvm_text(module, target, kernels)
+    texts = split_module(text, {kernel["name"] for kernel in kernels}, 1)
     return _assembly([_optimize(text, spec) for text in texts])
 
 
@@ -100,8 +105,10 @@ def _assembly(optimized: list[tuple[Any, Any, bool]]) -> str:
     return "\n".join(llvm.emit_assembly(*parts) for parts in optimized)
 
 
-def _llvm_text(module: Any, spec: llvm.Machine) -> str:
-    """LLVM IR of the module, in which no function is inlined.
+def _llvm_text(
+    module: Any, target: TargetDescription, kernels: Sequence[Mapping[str, Any]]
+) -> tuple[str, llvm.Machine]:
+    """LLVM IR of the module, in which no function is inlined, and what it is for.
 
     A kernel that is called many times, and the team that runs it, stay one function each; in a
     long ``@main`` they would take LLVM longer than all kernels together.
@@ -116,7 +123,8 @@ def _llvm_text(module: Any, spec: llvm.Machine) -> str:
     loops = {name for name, kind in kinds.items() if kind is not None and kind.value == LOOP}
     exports = {ENTRY, PROFILE}
     text = mlir.translate_to_llvmir(module)
-    return llvm.prepare(text, spec, exports, kinds.keys() - exports, loops)
+    spec = replace(machine(target), vector_bits=vector_bits(target, module, kernels, text))
+    return llvm.prepare(text, spec, exports, kinds.keys() - exports, loops), spec
 
 
 def machine(target: TargetDescription) -> llvm.Machine:

@@ -175,7 +175,7 @@ def lower_program(module: Any, target: TargetDescription, options: CompileOption
     context = PassContext.create(target, options)
     run_stage("S4", stage_s4(target, options.profile), module, context)
     kernels = _kernels(module)
-    objects = compile_llvm(module, context, [kernel["name"] for kernel in kernels])
+    objects = compile_llvm(module, context, kernels)
     sizes = checked_symbols(objects)
     manifest = {
         "entry": ENTRY,
@@ -192,7 +192,7 @@ def lower_program(module: Any, target: TargetDescription, options: CompileOption
 def lower_to_assembly(module: Any, target: TargetDescription, options: CompileOptions) -> str:
     """As :func:`lower_program`, but the text that a person reads."""
     run_stage("S4", stage_s4(target), module, PassContext.create(target, options))
-    return assembly(module, target, [kernel["name"] for kernel in _kernels(module)])
+    return assembly(module, target, _kernels(module))
 
 
 def _kernels(module: Any) -> list[dict[str, Any]]:
