@@ -11,8 +11,8 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -35,6 +35,7 @@ class Case:
     theirs: Function
     arguments: tuple[object, ...]
     wait: Callable[[object], object]
+    named: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,14 @@ class Row:
 def add(x, y):  # type: ignore[no-untyped-def]
     """The smallest program with two arguments, in any framework."""
     return x + y
+
+
+def total(*values):  # type: ignore[no-untyped-def]
+    """Many arrays in, one out."""
+    result = values[0]
+    for value in values[1:]:
+        result = result + value
+    return result
 
 
 def double(values):  # type: ignore[no-untyped-def]
@@ -89,14 +98,18 @@ def jax_cases() -> Iterator[Case]:
 
     vector = jnp.arange(16.0)
     host = np.asarray(vector)
-    for name, function, arguments in (
-        ("two JAX arrays", add, (vector, vector)),
-        ("two NumPy arrays", add, (host, host)),
-        ("a tree of eight arrays", double, ({f"a{i}": vector for i in range(8)},)),
+    for name, function, arguments, named in (
+        ("two JAX arrays", add, (vector, vector), {}),
+        ("two JAX arrays by name", add, (), {"x": vector, "y": vector}),
+        ("two NumPy arrays", add, (host, host), {}),
+        *((f"{n} arrays", total, (vector,) * n, {}) for n in (8, 20, 200, 1000)),
+        ("a tree of eight arrays", double, ({f"a{i}": vector for i in range(8)},), {}),
+        ("a tree of 200 arrays", double, ({f"a{i}": vector for i in range(200)},), {}),
     ):
         ours = polyblocks_jit_jax(function, compile_options=STRICT)
         theirs = jax.jit(function)
-        yield Case("JAX", name, "jax.jit", 3, ours, theirs, arguments, jax.block_until_ready)
+        wait = jax.block_until_ready
+        yield Case("JAX", name, "jax.jit", 1.1, ours, theirs, arguments, wait, named)
 
 
 def tensorflow_cases() -> Iterator[Case]:
@@ -122,7 +135,7 @@ def seconds_per_call(case: Case, function: Function, calls: int) -> float:
     """CPU seconds that the calling thread spends on one call."""
     begin = time.thread_time()
     for _ in range(calls):
-        result = function(*case.arguments)
+        result = function(*case.arguments, **case.named)
     case.wait(result)
     return (time.thread_time() - begin) / calls
 

@@ -199,3 +199,67 @@ def test_explain_shows_kernels_with_their_lines():
     (part,) = measured.parts
     assert part.profile
     assert part.profile[0]["calls"] > 0
+
+
+def _frames(function, *args, **kwargs) -> int:
+    """Calls of Python functions during a call."""
+    import sys
+
+    seen = []
+    sys.setprofile(lambda frame, event, value: seen.append(frame) if event == "call" else None)
+    try:
+        function(*args, **kwargs)
+    finally:
+        sys.setprofile(None)
+    return len(seen)
+
+
+@pytest.mark.cpu
+def test_a_call_of_a_known_kind_is_dispatched_by_jax_alone():
+    x = jnp.arange(5.0)
+    f = polyblocks_jit_jax(lambda x, y: {"sum": x + y["y"]})
+    for args, kwargs in (((x, {"y": x}), {}), ((x,), {"y": {"y": x}})):
+        assert _frames(f, *args, **kwargs) > 0
+        assert _frames(f, *args, **kwargs) == 0
+    assert {v.outcome for v in f.polyblocks_report().variants} == {"compiled"}
+
+
+@pytest.mark.cpu
+def test_what_the_dispatch_of_jax_forgets_is_traced_again():
+    x, traces = jnp.arange(5.0), []
+
+    @polyblocks_jit_jax
+    def f(x):
+        traces.append(x.dtype)
+        return x * 2
+
+    f(x), f(x)
+    with jax.enable_x64(True):
+        f(np.arange(5.0))
+        np.testing.assert_array_equal(f(np.arange(5.0)), 2 * np.arange(5.0))
+    f(x)
+    assert traces == ["float32", "float64"]
+    f.clear_cache()
+    np.testing.assert_array_equal(f(x), 2 * x)
+    assert traces == ["float32", "float64", "float32"]
+    with jax.disable_jit():
+        f(x)
+    assert len(traces) == 4
+    assert [r.op for r in f.polyblocks_report().fallbacks] == ["f (jax.disable_jit)"]
+
+
+@pytest.mark.cpu
+def test_a_compiled_function_is_freed():
+    import gc
+    import weakref
+
+    def f(x):
+        return x + 1
+
+    compiled = polyblocks_jit_jax(f)
+    compiled(jnp.ones(3))
+    kept = weakref.ref(compiled), weakref.ref(f)
+    del compiled, f
+    jax.clear_caches()
+    gc.collect()
+    assert [ref() for ref in kept] == [None, None]

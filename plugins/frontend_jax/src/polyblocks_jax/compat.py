@@ -32,6 +32,8 @@ __all__ = [
     "register_linearization",
     "under_a_jit",
     "varying_axes",
+    "with_misses",
+    "without_cache",
 ]
 
 #: Whether the equations of a function that JAX has traced once, as most of ``jax.numpy``, have the
@@ -66,6 +68,37 @@ def linearize_jaxpr(jaxpr: Any, varies: Sequence[bool], is_vjp: bool) -> Any:
     """
     told = {"is_vjp": is_vjp} if _TELLS_VJP else {}
     return ad.linearize_jaxpr(jaxpr, varies, **told)
+
+
+def with_misses(
+    jitted: Any, handle: Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
+) -> Any:
+    """``jax.jit(f)`` with an own function for calls that its cache does not know.
+
+    Others are dispatched by JAX in C++ as they always are. Both functions share a cache.
+
+    Args:
+        jitted: what ``jax.jit`` returned.
+        handle: called with what JAX calls for arguments of a new kind, tracers, and what it does
+            not take, and with the arguments; returns what that returns.
+    """
+    # What `jax.jit` makes can be copied with all its parts, as pickle does it, and attributes.
+    state = jitted.__getstate__()
+    inner = state["cache_miss"]
+
+    def miss(*args: Any, **kwargs: Any) -> Any:
+        return handle(inner, args, kwargs)
+
+    kind: Any = type(jitted)
+    made = kind.__new__(kind)
+    made.__setstate__({**state, "cache_miss": miss})
+    vars(made).update(vars(jitted))
+    return made
+
+
+def without_cache(results: Any) -> Any:
+    """What the function of a miss returns for a call that the cache is not to know."""
+    return results, None, False
 
 
 def host_array(value: Any) -> Any:

@@ -14,6 +14,7 @@ from polyblocks.errors import InputError
 from polyblocks.frontends.function_report import FunctionReport
 from polyblocks.options import CompileOptions
 from polyblocks_jax.arguments import Arguments, Static
+from polyblocks_jax.compat import with_misses, without_cache
 from polyblocks_jax.compiler import Site
 from polyblocks_jax.donation import Donation
 from polyblocks_jax.experimental import SPARSE_MODULE, add_sparse_rule
@@ -33,6 +34,9 @@ class CompiledFunction:
     Attributes:
         polyblocks_original: the function that was compiled.
     """
+
+    # A call goes to what is stored in the slot, without a frame of Python's in between.
+    __slots__ = ("__call__", "__dict__", "__weakref__")
 
     #: That of the function, as ``__name__`` and others are.
     __qualname__: str
@@ -66,25 +70,12 @@ class CompiledFunction:
             donate_argnums=donate_argnums,
             donate_argnames=donate_argnames,
         )
+        self.__call__ = with_misses(self._jitted, self._call_anew)
+        if options.static_argnums or options.static_argnames:
+            self.__call__ = self._with_static(self.__call__)
         self._meets_functions = False
         #: For arguments that are functions: which are static then -> the function jitted.
         self._with_functions: dict[Static, Any] = {}
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if SPARSE_MODULE in modules:
-            add_sparse_rule()
-        fixed = self._meets_functions
-        try:
-            if not fixed:
-                return self._jitted(*args, **kwargs)
-            jitted, given, named = self._fixed(args, kwargs)
-            return jitted(*given, **named)
-        except _WRONG_ARGUMENTS:
-            if not self._arguments.hold_functions(args, kwargs) or fixed:
-                raise
-        self._meets_functions = True
-        jitted, given, named = self._fixed(args, kwargs)
-        return jitted(*given, **named)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
@@ -117,6 +108,40 @@ class CompiledFunction:
         for jitted in (self._jitted, *self._with_functions.values()):
             jitted.clear_cache()
         self._with_functions.clear()
+
+    def _call_anew(
+        self, inner: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """A call that JAX's cache does not know; see :func:`polyblocks_jax.compat.with_misses`."""
+        if SPARSE_MODULE in modules:
+            add_sparse_rule()
+        if not self._meets_functions:
+            try:
+                return inner(*args, **kwargs)
+            except _WRONG_ARGUMENTS:
+                if not self._arguments.hold_functions(args, kwargs):
+                    raise
+            self._meets_functions = True
+        jitted, given, named = self._fixed(args, kwargs)
+        try:
+            if jitted is self._jitted:
+                return inner(*given, **named)
+            return without_cache(jitted(*given, **named))
+        except _WRONG_ARGUMENTS:
+            self._arguments.hold_functions(args, kwargs)
+            raise
+
+    def _with_static(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        """``call``, which hashes static arguments before it looks for a program."""
+
+        def hashed(*args: Any, **kwargs: Any) -> Any:
+            try:
+                return call(*args, **kwargs)
+            except ValueError:
+                self._arguments.hold_functions(args, kwargs)
+                raise
+
+        return hashed
 
     def _staged(self, stage: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         try:

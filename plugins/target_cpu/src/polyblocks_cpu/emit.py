@@ -92,9 +92,7 @@ def _optimize(text: str, spec: llvm.Machine) -> tuple[Any, Any, bool]:
     return (*llvm.optimize(text, spec), SCALAR_LOOPS in text)
 
 
-def assembly(
-    module: Any, target: TargetDescription, kernels: Sequence[Mapping[str, Any]]
-) -> str:
+def assembly(module: Any, target: TargetDescription, kernels: Sequence[Mapping[str, Any]]) -> str:
     """The assembly that :func:`compile_llvm` makes objects of."""
     text, spec = _llvm_text(module, target, kernels)
     texts = split_module(text, {kernel["name"] for kernel in kernels}, 1)
