@@ -81,6 +81,11 @@ def test_training_goes_on_in_place_and_storage_moves():
     with torch.no_grad():
         model.two.bias.data = torch.randn(5)
     agree(loaded, model)
+    for _ in range(100):  # memory that was given up is soon another tensor's
+        model.two.bias.data = torch.randn(5)
+        model.two.bias.data = torch.randn(5)
+        agree(loaded, model)
+    model.two.bias.data = torch.randn(0)
     model.two.bias.data = torch.randn(4)
     with pytest.raises(polyblocks.errors.InputError, match=r"weight 'two.bias' of Network: expect"):
         loaded(X)

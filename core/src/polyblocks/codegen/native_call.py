@@ -266,8 +266,8 @@ taken:
   %i.next = add i64 %i, 1
   br label %input
 
-; Of what is bound, only the address is looked at, and the rest once it has changed; or each time,
-; if it is updated.
+; Of what is bound, only the address is looked at, and all of it each time if it is updated. What
+; has got other memory is for Python to bind anew.
 bind:
   %b = phi i64 [ 0, %input ], [ %b.next, %bound.taken ]
   %b.number = add i64 %passed, %b
@@ -286,17 +286,17 @@ find:
   br i1 %b.written, label %reread, label %glance
 glance:
   %unmoved = call i1 @unmoved(ptr %state, ptr %b.array, ptr %b.last)
-  br i1 %unmoved, label %stay, label %reread
+  br i1 %unmoved, label %stay, label %slow
 stay:
   store ptr %b.last, ptr %b.address.at
   br label %bound.taken
 reread:
   %b.good = call i1 @read(ptr %state, ptr %b.array, ptr %b.row, ptr %b.address.at)
-  br i1 %b.good, label %remember, label %slow
-remember:
+  br i1 %b.good, label %compare, label %slow
+compare:
   %b.address = load ptr, ptr %b.address.at
-  store ptr %b.address, ptr %b.last.at
-  br label %bound.taken
+  %b.same = icmp eq ptr %b.address, %b.last
+  br i1 %b.same, label %bound.taken, label %slow
 bound.taken:
   %b.next = add i64 %b, 1
   br label %bind

@@ -51,6 +51,13 @@ class ArrayInterface(ABC):
     def pointer(self, array: Any) -> int:
         """The address of the first element, on the array's device."""
 
+    def memory(self, array: Any) -> Any:
+        """What keeps the memory of an array alive, whatever becomes of the array itself.
+
+        By default the array: that it gets other memory is a matter of few frameworks.
+        """
+        return array
+
     @abstractmethod
     def device(self, array: Any) -> Device:
         """Where the array lies."""

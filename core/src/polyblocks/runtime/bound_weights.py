@@ -27,6 +27,7 @@ class BoundWeights:
     Attributes:
         slots: what they are bound to, in the program's order.
         arrays: those that are bound.
+        table: their addresses, 64-bit integers, as :meth:`addresses` has seen them last.
 
     Args:
         function: the program's name, for messages.
@@ -75,6 +76,8 @@ class BoundWeights:
             else HOST
         )
         self._addresses: list[int] = []
+        self.table = (ctypes.c_int64 * len(self.arrays))()
+        self._memory: list[Any] = []
         self.addresses()
 
     def addresses(self) -> list[int]:
@@ -90,7 +93,12 @@ class BoundWeights:
         ]
         if found != self._addresses:
             self._check(range(len(found)))
-            self._addresses = found
+            self._addresses = self.table[:] = found
+            # As long as it lives, no other array gets the same address.
+            self._memory = [
+                interface.memory(array)
+                for interface, array in zip(self._interfaces, self.arrays, strict=True)
+            ]
         elif self._written:
             self._check(self._written)
         return found

@@ -51,6 +51,10 @@ class TorchArrays(ArrayInterface):
             )
         return address
 
+    def memory(self, array: torch.Tensor) -> torch.Tensor:
+        """A tensor on the same storage, which ``array.data = …`` does not replace."""
+        return array.detach()
+
     def device(self, array: torch.Tensor) -> Device:
         """Where the tensor lies."""
         if array.device.type == "cpu":

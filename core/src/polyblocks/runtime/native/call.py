@@ -106,7 +106,7 @@ def native(
         "passed": len(signature.inputs),
         "inputs": inputs,
         "bound": _array([id(array) for array in bound]),
-        "bound_addresses": _array([-1] * len(bound)),  # of no array
+        "bound_addresses": 0 if weights is None else weights.table,
         "fresh": len(signature.fresh),
         "makers": _array([id(each) for maker in makers for each in maker]),
         "slots": _array([each for slot in slots[0] for each in slot]),

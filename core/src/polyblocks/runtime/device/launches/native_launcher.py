@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from polyblocks.isolation import forks
-from polyblocks.runtime import native_code
 from polyblocks.runtime.device.launches.native_driver import NativeDriver
 from polyblocks.runtime.device.plan import LaunchPlan
+from polyblocks.runtime.native import native_code
 
 
 class _Row(ctypes.Structure):
