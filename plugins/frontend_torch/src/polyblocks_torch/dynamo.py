@@ -44,6 +44,7 @@ from polyblocks_torch.recurrent.shapes import shapes_alone
 from polyblocks_torch.report import Frame, FunctionReport, GraphBreak, one_line
 from polyblocks_torch.traced_counts import counts_of_length
 from polyblocks_torch.traced_modules import traceable
+from polyblocks_torch.value_variants import ValueVariants
 
 logger = logging.getLogger("polyblocks")
 
@@ -120,6 +121,7 @@ class _Converter:
         self._gate = gate
         self._cached = cached
         self._memory = FrameMemory()
+        self._values = ValueVariants()
         #: Whether it is said that torch.func calls the function.
         self._transformed = False
         #: How often Dynamo has failed with a frame's code, one time after another.
@@ -130,6 +132,19 @@ class _Converter:
         location = f"{code.co_filename}:{code.co_firstlineno}"
         if self._failures[code] >= TRIES:
             return _by_python()
+        refused = self._values.refused(frame)
+        if refused is not None:
+            reason, where = refused
+            if self._strict:
+                raise FallbackError(
+                    f"{reason}; strict_target forbids that Python runs it",
+                    op=code.co_name,
+                    location=where,
+                )
+            return self._left(code, reason, where)
+        # A function without tensor work may have some for other arguments; Dynamo would never look
+        # at it again.
+        empty = {"allow_empty_graphs": self._cached.begins_with(code) and _has_tensors(frame)}
         breaks, reasons = set(counters["graph_break"]), len(graph_break_reasons)
         self._gate.close()
         stays = False
@@ -137,7 +152,7 @@ class _Converter:
         TensorifyState.clear()
         try:
             with (
-                config.patch(SETTINGS | _warnings_after()),
+                config.patch(SETTINGS | _warnings_after() | empty),
                 traceable(),
                 counts_of_length(self._strict),
                 shapes_alone(True),
@@ -149,6 +164,8 @@ class _Converter:
                     lambda: self._torchdynamo_orig_backend(frame, cache_entry, frame_state),
                 )
             guarded = getattr(result, "guarded_code", None)
+            if guarded is not None:
+                self._values.compiled(frame, guarded.code)
             whole = self._cached.compiled(code, None if guarded is None else guarded.code)
             # Dynamo keeps the code when this returns: whoever looks for it before compiles it too.
             stays = whole and self._gate.is_called
@@ -179,10 +196,7 @@ class _Converter:
                     location=where,
                 ) from error
             self._failures[code] += 1
-            self._report.frame(Frame(code.co_name, where, False, reason))
-            if self._cached.begins_with(code):
-                raise LeftToPython from None
-            return _by_python()
+            return self._left(code, reason, where)
         finally:
             if not stays:
                 self._gate.open()
@@ -195,6 +209,19 @@ class _Converter:
                 self._report.graph_break(GraphBreak.of(why))
             self._record(code.co_name, location, result, new_breaks)
         return result
+
+    def _left(self, code: CodeType, reason: str, where: str) -> ConvertFrameReturn:
+        """Let Python run a frame, this time.
+
+        Args:
+            code: the frame's.
+            reason: why; reported once.
+            where: ``file:line``.
+        """
+        self._report.frame(Frame(code.co_name, where, False, reason))
+        if self._cached.begins_with(code):
+            raise LeftToPython from None
+        return _by_python()
 
     def _record(
         self, function: str, location: str, result: ConvertFrameReturn, breaks: list[str]
@@ -232,6 +259,11 @@ def _transforms_left() -> Iterator[None]:
 def _is_harmless(reason: str) -> bool:
     """Frames that hold no tensor work: nothing falls back when Python runs them."""
     return "no tensor" in reason or "Dynamo-generated" in reason or "skipfile" in reason
+
+
+def _has_tensors(frame: Any) -> bool:
+    leaves = pytree.tree_leaves(dict(frame.f_locals))
+    return any(isinstance(value, torch.Tensor) for value in leaves)
 
 
 def _untraceable_arguments(frame: Any) -> list[str]:
