@@ -214,7 +214,7 @@ ROOMS: dict[str, str] = {
     "runtime/native": "cache codegen isolation runtime",
     "runtime/kept": "isolation runtime",
     "runtime/device": "cache isolation runtime runtime/device/launches simt",
-    "runtime/device/launches": "codegen isolation runtime runtime/device",
+    "runtime/device/launches": "codegen isolation runtime/device runtime/native",
     "c_library": "runtime",
     "c_library/device": "c_library cache runtime runtime/device",
     "simt": "isolation registry runtime runtime/device simt/llvm_ir",

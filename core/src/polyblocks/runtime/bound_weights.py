@@ -93,7 +93,8 @@ class BoundWeights:
         ]
         if found != self._addresses:
             self._check(range(len(found)))
-            self._addresses = self.table[:] = found
+            self._addresses = found
+            self.table[:] = list[ctypes.c_int64 | int](found)
             # As long as it lives, no other array gets the same address.
             self._memory = [
                 interface.memory(array)
