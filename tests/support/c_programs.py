@@ -14,6 +14,7 @@ from polyblocks.runtime.executable import Executable
 from polyblocks.runtime.launch import bind
 from polyblocks.runtime.native.dispatch import dispatched
 from polyblocks.runtime.numpy_arrays import NumpyArrays
+from polyblocks.runtime.slots import WEIGHT_NAMES
 
 _NUMPY = NumpyArrays()
 
@@ -85,6 +86,7 @@ class Both:
         program: the program.
         interface: of the arrays; it counts in ``described`` how many arrays Python looked at.
         good: arrays that machine code takes.
+        settings: of :func:`polyblocks.runtime.launch.bind`.
     """
 
     def __init__(
@@ -115,6 +117,14 @@ class Both:
             return type(error), str(error)
         found = found if isinstance(found, tuple) else (found,)
         return tuple(None if each is None else _contents(each) for each in found)
+
+
+def weighted(body: Callable[..., int | None], **more: Any) -> CProgram:
+    """A program of ``x``, of weights ``w`` and ``v`` and of a result; ``w`` may be updated."""
+    rows = [row("input", "x"), row("input", "w"), row("input", "v"), row("output", "out")]
+    if more.pop("updated", False):
+        rows.append(row("output", "w", updates=1))
+    return CProgram(rows, body, **{WEIGHT_NAMES: [["w"], ["v"]]}, **more)
 
 
 def _contents(array: Any) -> tuple[Any, ...]:

@@ -17,11 +17,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from c_programs import Both, CountingArrays, CProgram, row
+from c_programs import Both, CountingArrays, CProgram, row, weighted
 
 from polyblocks.errors import ExecutionError
 from polyblocks.program import DTYPES, ArraySpec
 from polyblocks.runtime import buffers, threads
+from polyblocks.runtime.bound_weights import bind_weights
 from polyblocks.runtime.launch import bind
 from polyblocks.runtime.native import dispatch, flat_code, native_code, native_workspaces
 from polyblocks.runtime.native.dispatch import dispatched
@@ -492,6 +493,69 @@ def test_iterations_end_at_a_failure():
     assert len(seen) == 7
 
 
+# --- bound weights -------------------------------------------------------------------------------
+
+
+def product(x: Any, w: Any, v: Any, out: Any, updated: Any = None) -> None:
+    out[...] = x * w + v
+    if updated is not None:
+        updated += 1
+
+
+def with_weights(program: CProgram, weights: Any, good: Any) -> Both:
+    reader = CountingArrays()
+    held = bind_weights(program.manifest, {}, weights, lambda array: reader)
+    return Both(program, CountingArrays(), good, weights=held)
+
+
+def test_bound_weights():
+    w, v = 2 * ones(), 3 * ones()
+    made = with_weights(weighted(product), [w, v], [ones()])
+    assert made.is_fast(ones())
+    assert (made.fast(5 * ones()) == 13).all()
+    v += 1
+    assert (made.fast(5 * ones()) == 14).all()
+    for arrays in ((), (ones(), ones()), (ones((3, 2)),)):
+        assert made.outcome("fast", *arrays) == made.outcome("slow", *arrays)
+
+
+def test_bound_weights_among_the_results():
+    w, v = 2 * ones(), 3 * ones()
+    made = with_weights(weighted(product, results=[1, 3, 0, 2]), [w, v], [ones()])
+    x = ones()
+    assert made.is_fast(x)
+    got = made.fast(x)
+    assert got[0] is w
+    assert got[2] is x
+    assert got[3] is v
+    counts = [sys.getrefcount(each) for each in (w, v, x)]
+    for _ in range(100):
+        made.fast(x)
+    assert counts == [sys.getrefcount(each) for each in (w, v, x)]
+
+
+def test_updated_weights():
+    w, v = 2 * ones(), 3 * ones()
+    made = with_weights(weighted(product, updated=True), [w, v], [ones()])
+    w[...] = 2
+    assert made.is_fast(ones())
+    assert (w == 3).all()
+    # What is updated may not be passed as well.
+    assert made.outcome("fast", w) == made.outcome("slow", w)
+    assert "shares memory with" in made.outcome("fast", w)[1]
+    assert made.is_fast(v)
+    w.flags.writeable = False
+    assert made.outcome("fast", ones()) == made.outcome("slow", ones())
+    assert "weight 'w' of f" in made.outcome("fast", ones())[1]
+
+
+def test_weights_of_other_classes_stay_with_python():
+    w, v = 2 * ones(), (3 * ones()).view(Derived)
+    made = with_weights(weighted(product), [w, v], [ones()])
+    assert not made.is_fast(ones())
+    assert (made.fast(ones()) == 5).all()
+
+
 # --- threads -------------------------------------------------------------------------------------
 
 
@@ -670,6 +734,12 @@ def test_without_machine_code_it_is_python(monkeypatch):
     assert (made.fast(ones(), ones()) == 2).all()
 
 
+def _plain_dtype(name: str, real: Any = np.dtype) -> Any:
+    if name == "bfloat16":  # also where something has taught it to NumPy
+        raise TypeError(name)
+    return real(name)
+
+
 def _not_installed(text: str) -> bytes:
     raise ImportError("No module named 'llvmlite'")
 
@@ -738,5 +808,11 @@ def test_what_is_no_object_is_refused():
 
 
 def test_numpy_reader_has_every_dtype():
-    reader = NumpyArrays().native_reader()
-    assert set(reader.dtypes) == set(DTYPES)
+    dtype = NumpyArrays().native_reader().dtype
+    assert len({dtype(name) for name in DTYPES} - {None}) == len(DTYPES)
+
+
+def test_numpy_reader_without_a_package_for_a_dtype(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ml_dtypes", None)
+    monkeypatch.setattr(np, "dtype", _plain_dtype)
+    assert NumpyArrays().native_reader().dtype("bfloat16") is None

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import threading
+from functools import partial
 
 import pytest
 
@@ -17,11 +19,13 @@ class Pool:
     """A pool of its own, and its functions."""
 
     def __init__(self, limit: int) -> None:
-        self.state, self.library = native_workspaces.make(limit)
-        take = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_int64)
-        give = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
-        self.acquire = take(self.library[workspace_pool.ACQUIRE])
-        self.release = give(self.library[workspace_pool.RELEASE])
+        made = native_workspaces.make(limit)
+        self.state = made.state
+        take = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
+        give = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
+        place = ctypes.addressof(self.state)
+        self.acquire = partial(take(made.acquire), place)
+        self.release = partial(give(made.release), place)
 
 
 def mapped(address: int) -> bool:
@@ -102,3 +106,24 @@ def test_threads_never_share_a_block():
         thread.join()
     assert not wrong
     assert 0 < pool.state.idle <= 8 * 4096
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+def test_a_child_of_a_process_whose_pool_is_locked_begins_anew():
+    made = native_workspaces.pool()
+    take = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)(made.acquire)
+    give = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)(made.release)
+    place = ctypes.addressof(made.state)
+    give(place, take(place, MIB), MIB)
+    idle = made.state.idle
+    made.state.lock = 1  # as another thread would hold it
+    try:
+        child = os.fork()
+        if child == 0:
+            block = take(place, MIB)  # hangs if it is still locked
+            give(place, block, MIB)
+            os._exit(0 if made.state.idle == MIB else 1)
+        assert os.waitpid(child, 0)[1] == 0
+    finally:
+        made.state.lock = 0
+    assert made.state.idle == idle

@@ -12,12 +12,14 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from c_programs import Both, CProgram, row  # noqa: E402
+from c_programs import Both, CProgram, row, weighted  # noqa: E402
 from torch._subclasses.fake_tensor import FakeTensorMode  # noqa: E402
 from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 
+from polyblocks.runtime.bound_weights import bind_weights  # noqa: E402
 from polyblocks.runtime.foreign.foreign_arrays import by_framework  # noqa: E402
 from polyblocks.runtime.launch import bind  # noqa: E402
+from polyblocks.runtime.numpy_arrays import NumpyArrays  # noqa: E402
 from polyblocks_torch import native_reader  # noqa: E402
 from polyblocks_torch.arrays import TorchArrays  # noqa: E402
 from polyblocks_torch.specs import TORCH_DTYPES  # noqa: E402
@@ -204,6 +206,91 @@ def test_inference_tensors():
         assert made.fast(x).is_inference()
     assert made.is_fast(x)
     assert not made.fast(x).is_inference()
+
+
+# --- bound weights -------------------------------------------------------------------------------
+
+
+def product(x: Any, w: Any, v: Any, out: Any, updated: Any = None) -> None:
+    out[...] = x * w + v
+    if updated is not None:
+        updated += 1
+
+
+def with_weights(program: CProgram, *weights: torch.Tensor) -> Both:
+    held = bind_weights(program.manifest, {}, list(weights), lambda array: TorchArrays())
+    return both(program, ones(), weights=held)
+
+
+def weight(value: float) -> torch.Tensor:
+    return torch.nn.Parameter(value * ones())
+
+
+def test_weights_that_change_or_move():
+    w, v = weight(2), weight(3)
+    made = with_weights(weighted(product), w, v)
+    assert made.is_fast(ones())
+    assert (made.fast(5 * ones()) == 13).all()
+    with torch.no_grad():
+        v.add_(1)
+        assert (made.fast(5 * ones()) == 14).all()
+    v.data = 5 * ones()
+    assert not made.is_fast(ones())  # Python binds it anew
+    assert made.is_fast(ones())
+    assert (made.fast(5 * ones()) == 15).all()
+    other = weight(7)
+    torch.utils.swap_tensors(v, other)
+    assert (made.fast(5 * ones()) == 17).all()
+    with torch.no_grad():
+        v.set_(9 * ones())
+    assert (made.fast(5 * ones()) == 19).all()
+
+
+@pytest.mark.parametrize(
+    "moved",
+    [
+        lambda: ones(3, 2),
+        lambda: ones(3, 2).t(),
+        lambda: torch._neg_view(ones()),
+        lambda: torch._efficientzerotensor(2, 3),
+        freed,
+        lambda: ones().double(),
+    ],
+)
+def test_weights_that_do_not_fit_any_more(moved):
+    outcomes = []
+    for which in ("slow", "fast"):
+        w, v = weight(2).detach(), weight(3).detach()
+        made = with_weights(weighted(product), w, v)
+        made.fast(ones())
+        other = moved()
+        w.data = other
+        outcomes.append(made.outcome(which, ones()))
+        w.data = 4 * ones()
+        assert (made.fast(ones()) == 7).all()
+    assert outcomes[0] == outcomes[1]
+    assert "weight 'w' of f" in outcomes[0][1]
+
+
+def test_weights_that_are_updated():
+    w, v = weight(2), weight(3)
+    program = weighted(product, updated=True)
+    with torch.no_grad():
+        made = with_weights(program, w, v)
+        assert made.is_fast(ones())
+    assert made.outcome("fast", ones()) == made.outcome("slow", ones())
+    assert "cannot be written" in made.outcome("fast", ones())[1]
+    with torch.no_grad():
+        assert made.is_fast(ones())
+
+
+def test_weights_of_another_framework_stay_with_python():
+    program = weighted(product)
+    arrays = [np.full((2, 3), 2, np.float32), np.full((2, 3), 3, np.float32)]
+    held = bind_weights(program.manifest, {}, arrays, lambda array: NumpyArrays())
+    made = both(program, ones(), weights=held)
+    assert not made.is_fast(ones())
+    assert (made.fast(ones()) == 5).all()
 
 
 # --- while something watches ---------------------------------------------------------------------

@@ -46,7 +46,8 @@ TABLE: tuple[str, ...] = (
     "threads",  # of a call; 0: as the framework is set, else the default
     "thread_limits",  # int64 of available CPUs and of the default; 0: not known
     "workspace_bytes",
-    "acquire",  # see workspace_pool
+    "pool",  # see workspace_pool
+    "acquire",
     "release",
     "poison",  # whether workspaces are filled with a pattern
     "none",  # PyObject*
@@ -365,7 +366,8 @@ workspace:
   br i1 %no.workspace, label %filling, label %acquire
 acquire:
   LOAD TABLE.acquire ptr %table -> %acquirer
-  %block = call ptr %acquirer(i64 %bytes)
+  LOAD TABLE.pool ptr %table -> %pool
+  %block = call ptr %acquirer(ptr %pool, i64 %bytes)
   %denied = icmp eq ptr %block, null
   br i1 %denied, label %undo, label %acquired
 acquired:
@@ -439,7 +441,8 @@ ended:
   br i1 %no.workspace, label %judge, label %release
 release:
   LOAD TABLE.release ptr %table -> %releaser
-  call void %releaser(ptr %space, i64 %bytes)
+  LOAD TABLE.pool ptr %table -> %pool.again
+  call void %releaser(ptr %pool.again, ptr %space, i64 %bytes)
   br label %judge
 judge:
   %success = icmp eq i32 %code, 0
@@ -581,6 +584,20 @@ attributes #0 = { nounwind "no-jump-tables"="true" "no-builtins" }
 _LOAD = re.compile(
     r"LOAD (?P<struct>[A-Z_]+)\.(?P<field>\w+) (?P<type>\w+) %(?P<of>\S+) -> (?P<to>\S+)"
 )
+#: A word in capitals -> what stands for it in LLVM IR.
+_WORDS = {
+    "CALL_NAME": CALL,
+    "DISPATCH_NAME": DISPATCH,
+    "SELF_OFFSET": str(SELF_OFFSET),
+    "WRITTEN": str(WRITTEN),
+    "EMPTY": str(EMPTY),
+    "COMPLEX": str(COMPLEX),
+    "FIXED": str(FIXED),
+    "WORKSPACE": str(WORKSPACE),
+    "STATUS": str(STATUS),
+    "PATTERN": str(0xFF),
+}
+_WORD = re.compile(r"\b[A-Z_]+\b")
 
 
 def call_text(reader: str, structs: Mapping[str, Sequence[str]]) -> str:
@@ -615,19 +632,5 @@ def expand(text: str, structs: Mapping[str, Sequence[str]]) -> str:
             f"  {match['to']} = load {match['type']}, ptr {at}"
         )
 
-    words = {
-        "CALL_NAME": CALL,
-        "DISPATCH_NAME": DISPATCH,
-        "SELF_OFFSET": SELF_OFFSET,
-        "WRITTEN": WRITTEN,
-        "EMPTY": EMPTY,
-        "COMPLEX": COMPLEX,
-        "FIXED": FIXED,
-        "WORKSPACE": WORKSPACE,
-        "STATUS": STATUS,
-        "PATTERN": 0xFF,
-    }
-    text = _LOAD.sub(load, text)
-    for word, value in words.items():
-        text = re.sub(rf"\b{word}\b", str(value), text)
+    text = _WORD.sub(lambda match: _WORDS.get(match[0], match[0]), _LOAD.sub(load, text))
     return f"%row = type {{ {', '.join(['i64'] * len(ROW))} }}\n{text}"

@@ -8,13 +8,12 @@ short list behind a lock that is held for the length of one look at it, never du
 
 from __future__ import annotations
 
-#: ``ptr acquire(i64 bytes)``: a block of exactly so many bytes, null if there is no room;
-#: ``void release(ptr block, i64 bytes)``.
+#: ``ptr acquire(ptr pool, i64 bytes)``: a block of exactly so many bytes, null if there is no room;
+#: ``void release(ptr pool, ptr block, i64 bytes)``. They need no relocations: the pool's state, of
+#: which there may be several, has the addresses of what they call.
 ACQUIRE, RELEASE = "polyblocks_acquire", "polyblocks_release"
-#: The pool's state, provided by who links the pool.
-STATE = "polyblocks_workspaces"
 #: Functions of POSIX that it calls.
-IMPORTS = ("madvise", "mmap", "munmap", "sched_yield")
+POSIX = ("mmap", "munmap", "madvise", "sched_yield")
 
 #: How many idle blocks there can be.
 SLOTS = 64
@@ -30,43 +29,41 @@ HUGE_PAGE = 2 << 20
 #   i32  advice     for madvise; negative: none
 #   [ptr]  blocks   null where a slot is free
 #   [i64]  sizes
+#   ptr  mmap, munmap, madvise, sched_yield
 _TEXT = """
-%state = type { i32, i32, i64, i64, i32, i32, [SLOTS x ptr], [SLOTS x i64] }
+%state = type { i32, i32, i64, i64, i32, i32, [SLOTS x ptr], [SLOTS x i64], ptr, ptr, ptr, ptr }
 
-@STATE = external global %state
-
-declare ptr @mmap(ptr, i64, i32, i32, i32, i64)
-declare i32 @munmap(ptr, i64)
-declare i32 @madvise(ptr, i64, i32)
-declare i32 @sched_yield()
-
-define internal void @lock() {
+define internal void @lock(ptr %pool) #0 {
 start:
   br label %try
 try:
-  %tried = cmpxchg ptr @STATE, i32 0, i32 1 acquire monotonic
+  %tried = cmpxchg ptr %pool, i32 0, i32 1 acquire monotonic
   %got = extractvalue { i32, i1 } %tried, 1
   br i1 %got, label %done, label %wait
 wait:
-  %ignored = call i32 @sched_yield()
+  %sched_yield.at = getelementptr %state, ptr %pool, i32 0, i32 11
+  %sched_yield = load ptr, ptr %sched_yield.at
+  %ignored = call i32 %sched_yield()
   br label %try
 done:
   ret void
 }
 
-define internal void @unlock() {
-  store atomic i32 0, ptr @STATE release, align 4
+define internal void @unlock(ptr %pool) #0 {
+  store atomic i32 0, ptr %pool release, align 4
   ret void
 }
 
-define internal ptr @map(i64 %size) {
+define internal ptr @map(ptr %pool, i64 %size) #0 {
 start:
-  %flags.at = getelementptr %state, ptr @STATE, i32 0, i32 4
+  %flags.at = getelementptr %state, ptr %pool, i32 0, i32 4
   %flags = load i32, ptr %flags.at
   %huge = icmp uge i64 %size, HUGE
   %slack = select i1 %huge, i64 HUGE, i64 0
   %length = add i64 %size, %slack
-  %raw = call ptr @mmap(ptr null, i64 %length, i32 3, i32 %flags, i32 -1, i64 0)
+  %mmap.at = getelementptr %state, ptr %pool, i32 0, i32 8
+  %mmap = load ptr, ptr %mmap.at
+  %raw = call ptr %mmap(ptr null, i64 %length, i32 3, i32 %flags, i32 -1, i64 0)
   %begin = ptrtoint ptr %raw to i64
   %failed = icmp eq i64 %begin, -1
   br i1 %failed, label %none, label %mapped
@@ -84,7 +81,9 @@ align:
   %has.head = icmp ne i64 %head, 0
   br i1 %has.head, label %cut.head, label %look
 cut.head:
-  %ignored.head = call i32 @munmap(ptr %raw, i64 %head)
+  %munmap.head.at = getelementptr %state, ptr %pool, i32 0, i32 9
+  %munmap.head = load ptr, ptr %munmap.head.at
+  %ignored.head = call i32 %munmap.head(ptr %raw, i64 %head)
   br label %look
 look:
   %end = add i64 %aligned, %size
@@ -94,32 +93,36 @@ look:
   br i1 %has.tail, label %cut.tail, label %advise
 cut.tail:
   %end.at = inttoptr i64 %end to ptr
-  %ignored.tail = call i32 @munmap(ptr %end.at, i64 %tail)
+  %munmap.tail.at = getelementptr %state, ptr %pool, i32 0, i32 9
+  %munmap.tail = load ptr, ptr %munmap.tail.at
+  %ignored.tail = call i32 %munmap.tail(ptr %end.at, i64 %tail)
   br label %advise
 advise:
-  %advice.at = getelementptr %state, ptr @STATE, i32 0, i32 5
+  %advice.at = getelementptr %state, ptr %pool, i32 0, i32 5
   %advice = load i32, ptr %advice.at
   %wanted = icmp sge i32 %advice, 0
   br i1 %wanted, label %tell, label %done
 tell:
-  %ignored = call i32 @madvise(ptr %block, i64 %size, i32 %advice)
+  %madvise.at = getelementptr %state, ptr %pool, i32 0, i32 10
+  %madvise = load ptr, ptr %madvise.at
+  %ignored = call i32 %madvise(ptr %block, i64 %size, i32 %advice)
   br label %done
 done:
   ret ptr %block
 }
 
-define ptr @ACQUIRE(i64 %size) {
+define ptr @ACQUIRE(ptr %pool, i64 %size) #0 {
 start:
-  call void @lock()
+  call void @lock(ptr %pool)
   br label %slot
 slot:
   %i = phi i32 [ 0, %start ], [ %i.next, %other ]
   %more = icmp ult i32 %i, SLOTS
   br i1 %more, label %check, label %fresh
 check:
-  %block.at = getelementptr %state, ptr @STATE, i32 0, i32 6, i32 %i
+  %block.at = getelementptr %state, ptr %pool, i32 0, i32 6, i32 %i
   %block = load ptr, ptr %block.at
-  %size.at = getelementptr %state, ptr @STATE, i32 0, i32 7, i32 %i
+  %size.at = getelementptr %state, ptr %pool, i32 0, i32 7, i32 %i
   %its = load i64, ptr %size.at
   %full = icmp ne ptr %block, null
   %fits = icmp eq i64 %its, %size
@@ -130,27 +133,27 @@ other:
   br label %slot
 take:
   store ptr null, ptr %block.at
-  %idle.at = getelementptr %state, ptr @STATE, i32 0, i32 2
+  %idle.at = getelementptr %state, ptr %pool, i32 0, i32 2
   %idle = load i64, ptr %idle.at
   %less = sub i64 %idle, %size
   store i64 %less, ptr %idle.at
-  call void @unlock()
+  call void @unlock(ptr %pool)
   ret ptr %block
 fresh:
-  call void @unlock()
-  %new = call ptr @map(i64 %size)
+  call void @unlock(ptr %pool)
+  %new = call ptr @map(ptr %pool, i64 %size)
   ret ptr %new
 }
 
-define void @RELEASE(ptr %block, i64 %size) {
+define void @RELEASE(ptr %pool, ptr %block, i64 %size) #0 {
 start:
   br label %again
 again:
-  call void @lock()
-  %idle.at = getelementptr %state, ptr @STATE, i32 0, i32 2
+  call void @lock(ptr %pool)
+  %idle.at = getelementptr %state, ptr %pool, i32 0, i32 2
   %idle = load i64, ptr %idle.at
   %sum = add i64 %idle, %size
-  %limit.at = getelementptr %state, ptr @STATE, i32 0, i32 3
+  %limit.at = getelementptr %state, ptr %pool, i32 0, i32 3
   %limit = load i64, ptr %limit.at
   %room = icmp ule i64 %sum, %limit
   br i1 %room, label %slot, label %evict
@@ -159,7 +162,7 @@ slot:
   %more = icmp ult i32 %i, SLOTS
   br i1 %more, label %check, label %evict
 check:
-  %slot.at = getelementptr %state, ptr @STATE, i32 0, i32 6, i32 %i
+  %slot.at = getelementptr %state, ptr %pool, i32 0, i32 6, i32 %i
   %held = load ptr, ptr %slot.at
   %free = icmp eq ptr %held, null
   br i1 %free, label %put, label %other
@@ -168,13 +171,13 @@ other:
   br label %slot
 put:
   store ptr %block, ptr %slot.at
-  %size.at = getelementptr %state, ptr @STATE, i32 0, i32 7, i32 %i
+  %size.at = getelementptr %state, ptr %pool, i32 0, i32 7, i32 %i
   store i64 %size, ptr %size.at
   store i64 %sum, ptr %idle.at
-  call void @unlock()
+  call void @unlock(ptr %pool)
   ret void
 evict:
-  %next.at = getelementptr %state, ptr @STATE, i32 0, i32 1
+  %next.at = getelementptr %state, ptr %pool, i32 0, i32 1
   %first = load i32, ptr %next.at
   br label %victim
 victim:
@@ -184,7 +187,7 @@ victim:
 inspect:
   %sum.j = add i32 %first, %k
   %j = urem i32 %sum.j, SLOTS
-  %old.at = getelementptr %state, ptr @STATE, i32 0, i32 6, i32 %j
+  %old.at = getelementptr %state, ptr %pool, i32 0, i32 6, i32 %j
   %old = load ptr, ptr %old.at
   %there = icmp ne ptr %old, null
   br i1 %there, label %give.up, label %further
@@ -193,20 +196,26 @@ further:
   br label %victim
 give.up:
   store ptr null, ptr %old.at
-  %old.size.at = getelementptr %state, ptr @STATE, i32 0, i32 7, i32 %j
+  %old.size.at = getelementptr %state, ptr %pool, i32 0, i32 7, i32 %j
   %old.size = load i64, ptr %old.size.at
   %rest = sub i64 %idle, %old.size
   store i64 %rest, ptr %idle.at
   %behind = add i32 %j, 1
   store i32 %behind, ptr %next.at
-  call void @unlock()
-  %ignored.old = call i32 @munmap(ptr %old, i64 %old.size)
+  call void @unlock(ptr %pool)
+  %munmap.old.at = getelementptr %state, ptr %pool, i32 0, i32 9
+  %munmap.old = load ptr, ptr %munmap.old.at
+  %ignored.old = call i32 %munmap.old(ptr %old, i64 %old.size)
   br label %again
 drop:
-  call void @unlock()
-  %ignored = call i32 @munmap(ptr %block, i64 %size)
+  call void @unlock(ptr %pool)
+  %munmap.block.at = getelementptr %state, ptr %pool, i32 0, i32 9
+  %munmap.block = load ptr, ptr %munmap.block.at
+  %ignored = call i32 %munmap.block(ptr %block, i64 %size)
   ret void
 }
+
+attributes #0 = { nounwind "no-jump-tables"="true" "no-builtins" }
 """
 
 
@@ -215,7 +224,6 @@ def pool_text() -> str:
     words = {
         "ACQUIRE": ACQUIRE,
         "RELEASE": RELEASE,
-        "STATE": STATE,
         "SLOTS": SLOTS,
         "HUGE_LESS_1": HUGE_PAGE - 1,
         "HUGE": HUGE_PAGE,

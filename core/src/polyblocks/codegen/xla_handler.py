@@ -33,6 +33,7 @@ ARGUMENT, RESULT, STATUS, WORKSPACE, FIXED = 0, 1, 2, 3, 4
 #   i32  messages          how many there are
 #   i64  bytes             of the workspace; 0: none
 #   ptr  acquire, release  see workspace_pool
+#   ptr  pool
 #   i64  huge              bytes of a huge page
 #   i32  advice            for madvise; negative: none
 #
@@ -40,7 +41,7 @@ ARGUMENT, RESULT, STATUS, WORKSPACE, FIXED = 0, 1, 2, 3, 4
 # XLA_FFI_Buffer: data 24. XLA_FFI_Api: XLA_FFI_Error_Create 48.
 # XLA_FFI_Metadata_Extension: type 8, metadata 24. XLA_FFI_Metadata: api_version.major 24, minor 28.
 _TEXT = """
-%table = type { ptr, ptr, ptr, i32, i32, i32, i32, i64, ptr, ptr, i64, i32 }
+%table = type { ptr, ptr, ptr, i32, i32, i32, i32, i64, ptr, ptr, ptr, i64, i32 }
 %row = type { i32, i32, i64 }
 %error = type { i64, ptr, ptr, i32 }
 
@@ -99,7 +100,9 @@ call:
 acquire:
   %acquire.at = getelementptr %table, ptr @TABLE, i32 0, i32 8
   %acquirer = load ptr, ptr %acquire.at
-  %block = call ptr %acquirer(i64 %bytes)
+  %pool.at = getelementptr %table, ptr @TABLE, i32 0, i32 10
+  %pool = load ptr, ptr %pool.at
+  %block = call ptr %acquirer(ptr %pool, i64 %bytes)
   %denied = icmp eq ptr %block, null
   br i1 %denied, label %report, label %begin
 
@@ -149,9 +152,9 @@ buffer:
 
 ; XLA allocates results anew, and a fault for every small page takes longer than many programs do.
 spread:
-  %huge.at = getelementptr %table, ptr @TABLE, i32 0, i32 10
+  %huge.at = getelementptr %table, ptr @TABLE, i32 0, i32 11
   %huge = load i64, ptr %huge.at
-  %advice.at = getelementptr %table, ptr @TABLE, i32 0, i32 11
+  %advice.at = getelementptr %table, ptr @TABLE, i32 0, i32 12
   %advice = load i32, ptr %advice.at
   %low = ptrtoint ptr %data to i64
   %high = add i64 %low, %size
@@ -198,7 +201,9 @@ done:
 release:
   %release.at = getelementptr %table, ptr @TABLE, i32 0, i32 9
   %releaser = load ptr, ptr %release.at
-  call void %releaser(ptr %space, i64 %bytes)
+  %pool.again.at = getelementptr %table, ptr @TABLE, i32 0, i32 10
+  %pool.again = load ptr, ptr %pool.again.at
+  call void %releaser(ptr %pool.again, ptr %space, i64 %bytes)
   br label %judge
 
 judge:

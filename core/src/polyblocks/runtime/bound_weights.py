@@ -87,10 +87,14 @@ class BoundWeights:
             InputError: one has got memory that does not fit, or none; or the program updates one
                 that cannot be written now.
         """
-        found = [
-            interface.pointer(array) if interface.is_array(array) else 0
-            for interface, array in zip(self._interfaces, self.arrays, strict=True)
-        ]
+        try:
+            found = [
+                interface.pointer(array) if interface.is_array(array) else 0
+                for interface, array in zip(self._interfaces, self.arrays, strict=True)
+            ]
+        except InputError:
+            self._check(range(len(self.arrays)))  # says which one
+            raise
         if found != self._addresses:
             self._check(range(len(found)))
             self._addresses = found

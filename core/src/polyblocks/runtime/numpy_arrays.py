@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import functools
 import importlib
@@ -106,18 +105,22 @@ class NumpyArrays(ArrayInterface):
 def _reader() -> NativeReader:
     from polyblocks.codegen import numpy_reader
 
-    dtypes = {}
-    for name in DTYPES:
-        with contextlib.suppress(InputError):
-            dtypes[name] = id(_dtype(name))  # NumPy has one object for each
     return NativeReader(
         text=numpy_reader.TEXT,
         types=(np.ndarray,),
-        dtypes=dtypes,
+        dtype=_dtype_object,
         structs={"NUMPY": numpy_reader.STATE},
         state=(ctypes.c_void_p * len(numpy_reader.STATE))(id(np.ndarray)),
         strides_in_bytes=True,
     )
+
+
+def _dtype_object(name: str) -> int | None:
+    """The address of a dtype, of which NumPy has one object; None: there is none by that name."""
+    try:
+        return id(_dtype(name))
+    except InputError:
+        return None
 
 
 def _dtype(name: str) -> np.dtype[Any]:

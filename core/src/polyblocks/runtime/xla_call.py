@@ -45,6 +45,7 @@ class _Table(ctypes.Structure):
         ("workspace_bytes", ctypes.c_int64),
         ("acquire", ctypes.c_void_p),
         ("release", ctypes.c_void_p),
+        ("pool", ctypes.c_void_p),
         ("huge", ctypes.c_int64),
         ("advice", ctypes.c_int32),
     )
@@ -99,7 +100,7 @@ class XlaCall:
             native.text if native is not None else None,
         )
         entry: Any = native.function if native is not None else executable.entry
-        acquire, release = native_workspaces.functions()
+        pool = native_workspaces.pool()
         table = _Table(
             ctypes.cast(entry, ctypes.c_void_p).value,
             ctypes.addressof(messages),
@@ -109,8 +110,9 @@ class XlaCall:
             iterations,
             len(texts) + (native is not None),
             size_class(pages * xla_handler.PAGE) if pages else 0,
-            acquire,
-            release,
+            pool.acquire,
+            pool.release,
+            ctypes.addressof(pool.state),
             HUGE_PAGE,
             getattr(mmap, "MADV_HUGEPAGE", -1),
         )

@@ -203,14 +203,17 @@ def reader() -> NativeReader | None:
         int(transforms),  # type: ignore[call-overload]
         *(ctypes.cast(each, ctypes.c_void_p).value for each in functions.values()),
     )
-    dtypes = {
-        name: _number(functions["get_dtype"], torch.empty(0, dtype=dtype))
-        for name, dtype in TORCH_DTYPES.items()
-    }
+
+    def dtype(name: str) -> int | None:
+        known = TORCH_DTYPES.get(name)
+        if known is None:
+            return None
+        return _number(functions["get_dtype"], torch.empty(0, dtype=known))
+
     return NativeReader(
         text=_TEXT,
         types=(torch.Tensor, torch.nn.Parameter),
-        dtypes=dtypes,
+        dtype=dtype,
         structs={"TORCH": _STATE},
         state=(ctypes.c_void_p * len(values))(*values),
     )

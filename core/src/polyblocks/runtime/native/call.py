@@ -127,7 +127,9 @@ def native(
     if slots[1]:
         from polyblocks.runtime.native import native_workspaces
 
-        values["acquire"], values["release"] = native_workspaces.functions()
+        pool = native_workspaces.pool()
+        values["pool"] = ctypes.addressof(pool.state)
+        values["acquire"], values["release"] = pool.acquire, pool.release
     for name, value in values.items():
         setattr(table, name, ctypes.addressof(value) if isinstance(value, ctypes.Array) else value)
     table.kept = values, makers, slow, failed, rows, reader, executable, entry, bound, alive

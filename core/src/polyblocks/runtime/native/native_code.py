@@ -88,6 +88,8 @@ def _artifact(text: str) -> Artifact:
     cache = default_cache()
     found = cache.get(key)
     if found is None:
+        import llvmlite  # noqa: F401 - or leave the cache as it is
+
         with cache.lock(key):
             found = cache.get(key)
             if found is None:

@@ -8,9 +8,10 @@ from __future__ import annotations
 import ctypes
 import functools
 import mmap
-from typing import Any
+from typing import Any, NamedTuple
 
 from polyblocks.codegen import workspace_pool
+from polyblocks.isolation import forks
 from polyblocks.runtime.buffers import default_idle_bytes
 from polyblocks.runtime.native import native_code
 
@@ -27,37 +28,66 @@ class State(ctypes.Structure):
         ("advice", ctypes.c_int32),
         ("blocks", ctypes.c_void_p * workspace_pool.SLOTS),
         ("sizes", ctypes.c_int64 * workspace_pool.SLOTS),
+        *((name, ctypes.c_void_p) for name in workspace_pool.POSIX),
     )
 
 
-def make(limit: int) -> tuple[State, Any]:
-    """A pool of its own: its state, and the library with its functions."""
+class Pool(NamedTuple):
+    """A pool and its functions.
+
+    Attributes:
+        state: its state, whose address its functions take first.
+        acquire, release: addresses of them, see :mod:`polyblocks.codegen.workspace_pool`.
+    """
+
+    state: State
+    acquire: int
+    release: int
+
+
+def make(limit: int) -> Pool:
+    """A pool of its own.
+
+    Args:
+        limit: bytes that may be idle.
+    """
+    libc = ctypes.CDLL(None)
     state = State(
         limit=limit,
         flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS,
         advice=getattr(mmap, "MADV_HUGEPAGE", -1),
+        **{
+            name: ctypes.cast(getattr(libc, name), ctypes.c_void_p).value
+            for name in workspace_pool.POSIX
+        },
     )
-    libc = ctypes.CDLL(None)
-    imports = {
-        name: ctypes.cast(getattr(libc, name), ctypes.c_void_p).value or 0
-        for name in workspace_pool.IMPORTS
-    }
-    imports[workspace_pool.STATE] = ctypes.addressof(state)
-    exports = (workspace_pool.ACQUIRE, workspace_pool.RELEASE)
-    return state, native_code.link(workspace_pool.pool_text(), exports, imports)
+    names = workspace_pool.ACQUIRE, workspace_pool.RELEASE
+    functions: Any = native_code.place(workspace_pool.pool_text()) or _linked(names)
+    return Pool(state, functions[names[0]], functions[names[1]])
 
 
 @functools.cache
-def _pool() -> tuple[State, Any]:
+def _linked(names: tuple[str, ...]) -> Any:
+    return native_code.link(workspace_pool.pool_text(), names, {})
+
+
+@functools.cache
+def pool() -> Pool:
+    """The process's pool."""
     return make(default_idle_bytes())
 
 
-def functions() -> tuple[int, int]:
-    """The addresses of the process's pool's functions, which take and give back blocks."""
-    _, library = _pool()
-    return library[workspace_pool.ACQUIRE], library[workspace_pool.RELEASE]
+@forks.in_child
+def _after_fork() -> None:
+    """Free the lock, which a thread that is not here may have held.
+
+    What it was changing is a list of idle blocks. They stay mapped, and the child begins anew.
+    """
+    if pool.cache_info().currsize and (state := pool().state).lock:
+        ctypes.memset(ctypes.addressof(state.blocks), 0, ctypes.sizeof(state.blocks))
+        state.idle = state.next = state.lock = 0
 
 
 def idle_bytes() -> int:
     """Bytes of the process's pool that wait to be used again."""
-    return int(_pool()[0].idle)
+    return int(pool().state.idle)

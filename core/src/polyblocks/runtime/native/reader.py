@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,13 +32,13 @@ class NativeReader:
         structs: fields of what ``text`` loads from, 8 bytes each.
         state: memory whose address is passed to these functions, kept alive; None: null.
         types: the exact types of the arrays that it reads.
-        dtypes: name of a dtype -> what a row has for it; others are not read.
+        dtype: what a row has for the dtype of a name; None: arrays of that are not read.
         strides_in_bytes: whether strides are in bytes, not in elements.
     """
 
     text: str
     types: tuple[type, ...]
-    dtypes: Mapping[str, int]
+    dtype: Callable[[str], int | None]
     structs: Mapping[str, Sequence[str]] = field(default_factory=dict)
     state: Any = None
     strides_in_bytes: bool = False
@@ -60,7 +60,7 @@ class NativeReader:
         from polyblocks.codegen import native_call
         from polyblocks.program import DTYPES
 
-        dtype = self.dtypes.get(spec.dtype)
+        dtype = self.dtype(spec.dtype)
         if dtype is None:
             return None
         unit = DTYPES[spec.dtype][1] if self.strides_in_bytes else 1
