@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import os
 import signal
@@ -16,7 +17,7 @@ from typing import Any
 from rich.console import Console
 from rich.markdown import Markdown
 
-from bench import contest, crew, groups, page, plot, report, table
+from bench import contest, crew, groups, page, plot, report, suites, table
 from bench.engines import ENGINES, OURS, QUICK, VARIANTS, takes_part
 from bench.silence import Silence
 
@@ -30,14 +31,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument(
         "--group",
-        choices=groups.GROUPS,
+        choices=[*groups.GROUPS, *groups.SUITES],
         default=next(iter(groups.GROUPS)),
         help="of cases (default: %(default)s)",
     )
     parser.add_argument(
         "--only", default="", help="cases whose names contain one of these, comma-separated"
     )
-    parser.add_argument("--peers", default=",".join(ENGINES), help="default: all, %(default)s")
+    parser.add_argument("--peers", help=f"default: all, {','.join(ENGINES)}")
     parser.add_argument("--quick", action="store_true", help=f"peers: {', '.join(QUICK)}")
     parser.add_argument(
         "--rounds", type=int, default=5, help="turns of each peer, and duels (default: 5)"
@@ -54,8 +55,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         metavar="JSON",
         help="measure only ours and take the peers from these earlier results; not for publishing",
     )
+    parser.add_argument(
+        "--before",
+        type=Path,
+        metavar="JSON",
+        help="earlier results of the group calls, of which decorated calls may be no slower",
+    )
     args = parser.parse_args(arguments)
+    if args.group in groups.SUITES:
+        return suite(args)
     try:
+        if args.before:
+            raise ValueError("--before is for the group calls only")
         group = groups.GROUPS[args.group]
         cases = table.named(args.only, group.cases)
         if args.reuse and args.results and args.results.resolve() == RESULTS.resolve():
@@ -64,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             )
         earlier = report.rows_of(args.reuse) if args.reuse else None
         # Reused peers do not run, and need not be installed.
-        wanted = ",".join(QUICK) if args.quick else args.peers
+        wanted = ",".join(QUICK) if args.quick else args.peers or ",".join(ENGINES)
         peers = chosen_peers(",".join((OURS, *VARIANTS)) if earlier else wanted)
         everybody = who_take_part(ENGINES, group.cases)
         peers = who_take_part(peers, cases)
@@ -79,6 +90,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
         complete = run(results, cases, peers, earlier[1] if earlier else {}, Path(folder))
     complete = complete and cases == group.cases and peers == everybody
     return publish(results, args.results or (RESULTS if complete else OTHERS))
+
+
+def suite(args: argparse.Namespace) -> int:
+    """Run a group whose peers share a process; the exit status."""
+    try:
+        given = {"--peers": args.peers, "--quick": args.quick, "--reuse": args.reuse}
+        for option, value in given.items():
+            if value:
+                raise ValueError(f"{option} is not for the group {args.group}; leave it out")
+        run = importlib.import_module(groups.SUITES[args.group]).run
+        request = suites.Request(
+            args.only, args.rounds, args.threads, args.results or RESULTS,
+            args.results or OTHERS, args.before,
+        )  # fmt: skip
+        return int(run(request))
+    except (ValueError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
 
 
 def chosen_peers(names: str) -> tuple[str, ...]:

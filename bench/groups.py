@@ -66,3 +66,7 @@ GROUPS = {
     ),
     "pipelines": Group(PIPELINES, "-pipelines", pipeline_goals.GOALS, turn_s=0.1, decided=3.0),
 }
+
+#: Groups whose peers share a process, with the modules whose ``run`` takes a
+#: :class:`bench.suites.Request`.
+SUITES = {"calls": "bench.host_calls.run"}
