@@ -20,7 +20,7 @@ WITHOUT_DEPENDENCIES := plugins/frontend_tf
 PYPROJECTS := $(addsuffix /pyproject.toml,$(PACKAGES:[compile]=) $(WITHOUT_DEPENDENCIES))
 
 .PHONY: help demo test test-all lint bench bench-gpu docs tables opinfo opinfo-gpu jax-sweep tf-sweep
-.PHONY: foreign random-programs type-matrices
+.PHONY: foreign random-programs random-launches type-matrices
 .PHONY: gpu-conformance gpu-resources gpu-static gpu-matrix models test-versions acceptance-users format clean
 .DELETE_ON_ERROR:
 
@@ -50,6 +50,7 @@ help:
 	@echo "make foreign  a thousand programs as users write them, in the three frameworks (15 minutes)"
 	@echo "make random-programs  3000 random PyTorch programs over all dtypes, every third with gradients"
 	@echo "             (an hour); RANDOM_ARGS='--programs 100 --shorten' for fewer"
+	@echo "make random-launches  10,000 calls of a GPU program by several threads, without a GPU (10 minutes)"
 	@echo "make type-matrices  operations of the three frameworks x pairs of types (half an hour)"
 	@echo "make models  about a hundred architectures, compiled whole (up to 15 minutes)"
 	@echo "make test-versions  the frontends' tests with the lowest and newest frameworks (an hour);"
@@ -126,6 +127,9 @@ RANDOM_ARGS ?= --programs 3000 --json build/random-programs.json --resume
 random-programs: $(VENV)/.done-test
 	@mkdir -p build
 	$(PY) tests/slow/random_programs.py $(RANDOM_ARGS)
+
+random-launches: $(VENV)/.done-test
+	$(PY) tests/slow/random_launches.py $(RANDOM_LAUNCHES_ARGS)
 
 type-matrices: $(VENV)/.done-test
 	$(PY) tests/slow/type_matrix.py

@@ -21,7 +21,6 @@ from typing import Any
 from bench.counting_driver import CountingDriver
 from polyblocks.artifact import Artifact
 from polyblocks.options import CompileOptions
-from polyblocks.runtime.arrays import Device
 from polyblocks.runtime.device.executable import DeviceExecutable
 from polyblocks.runtime.foreign.array_packages import ArrayPackage
 from polyblocks.runtime.foreign.protocol_arrays import ProtocolArrays
@@ -59,7 +58,7 @@ class Array:
         }  # fmt: skip
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return Device(2, 0)
+        return 2, 0
 
 
 def taken(memory: Any) -> Array:

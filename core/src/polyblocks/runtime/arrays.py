@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -161,6 +161,26 @@ class ArrayInterface(ABC):
     def make_ready(self, array: Any, stream: int) -> None:
         """Let ``stream`` (or the caller) wait until the array has its values."""
         del array, stream
+
+    def waits(self, arrays: Sequence[Any]) -> frozenset[int] | None:
+        """The streams that a reader of the arrays has to wait for, and nothing else.
+
+        None, the default: :meth:`make_ready` is to be called for each.
+        """
+        del arrays
+        return None
+
+    def readings(self, arrays: Sequence[Any]) -> tuple[list[int], Any] | None:
+        """What is looked at in arrays at each call, without the cost of checking it.
+
+        Returns:
+            The addresses, and a value of everything else that a check and :meth:`waits` look at:
+            devices, dtypes, shapes, strides, whether they can be written. Where it is equal to
+            that of arrays which were checked, these pass. By default None: it takes no less time
+            than the check. Any exception means that the arrays have to be checked.
+        """
+        del arrays
+        return None
 
     def allocates(self, device: Device) -> bool:
         """Whether :meth:`empty` makes arrays on ``device``; if not, :meth:`adopt` takes over ours.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -68,6 +68,20 @@ class TorchArrays(ArrayInterface):
     def is_writable(self, array: torch.Tensor) -> bool:
         """Whether it may be updated: not while autograd records it."""
         return not (array.requires_grad and torch.is_grad_enabled())
+
+    def readings(self, arrays: Sequence[torch.Tensor]) -> tuple[list[int], Any] | None:
+        """See the base class. Tensors without memory have to be checked each time."""
+        addresses = [array.data_ptr() for array in arrays]
+        if not all(addresses):
+            return None
+        recorded = torch.is_grad_enabled()
+        return addresses, [
+            (
+                array.device, array.dtype, array.shape, array.stride(), array.layout,
+                array.is_conj(), array.is_neg(), recorded and array.requires_grad,
+            )
+            for array in arrays
+        ]  # fmt: skip
 
     def empty(self, spec: ArraySpec, device: Device) -> torch.Tensor:
         """A new tensor; large ones on the host are on pooled memory."""

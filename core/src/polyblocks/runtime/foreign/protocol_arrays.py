@@ -16,6 +16,8 @@ from polyblocks.runtime.slots import same_layout, text_of
 #: Bytes that addresses of results on the host are a multiple of: packages copy what is aligned less
 #: than their own arrays.
 _ALIGNMENT = 64
+#: Version of a vendor's array interface from which on it says for which stream to wait.
+_WITH_STREAM = 3
 
 
 class ProtocolArrays(ArrayInterface):
@@ -95,13 +97,48 @@ class ProtocolArrays(ArrayInterface):
 
     def make_ready(self, array: Any, stream: int) -> None:
         """Tell the array's owner on which stream it is read; it lets that wait."""
-        if hasattr(array, "__dlpack__"):
+        waits = self.waits((array,))
+        if waits is None:
             array.__dlpack__(stream=stream)
             return
-        shown = self._protocol(array) or {}
-        theirs = shown.get("stream")
-        if theirs is not None and theirs != stream:
+        for theirs in waits - {stream}:
             self._executable.driver.order(theirs, stream)
+
+    def waits(self, arrays: Sequence[Any]) -> frozenset[int] | None:
+        """See the base class. Interfaces of version 3 say it; of others, DLPack has to be asked."""
+        theirs: set[int] = set()
+        for array in arrays:
+            shown = self._protocol(array)
+            if shown is not None and shown.get("version", 0) >= _WITH_STREAM:
+                if shown.get("stream") is not None:
+                    theirs.add(shown["stream"])
+            elif hasattr(array, "__dlpack__"):
+                return None
+        return frozenset(theirs)
+
+    def readings(self, arrays: Sequence[Any]) -> tuple[list[int], Any] | None:
+        """See the base class. Arrays that speak DLPack alone have to be checked each time."""
+        if len(self._protocols) != 1 or not arrays:
+            return None
+        (name,) = self._protocols
+        shown = [getattr(array, name) for array in arrays]
+        # By columns: a tuple per array would keep the garbage collector busy.
+        data = [each["data"] for each in shown]
+        places = [
+            array.__dlpack_device__() if hasattr(array, "__dlpack_device__") else None
+            for array in arrays
+        ]
+        if None in places:
+            places.append(self._place(arrays[places.index(None)]))
+        return [address for address, _ in data], (
+            [each["typestr"] for each in shown],
+            [each["shape"] for each in shown],
+            [each.get("strides") for each in shown],
+            [each.get("stream") for each in shown],
+            [each.get("version") for each in shown],
+            [read_only for _, read_only in data],
+            places,
+        )
 
     def adopt(self, memory: Any) -> Any:
         """An array of the package."""
