@@ -68,7 +68,7 @@ class TfArrays(ArrayInterface):
         memory: Any = buffers.outputs.acquire(max(spec.nbytes, 1))
         view: Any = np.ndarray(spec.shape, dtype, memory)
         context.ensure_initialized()  # this may be the first tensor of the process
-        return EagerTensor(view, "/device:CPU:0")
+        return EagerTensor(view, None)
 
     def transfer(self, array: Any, device: Device) -> Any:
         """The tensor itself if it is on the device, else a copy there."""

@@ -33,7 +33,7 @@ from polyblocks_tf.numbers.inspection import asks_for_types
 from polyblocks_tf.numbers.number import NeedsValue, Trace
 from polyblocks_tf.numbers.policy import Policy
 from polyblocks_tf.numbers.trial import Trial
-from polyblocks_tf.structure import Arguments, check_leaf, check_unmasked
+from polyblocks_tf.structure import Arguments, check_leaf, check_unmasked, plain_key
 from polyblocks_tf.tracing import scalars, trace
 
 _executing_eagerly = context.executing_eagerly
@@ -120,22 +120,30 @@ class CompiledFunction:
         return self._function
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        # The quick way: tensors and arrays alone, in place, known.
-        if not kwargs and _executing_eagerly() and not _could_record() and call_context() is None:
-            kinds = []
-            for value in args:
-                kind = type(value)
-                if kind is EagerTensor:
-                    kinds.append((value._shape_tuple(), value._datatype_enum()))
-                elif kind is np.ndarray:
-                    kinds.append((value.shape, value.dtype))
-                else:
-                    break
-            else:
-                call = self._calls.get(tuple(kinds))
-                if call is not None:
-                    return call(*args)
+        # The quick way of known calls with arrays and switches alone.
+        if _executing_eagerly() and not _could_record() and call_context() is None:
+            call, leaves = self._known_call(args, kwargs)
+            if call is not None:
+                return call(*leaves)
         return self._slowly(args, kwargs)
+
+    def _known_call(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[Callable[..., Any] | None, list[Any]]:
+        """What runs a call like an earlier one, and the arrays in its arguments."""
+        leaves: list[Any] = []
+        keys = []
+        for value in args:
+            key = plain_key(value, leaves)
+            if key is None:
+                return None, leaves
+            keys.append(key)
+        for name in sorted(kwargs):
+            key = plain_key(kwargs[name], leaves)
+            if key is None:
+                return None, leaves
+            keys.append((name, key))
+        return self._calls.get(tuple(keys)), leaves
 
     def _slowly(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if self._input_signature is not None:

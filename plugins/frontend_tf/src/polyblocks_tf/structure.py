@@ -165,6 +165,45 @@ class Arguments:
         return Leaf(len(self.leaves) - 1)
 
 
+def plain_key(value: Any, leaves: list[Any]) -> Any:
+    """The part of :attr:`Arguments.key` that is of one argument, found in little time.
+
+    Args:
+        value: the argument.
+        leaves: receives its arrays.
+
+    Returns:
+        None where it holds something else than tensors, arrays, truth values and None, in lists,
+        tuples and dictionaries.
+    """
+    kind = type(value)
+    if kind is EagerTensor:
+        leaves.append(value)
+        return value._shape_tuple(), value._datatype_enum()
+    if kind is np.ndarray:
+        leaves.append(value)
+        return value.shape, value.dtype
+    if kind is bool or value is None:
+        return kind, value
+    if kind is tuple or kind is list:
+        keys = []
+        for part in value:
+            key = plain_key(part, leaves)
+            if key is None:
+                return None
+            keys.append(key)
+        return kind, tuple(keys)
+    if kind is dict:
+        keys = []
+        for name, part in value.items():
+            key = plain_key(part, leaves)
+            if key is None:
+                return None
+            keys.append((name, key))
+        return kind, tuple(keys)
+    return None
+
+
 class FigureKey(NamedTuple):
     """A number in the key of a call."""
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
+import sys
 import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.eager import context
 
+from polyblocks.isolation import forks
 from polyblocks_tf.variables.library import Library, library
 
 #: Bytes of a ``Tensor``: shape and dtype, number of elements, buffer.
@@ -34,6 +36,8 @@ _MUTEX, _FLAGS = 8, 16
 _VARIABLE_BYTES = 256
 #: How long an operation may take that waits for nothing, in seconds.
 _PATIENCE = 10.0
+
+_lock = forks.lock()
 
 
 @dataclass(frozen=True)
@@ -95,11 +99,18 @@ def new_variable(dtype: tf.DType, shape: Iterable[int]) -> Any:
         )
 
 
-@functools.cache
 def layout() -> Layout | None:
     """The layout of this version of TensorFlow; None if it is none that is known."""
+    if context.context().is_async():
+        return None  # what is not yet done could not be seen
+    with _lock:
+        return _known()
+
+
+@functools.cache
+def _known() -> Layout | None:
     functions = library()
-    if functions is None or context.context().is_async():
+    if functions is None:
         return None
     with tf.init_scope(), tf.device("CPU:0"):
         found = _find(functions)
@@ -110,13 +121,13 @@ def _find(functions: Library) -> Layout | None:
     if not _is_tensor(functions):
         return None
     offsets: set[tuple[int, int]] = set()
-    for shape in ((5,), (2, 3, 4, 7, 1), ()):
-        handle = new_variable(tf.float32, shape)
-        value = tf.random.normal(shape)
-        tf.raw_ops.AssignVariableOp(resource=handle, value=value)
-        value = tf.raw_ops.ReadVariableOp(resource=handle, dtype=tf.float32)
-        pairs = _pairs(functions, handle, functions.memory_of(value)[0])
-        offsets = pairs if not offsets else offsets & pairs
+    with _Memory() as memory:
+        for shape in ((5,), (2, 3, 4, 7, 1), ()):
+            handle = new_variable(tf.float32, shape)
+            tf.raw_ops.AssignVariableOp(resource=handle, value=tf.ones(shape))
+            value = tf.raw_ops.ReadVariableOp(resource=handle, dtype=tf.float32)
+            pairs = _pairs(functions, memory, handle, functions.memory_of(value)[0])
+            offsets = pairs if not offsets else offsets & pairs
     if len(offsets) != 1:
         return None
     ((resource, tensor),) = offsets
@@ -131,15 +142,15 @@ def _is_tensor(functions: Library) -> bool:
     return written[-1] == TENSOR_BYTES - 1 and not any(memory[BUFFER:TENSOR_BYTES])
 
 
-def _pairs(functions: Library, handle: Any, data: int) -> set[tuple[int, int]]:
+def _pairs(functions: Library, memory: _Memory, handle: Any, data: int) -> set[tuple[int, int]]:
     """Possible offsets of the variable in its handle, and of its tensor in the variable."""
     found = set()
-    for resource, variable in _words(*functions.memory_of(handle)):
-        table = _try_word(variable)
-        if table is None or _try_word(table - 8) != functions.addresses["type"]:
+    for resource, variable in memory.words(*functions.memory_of(handle)):
+        table = memory.word(variable)
+        if table is None or memory.word(table - 8) != functions.addresses["type"]:
             continue
-        for offset, buffer in _words(variable, _VARIABLE_BYTES):
-            if offset >= BUFFER + _FLAGS and _try_word(buffer + _DATA) == data:
+        for offset, buffer in memory.words(variable, _VARIABLE_BYTES):
+            if offset >= BUFFER + _FLAGS and memory.word(buffer + _DATA) == data:
                 found.add((resource, offset - BUFFER))
     return found
 
@@ -151,8 +162,8 @@ def _behaves(found: Layout) -> bool:
         place = found.locate(handle)
         if place is None or _flags(place) != (0, 0):
             return False
-        for _ in range(3):
-            value = tf.cast(tf.random.uniform(shape, 0, 2, tf.int32), dtype)
+        for number in range(3):
+            value = tf.fill(shape, tf.cast(number, dtype))
             tf.raw_ops.AssignVariableOp(resource=handle, value=value)
             del value
             if not functions.is_unshared(place.tensor) or _flags(place) != (1, 0):
@@ -213,30 +224,38 @@ def _word(address: int) -> int:
     return ctypes.c_uint64.from_address(address).value
 
 
-def _words(address: int, nbytes: int) -> list[tuple[int, int]]:
-    """Offsets and values of words; none of memory that is not there."""
-    found = []
-    for offset in range(0, nbytes, 8):
-        word = _try_word(address + offset)
-        if word is None:
-            break
-        if word:
-            found.append((offset, word))
-    return found
+class _Memory:
+    """Reads words of this process at what may be no address: the system says so where it is none.
 
+    As a context: what it reads goes through a pipe, which is closed afterwards.
+    """
 
-def _try_word(address: int) -> int | None:
-    """The word at what may be no address: the system says so where it is none."""
-    if address % 8 or not 0 < address < 1 << 63:
-        return None
-    receiver, sender = os.pipe()
-    try:
-        write = ctypes.CDLL(None, use_errno=True).write
-        write.argtypes = (ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t)
-        write.restype = ctypes.c_ssize_t
-        if write(sender, address, 8) != 8:
+    def __enter__(self) -> _Memory:
+        self._receiver, self._sender = os.pipe()
+        self._write = ctypes.CDLL(None, use_errno=True).write
+        self._write.argtypes = (ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t)
+        self._write.restype = ctypes.c_ssize_t
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        os.close(self._receiver)
+        os.close(self._sender)
+
+    def word(self, address: int) -> int | None:
+        """The word at an address; None where no memory is, or no word."""
+        if address % 8 or not 0 < address < 1 << 63:
             return None
-        return int.from_bytes(os.read(receiver, 8), "little")
-    finally:
-        os.close(receiver)
-        os.close(sender)
+        if self._write(self._sender, address, 8) != 8:
+            return None
+        return int.from_bytes(os.read(self._receiver, 8), sys.byteorder)
+
+    def words(self, address: int, nbytes: int) -> list[tuple[int, int]]:
+        """Offsets and values of the words that are not 0; none behind the end of the memory."""
+        found = []
+        for offset in range(0, nbytes, 8):
+            word = self.word(address + offset)
+            if word is None:
+                break
+            if word:
+                found.append((offset, word))
+        return found
