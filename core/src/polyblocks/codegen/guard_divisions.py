@@ -20,7 +20,8 @@ class GuardDivisionsPass:
     """Division by zero fails a run-time check; the lowest number by -1 wraps around.
 
     Both are undefined in MLIR and LLVM, and some chips stop the process. Divisions by constants
-    stay, unless the constant is 0 or -1. Runs before checks are lowered.
+    stay, unless the constant is 0 or -1; a divisor that a ``select`` takes the zeros from needs no
+    check, which would keep its loop from being vectorized. Runs before checks are lowered.
 
     Before::
 
@@ -63,20 +64,42 @@ def _guard(op: Any) -> None:
     arith = mlir.dialect("arith")
     dividend, divisor = op.operands
     type_ = divisor.type
-    known = _constant(divisor)
 
     def constant(value: int) -> Any:
         return arith.ConstantOp(type_, ir.IntegerAttr.get(type_, value)).result
 
-    if known in (None, 0):
+    if not _excludes(divisor, 0):
         nonzero = arith.CmpIOp(arith.CmpIPredicate.ne, divisor, constant(0)).result
         mlir.dialect("cf").AssertOp(nonzero, MESSAGE)
-    if op.name in _SIGNED and known in (None, -1):
+    if op.name in _SIGNED and not _excludes(divisor, -1):
         width = 64 if isinstance(type_, ir.IndexType) else type_.width
         lowest = arith.CmpIOp(arith.CmpIPredicate.eq, dividend, constant(-(1 << (width - 1))))
         negative = arith.CmpIOp(arith.CmpIPredicate.eq, divisor, constant(-1))
         overflows = arith.AndIOp(lowest.result, negative.result).result
         op.operands[1] = arith.SelectOp(overflows, constant(1), divisor).result
+
+
+def _excludes(value: Any, number: int) -> bool:
+    """Whether an integer is never a number: another constant, or one replaced where it is that."""
+    ir = mlir.ir
+    known = _constant(value)
+    if known is not None:
+        return known != number
+    if isinstance(value.owner, ir.Block) or value.owner.operation.name != "arith.select":
+        return False
+    condition, then, other = value.owner.operation.operands
+    if _excludes(then, number) and _excludes(other, number):
+        return True
+    if isinstance(condition.owner, ir.Block) or condition.owner.operation.name != "arith.cmpi":
+        return False
+    comparison = condition.owner.operation
+    arith = mlir.dialect("arith")
+    equal, unequal = int(arith.CmpIPredicate.eq), int(arith.CmpIPredicate.ne)
+    predicate = ir.IntegerAttr(comparison.attributes["predicate"]).value
+    if predicate not in (equal, unequal) or _constant(comparison.operands[1]) != number:
+        return False
+    replaced, kept = (then, other) if predicate == equal else (other, then)
+    return kept == comparison.operands[0] and _excludes(replaced, number)
 
 
 def _constant(value: Any) -> int | None:
