@@ -47,7 +47,7 @@ def program(target: str) -> Artifact:
         "target": target, "arch": arch, "simulate": True, "polyblocks_disable_affine_fusion": True,
         "polyblocks_disable_reduce_reduce_fusion": True,
     }  # fmt: skip
-    made = polyblocks.aot(steps, [torch.rand(ROWS, COLUMNS)], options)
+    made = polyblocks.aot(steps, [torch.rand(ROWS, COLUMNS)], options, frontend="torch")
     assert len(made.manifest["launches"]) > 1
     return for_stand_in(made, form)
 
