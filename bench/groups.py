@@ -69,4 +69,4 @@ GROUPS = {
 
 #: Groups whose peers share a process, with the modules whose ``run`` takes a
 #: :class:`bench.suites.Request`.
-SUITES = {"calls": "bench.host_calls.run"}
+SUITES = {"calls": "bench.host_calls.run", "keras": "bench.keras_models.run"}

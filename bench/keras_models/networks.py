@@ -1,0 +1,71 @@
+"""The networks, and functions that run them once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from bench.keras_models.table import CLASSES, FORWARD, SIZE
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Job:
+    """One network and what is done with it.
+
+    Attributes:
+        function: of ``arguments``.
+        arguments: tensors.
+        outcome: what is compared after the first call, from what it returned.
+        finish: returns when a result is there.
+    """
+
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...]
+    outcome: Callable[[Any], Array]
+    finish: Callable[[Any], Any] = lambda result: result.numpy()
+
+
+def job(name: str, mode: str, batch: int) -> Job:
+    """A new network with the same weights, seeds and images each time.
+
+    Args:
+        name: of ``keras.applications``.
+        mode: a forward pass or a training step.
+        batch: images at once.
+    """
+    keras.utils.set_random_seed(0)
+    model = getattr(keras.applications, name)(
+        input_shape=(SIZE, SIZE, 3), weights=None, classes=CLASSES, classifier_activation=None
+    )
+    random = np.random.default_rng(0)
+    images = tf.constant(random.random((batch, SIZE, SIZE, 3), np.float32))
+    if mode == FORWARD:
+        return Job(lambda x: model(x, training=False), (images,), lambda result: result.numpy())
+    labels = tf.constant(random.integers(0, CLASSES, batch), tf.int32)
+    optimizer = keras.optimizers.SGD(1e-3, momentum=0.9)
+    optimizer.build(model.trainable_variables)
+    before = _flat(model)
+
+    def step(x: Any, y: Any) -> Any:
+        with tf.GradientTape() as tape:
+            logits = model(x, training=True)
+            losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=logits)
+            loss = tf.reduce_mean(losses)
+        gradients = tape.gradient(loss, model.trainable_variables)
+        optimizer.apply(gradients, model.trainable_variables)
+        return loss
+
+    return Job(step, (images, labels), lambda _: _flat(model) - before)
+
+
+def _flat(model: Any) -> Array:
+    """All weights, statistics of normalizations among them, behind each other."""
+    held = [np.ravel(variable.numpy()) for variable in model.variables]
+    return np.concatenate([x for x in held if x.dtype == np.float32])
