@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from fake_driver import FakeDriver, artifact, launch, row, view
+from fake_driver import KIND, FakeDriver, artifact, launch, row, view
 
 jax = pytest.importorskip("jax")
 
 from polyblocks.errors import ExecutionError, InputError  # noqa: E402
 from polyblocks.options import CompileOptions  # noqa: E402
+from polyblocks.runtime.arrays import Device  # noqa: E402
 from polyblocks.runtime.device.executable import DeviceExecutable  # noqa: E402
 from polyblocks.runtime.device.xla_device_call import XlaDeviceCall  # noqa: E402
+from polyblocks.runtime.launch import bind  # noqa: E402
+from polyblocks_jax import loaded_call, programs  # noqa: E402
+from polyblocks_jax.arrays import JaxArrays  # noqa: E402
 from polyblocks_jax.compiler import takes  # noqa: E402
 
 N = 6
@@ -67,6 +71,39 @@ def test_updates_in_place_are_refused():
     source = artifact([row("input", "x", updates=0)], [])
     with pytest.raises(InputError, match="'x' is updated in place, which XLA does not allow"):
         XlaDeviceCall(DeviceExecutable(source, lambda: None))
+
+
+def test_a_loaded_program_is_called_by_xla_and_waits_for_nothing(monkeypatch):
+    """As with arrays of JAX's on a GPU, which the arrays here are said to be on."""
+    source = artifact(
+        [row("input", "x"), row("input", "w"), row("output", "o")], [launch("add", 0, 1, 2)]
+    )
+    weights = np.arange(N, dtype=np.float32)
+    source.manifest["arguments"][1]["stored"] = "w.bin"
+    source.blobs["w.bin"] = weights.tobytes()
+    driver = FakeDriver({"add": add})
+    waited = []
+    monkeypatch.setattr(XlaDeviceCall, "stream_of", lambda self, frame: 55)
+    monkeypatch.setattr(JaxArrays, "device", lambda self, array: Device(KIND, 0))
+    monkeypatch.setattr(JaxArrays, "make_ready", lambda self, *_: waited.append(1))
+    # XLA has no such platform here: the CPU's calls the handler for it.
+    monkeypatch.setattr(loaded_call, "_platform_of", lambda array: "fake")
+    made = programs._make_known
+    monkeypatch.setattr(programs, "_make_known", lambda name, call, _: made(name, call, "cpu"))
+    on = loaded_call._Program.on
+    monkeypatch.setattr(loaded_call._Program, "on", lambda self, _: on(self, "fake"))
+
+    executable = DeviceExecutable(source, lambda: driver)
+    f = bind(executable, JaxArrays(), blobs=source.blobs)
+    x = jax.numpy.ones((2, 3))
+    for _ in range(3):
+        np.testing.assert_array_equal(f(x), weights.reshape(2, 3) + 1)
+    assert [call[3] for call in driver.named("launch")] == [55] * 3
+    assert len(driver.named("copy_in")) == 1  # of the weights, once
+    assert not waited
+    assert not driver.named("copy_out", "synchronize", "order")
+    with pytest.raises(InputError, match=r"argument 1 \('x'\) of f: expected float32\[2, 3\], got"):
+        f(jax.numpy.ones((3, 2)))
 
 
 @pytest.mark.parametrize(

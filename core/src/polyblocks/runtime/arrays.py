@@ -11,6 +11,7 @@ from polyblocks.errors import InputError
 from polyblocks.program import ArraySpec
 
 if TYPE_CHECKING:
+    from polyblocks.runtime.binding import Binding
     from polyblocks.runtime.native.reader import NativeReader
 
 
@@ -91,6 +92,21 @@ class ArrayInterface(ABC):
 
     def native_reader(self) -> NativeReader | None:
         """How machine code reads host arrays of this framework; None, the default: it cannot."""
+        return None
+
+    def own_call(self, binding: Binding) -> Callable[..., Any] | None:
+        """A function that calls a loaded program in the framework's own way.
+
+        It takes and returns what ``binding.plain`` does, and raises the same errors. Its attribute
+        ``native_call`` may say how machine code calls it, as that of ``plain`` does.
+
+        Args:
+            binding: the program.
+
+        Returns:
+            None, the default: there is no such way, for this program or at all.
+        """
+        del binding
         return None
 
     def leaves(self, value: Any) -> list[Any]:

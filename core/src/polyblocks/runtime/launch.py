@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from polyblocks.errors import ExecutionError, InputError
+from polyblocks.errors import ExecutionError
 from polyblocks.program import ArraySpec
 from polyblocks.runtime import buffers, threads
-from polyblocks.runtime.arrays import HOST, ArrayInterface
+from polyblocks.runtime.arrays import HOST, ArrayInterface, Device
+from polyblocks.runtime.binding import Binding
 from polyblocks.runtime.bound_weights import BoundWeights
 from polyblocks.runtime.executable import Executable
 from polyblocks.runtime.kept.memory import Kept
 from polyblocks.runtime.kept.preparer import Preparer
-from polyblocks.runtime.slots import Signature, check, check_overlaps, signature_of
+from polyblocks.runtime.slots import Signature, check_all, check_overlaps, signature_of
 
 if TYPE_CHECKING:
     from polyblocks.runtime.native.call import NativeCall
@@ -58,12 +59,17 @@ def bind(
     signature = signature_of(executable.manifest, blobs or {})
     if weights is not None:
         signature = signature.with_weights(len(weights.slots))
-    host_call = _bind_host(executable, interface, signature, num_threads, num_iters, weights)
-    if not executable.takes_device_arrays:
-        return host_call
-    from polyblocks.runtime.device.call import bind_device
+    plain = _bind_host(executable, interface, signature, num_threads, num_iters, weights)
+    if executable.takes_device_arrays:
+        from polyblocks.runtime.device.call import bind_device
 
-    return bind_device(executable, interface, signature, host_call, num_iters, weights)
+        plain = bind_device(executable, interface, signature, plain, num_iters, weights)
+    if weights is not None:
+        return plain
+    own = interface.own_call(
+        Binding(executable, signature, plain, num_threads, num_iters, blobs or {})
+    )
+    return plain if own is None else own
 
 
 def _bind_host(
@@ -92,18 +98,7 @@ def _bind_host(
         raise ExecutionError(f"{function}: {message}")
 
     def call(*arrays: Any) -> Any:
-        if len(arrays) != len(inputs):
-            raise InputError(
-                f"{function}({signature.text}) takes {_count(len(inputs), 'array')}, got "
-                f"{len(arrays)}"
-            )
-        for k, (slot, array) in enumerate(zip(inputs, arrays, strict=True)):
-            try:
-                check(interface, slot, array, k in written)
-            except InputError as error:
-                raise InputError(
-                    f"argument {k + 1} ('{slot.name}') of {function}: {error}"
-                ) from None
+        check_all(function, signature, interface, arrays)
         addresses = [interface.pointer(array) for array in arrays]
         if weights is not None:
             addresses += weights.addresses()
@@ -163,7 +158,13 @@ def _bind_host(
 
     call.__name__ = call.__qualname__ = function
     call.__doc__ = f"{function}({signature.text}), compiled for {manifest.get('target', '?')}."
+
+    def check(arrays: Sequence[Any]) -> Device:
+        check_all(function, signature, interface, arrays)
+        return HOST
+
     call.native_call = native_call  # type: ignore[attr-defined]
+    call.check = check  # type: ignore[attr-defined]
     return call
 
 
@@ -203,7 +204,3 @@ def _copied(contents: bytes) -> Any:
     aligned = (ctypes.c_uint8 * max(len(contents), 1)).from_buffer(memory, start)
     ctypes.memmove(aligned, contents, len(contents))
     return aligned
-
-
-def _count(n: int, what: str) -> str:
-    return f"{n} {what}" if n == 1 else f"{n} {what}s"

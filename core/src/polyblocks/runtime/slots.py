@@ -218,6 +218,38 @@ def check(
         raise InputError("it is updated in place, but cannot be written; pass a copy")
 
 
+def check_all(
+    function: str,
+    signature: Signature,
+    interface: ArrayInterface,
+    arrays: Sequence[Any],
+    device: Device = HOST,
+) -> None:
+    """Check all arrays that are passed to a program, but not whether some overlap.
+
+    Args:
+        function: the program's name.
+        signature: of it.
+        interface: of the arrays' framework.
+        arrays: what was passed.
+        device: where they must be.
+
+    Raises:
+        InputError: there are too few or too many, or one does not fit; names it.
+    """
+    inputs = signature.inputs
+    if len(arrays) != len(inputs):
+        what = "array" if len(inputs) == 1 else "arrays"
+        raise InputError(
+            f"{function}({signature.text}) takes {len(inputs)} {what}, got {len(arrays)}"
+        )
+    for k, (slot, array) in enumerate(zip(inputs, arrays, strict=True)):
+        try:
+            check(interface, slot, array, k in signature.written, device)
+        except InputError as error:
+            raise InputError(f"argument {k + 1} ('{slot.name}') of {function}: {error}") from None
+
+
 def check_overlaps(
     function: str, inputs: Sequence[Slot], addresses: Sequence[int], written: Sequence[int]
 ) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 from polyblocks.errors import InputError, UnsupportedError
 from polyblocks.program import ArraySpec
 from polyblocks.runtime.arrays import HOST, ArrayInterface, Device
+from polyblocks.runtime.binding import Binding
 from polyblocks.runtime.numpy_arrays import NumpyArrays
 from polyblocks_jax.specs import spec_of
 
@@ -23,7 +24,8 @@ _DESCRIPTIONS = (jax.ShapeDtypeStruct, jax.core.ShapedArray)
 class JaxArrays(ArrayInterface):
     """JAX arrays on the host, and NumPy arrays. Arrays of random keys are what these are made of.
 
-    Compiled functions do not go this way, XLA calls them; it is for ``polyblocks.load`` and tools.
+    For ``polyblocks.load`` and tools. Compiled functions, and loaded ones with arrays of JAX alone,
+    do not go this way, but are called by XLA; see :mod:`polyblocks_jax.loaded_call`.
     """
 
     def is_array(self, value: Any) -> bool:
@@ -51,6 +53,8 @@ class JaxArrays(ArrayInterface):
             return HOST
         if jax.dtypes.issubdtype(array.dtype, jax.dtypes.prng_key):
             array = jax.random.key_data(array)  # DLPack has no keys
+        if array.is_deleted():
+            raise InputError("it has been deleted, or was donated to another call; pass a copy")
         kind, number = array.__dlpack_device__()
         return Device(int(kind), int(number))
 
@@ -62,20 +66,20 @@ class JaxArrays(ArrayInterface):
         """A new array."""
         if device != HOST:
             raise InputError(f"this frontend makes arrays on the host, not on {tuple(device)}")
-        if not spec.is_contiguous:
-            raise InputError(f"JAX has row-major arrays only, not strides {list(spec.strides)}")
-        dtype = jnp.dtype(spec.dtype)
-        if jax.dtypes.canonicalize_dtype(dtype) != dtype:
-            raise InputError(
-                f"JAX makes no {spec.dtype} now; jax.config.update('jax_enable_x64', True)"
-            )
-        return jnp.empty(spec.shape, dtype, device=jax.devices("cpu")[0])
+        check_made(spec)
+        return jnp.empty(spec.shape, spec.dtype, device=jax.devices("cpu")[0])
 
     def transfer(self, array: Any, device: Device) -> Any:
         """The array on the host, or on a GPU that JAX sees."""
         if device == HOST and isinstance(array, np.ndarray):
             return array
         return jax.device_put(array, _place(device))
+
+    def own_call(self, binding: Binding) -> Callable[..., Any] | None:
+        """The program as XLA calls it, in a function that ``jax.jit`` dispatches."""
+        from polyblocks_jax.loaded_call import loaded_call
+
+        return loaded_call(binding)
 
     def leaves(self, value: Any) -> list[Any]:
         """The leaves of a pytree."""
@@ -120,6 +124,21 @@ class JaxArrays(ArrayInterface):
     def adopt(self, memory: Any) -> Any:
         """An array on memory of a GPU; JAX waits for the stream that writes it."""
         return jax.dlpack.from_dlpack(memory)
+
+
+def check_made(spec: ArraySpec) -> None:
+    """Check that JAX has arrays like this one, as it is configured now.
+
+    Raises:
+        InputError: it has not; says what to do.
+    """
+    if not spec.is_contiguous:
+        raise InputError(f"JAX has row-major arrays only, not strides {list(spec.strides)}")
+    dtype = jnp.dtype(spec.dtype)
+    if jax.dtypes.canonicalize_dtype(dtype) != dtype:
+        raise InputError(
+            f"JAX makes no {spec.dtype} now; jax.config.update('jax_enable_x64', True)"
+        )
 
 
 #: ``DLDeviceType`` -> JAX's name of the platform.

@@ -17,6 +17,11 @@ def _look() -> None:
     _lacks_threads = _lacks_threads or bool(getattr(xla_bridge, "_backends", None))
 
 
+def lacks_threads() -> bool:
+    """Whether the process was forked after JAX had started its threads."""
+    return _lacks_threads
+
+
 def check_can_compile(name: str) -> None:
     """Check that JAX can compile in this process.
 

@@ -67,7 +67,7 @@ def _lower(
     inner = ctx.replace(avals_in=passed)
     if isinstance(made, Registered):
         updated = {result: index - len(held) for result, index in found.items()}
-        return _ffi_call(inner, args, made, updated, site.name)
+        return ffi_call(inner, args, made, updated, site.name)
     results = mlir.lower_fun(_evaluation(made, site.name), multiple_results=True)(inner, *args)
     if inner.tokens_out is not None:
         # What JAX runs of it has effects in order.
@@ -110,7 +110,7 @@ def _evaluation(made: Partitioned, name: str) -> Any:
     return evaluate
 
 
-def _ffi_call(
+def ffi_call(
     ctx: Any, args: Sequence[Any], program: Registered, updates: Mapping[int, int], name: str
 ) -> Any:
     """``stablehlo.custom_call`` of a program on row-major buffers.
@@ -176,7 +176,7 @@ def _abstract_part(*avals: Any, **params: Any) -> Any:
 
 def _lower_part(ctx: Any, *args: Any, program: Registered, name: str, **params: Any) -> Any:
     del params
-    return _ffi_call(ctx, args, program, {}, name)
+    return ffi_call(ctx, args, program, {}, name)
 
 
 mlir.register_lowering(polyblocks_part_p, _lower_part, inline=False)

@@ -19,6 +19,7 @@ from polyblocks.isolation import forks
 from polyblocks.options import DEFAULTS, CompileOptions
 from polyblocks.runtime import threads
 from polyblocks.runtime.device.xla_device_call import XlaDeviceCall
+from polyblocks.runtime.executable import Executable
 from polyblocks.runtime.kept.preparer import Preparer
 from polyblocks.runtime.xla_call import XlaCall, digest_of
 
@@ -122,16 +123,79 @@ def register(
                 )
             else:
                 call = XlaDeviceCall(executable, iterations=options.num_iters)
-            handler = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(call.address)
-            capsule = jax.ffi.pycapsule(handler)
-            where = "cpu" if platform == "cpu" else platform.upper()
-            jax.ffi.register_ffi_target(name, capsule, platform=where, api_version=1)
+            _make_known(name, call, platform)
             # On a GPU no thread waits anyway.
             is_long = platform == "cpu" and (loops or _predicted_s(artifact) > LONG_S)
             read = frozenset(constants if name == holding else ())
             made = Registered(name, is_long, kernel_label(artifact.manifest), read)
             known = _registered[name] = made, call
         return known[0]
+
+
+def _make_known(name: str, call: XlaCall | XlaDeviceCall, platform: str) -> None:
+    handler = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(call.address)
+    where = "cpu" if platform == "cpu" else platform.upper()
+    jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(handler), platform=where, api_version=1)
+
+
+def register_loaded(
+    executable: Executable,
+    blobs: Mapping[str, bytes],
+    constants: Mapping[int, np.ndarray[Any, Any]],
+    *,
+    num_threads: int | None,
+    num_iters: int,
+    platform: str,
+) -> Registered | None:
+    """Make a program known to XLA that is loaded already, from a file.
+
+    On the CPU it runs on the caller's thread.
+
+    Args:
+        executable: the program, which is kept from now on.
+        blobs: of its artifact; they tell it from others.
+        constants: values of inputs that the artifact has, by their numbers.
+        num_threads: see :mod:`polyblocks.runtime.threads`.
+        num_iters: run it so many times per call.
+        platform: XLA's, where it is called.
+
+    Returns:
+        None if its constants are more than programs may hold.
+    """
+    global _held_bytes
+    count = threads.resolve(num_threads)
+    digest = digest_of(Artifact(executable.manifest, dict(blobs)))
+    name = f"polyblocks_{digest}_{count}_{num_iters}_loaded_{platform}"
+    held_bytes = sum(value.nbytes for value in constants.values())
+    with _lock:
+        known = _registered.get(name)
+        if known is None:
+            if _held_bytes + held_bytes > MOST_HELD_BYTES:
+                return None
+            call: XlaCall | XlaDeviceCall
+            if platform == "cpu":
+                kept = None
+                if executable.preparation is not None:
+                    preparer = Preparer(executable)
+                    values = [constants[number] for number in _numbers_of(executable, preparer)]
+                    kept = preparer([value.ctypes.data for value in values], count)
+                call = XlaCall(
+                    executable, threads=count, iterations=num_iters, kept=kept, constants=constants
+                )
+            else:
+                call = XlaDeviceCall(executable, iterations=num_iters, constants=constants)
+            _held_bytes += held_bytes
+            _make_known(name, call, platform)
+            made = Registered(name, False, kernel_label(executable.manifest), frozenset(constants))
+            known = _registered[name] = made, call
+        return known[0]
+
+
+def _numbers_of(executable: Executable, preparer: Preparer) -> list[int]:
+    """Numbers among the program's inputs of the arguments that its preparation reads."""
+    rows = executable.manifest["arguments"]
+    inputs = [index for index, row in enumerate(rows) if row["role"] == "input"]
+    return [inputs.index(index) for index in preparer.inputs]
 
 
 def _digest_of_values(constants: Mapping[int, np.ndarray[Any, Any]]) -> str:

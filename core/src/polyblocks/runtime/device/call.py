@@ -14,7 +14,7 @@ from polyblocks.runtime.arrays import HOST, ArrayInterface, Device
 from polyblocks.runtime.bound_weights import BoundWeights
 from polyblocks.runtime.device.exported import ExportedMemory
 from polyblocks.runtime.device.holding import hold
-from polyblocks.runtime.slots import Signature, check, check_overlaps
+from polyblocks.runtime.slots import Signature, check_all, check_overlaps
 
 if TYPE_CHECKING:
     from polyblocks.runtime.device.driver import Driver
@@ -149,14 +149,14 @@ def bind_device(
             )
         if weights is not None and bound != first:
             raise _mixed(function, [*names, "weights"], [*places, bound])
-        for k, (slot, array) in enumerate(zip(inputs, arrays, strict=True)):
-            try:
-                check(interface, slot, array, k in written, first)
-            except InputError as error:
-                raise InputError(
-                    f"argument {k + 1} ('{slot.name}') of {function}: {error}"
-                ) from None
+        check_all(function, signature, interface, arrays, first)
         return first
+
+    def check(arrays: Sequence[Any]) -> Device:
+        place = checked(tuple(arrays))
+        if place == HOST:
+            check_all(function, signature, interface, arrays)
+        return place
 
     def launcher(device: Device) -> Callable[..., None]:
         if not interface.allocates(device):
@@ -218,6 +218,7 @@ def bind_device(
             hold(driver, stream, arrays)
         return signature.returned(results, arrays)
 
+    call.check = check  # type: ignore[attr-defined]
     call.__name__ = call.__qualname__ = function
     call.__doc__ = host_call.__doc__
     return call

@@ -9,9 +9,15 @@ the host. The handler takes the GIL for the few microseconds of a launch.
 from __future__ import annotations
 
 import ctypes
+import itertools
+from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from polyblocks.errors import InputError
+from polyblocks.isolation import forks
+from polyblocks.runtime.device.call import upload
 
 #: Version of the interface that this asks for, as that handler does.
 _MAJOR, _MINOR = 0, 1
@@ -54,14 +60,26 @@ class XlaDeviceCall:
     Args:
         executable: the loaded program; kept alive.
         iterations: launch it so many times per call.
+        constants: arrays of bytes that are put on each device once instead of being passed by XLA,
+            by the numbers of the program's inputs.
 
     Raises:
         InputError: the program updates an argument in place.
     """
 
-    def __init__(self, executable: Any, *, iterations: int = 1) -> None:
+    def __init__(
+        self,
+        executable: Any,
+        *,
+        iterations: int = 1,
+        constants: Mapping[int, np.ndarray[Any, Any]] | None = None,
+    ) -> None:
         self._executable = executable
         self._iterations = iterations
+        self._constants = dict(constants or {})
+        #: Device -> the addresses of the constants there, by the numbers of the inputs.
+        self._uploaded: dict[int, dict[int, int]] = {}
+        self._lock = forks.lock()
         self._inputs: list[bool] = []
         for row in executable.manifest["arguments"]:
             if row["updates"] is not None:
@@ -86,8 +104,15 @@ class XlaDeviceCall:
     def _launch(self, frame: int) -> None:
         arguments = _pointer(frame + _FRAME_ARGS)
         results = _pointer(frame + _FRAME_RETS)
+        # XLA has made its device current.
+        device = self._executable.driver.current_device()
+        held = self._held(device) if self._constants else {}
         pointers = []
+        inputs = itertools.count()
         for is_input in self._inputs:
+            if is_input and (number := next(inputs)) in held:
+                pointers.append(held[number])
+                continue
             buffer = _pointer(arguments if is_input else results)
             pointers.append(_pointer(buffer + _BUFFER_DATA))
             if is_input:
@@ -95,10 +120,17 @@ class XlaDeviceCall:
             else:
                 results += 8
         stream = self.stream_of(frame)
-        # XLA has made its device current.
-        launch = self._executable.launcher(self._executable.driver.current_device())
+        launch = self._executable.launcher(device)
         for _ in range(self._iterations):
             launch(stream, *pointers)
+
+    def _held(self, device: int) -> dict[int, int]:
+        with self._lock:
+            if device not in self._uploaded:
+                contents = [value.tobytes() for value in self._constants.values()]
+                addresses = upload(self._executable.driver, device, contents)
+                self._uploaded[device] = dict(zip(self._constants, addresses, strict=True))
+            return self._uploaded[device]
 
     def stream_of(self, frame: int) -> int:
         """The stream of a call."""
