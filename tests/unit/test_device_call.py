@@ -333,16 +333,16 @@ class Both(Shown):
 @pytest.fixture
 def checks(monkeypatch) -> list[str]:
     """Names of the arguments that were checked."""
-    from polyblocks.runtime.device import call
+    from polyblocks.runtime import slots
 
     seen: list[str] = []
-    plain = call.check
+    plain = slots.check
 
     def check(interface, slot, *rest):
         seen.append(slot.name)
         plain(interface, slot, *rest)
 
-    monkeypatch.setattr(call, "check", check)
+    monkeypatch.setattr(slots, "check", check)
     return seen
 
 
