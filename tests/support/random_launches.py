@@ -38,16 +38,19 @@ def wanted(x: np.ndarray) -> np.ndarray:
     return x - x.sum() / np.float32(4)
 
 
-def program(target: str) -> Artifact:
-    """The program of :func:`steps`, whose kernels a stand-in runs."""
+def program(
+    target: str, function: Callable[..., Any] = steps, given: list[Any] | None = None
+) -> Artifact:
+    """The program of a function, whose kernels a stand-in runs."""
     import torch
 
+    given = [torch.rand(ROWS, COLUMNS)] if given is None else given
     arch, form, _ = TARGETS[target]
     options = {
         "target": target, "arch": arch, "simulate": True, "polyblocks_disable_affine_fusion": True,
         "polyblocks_disable_reduce_reduce_fusion": True,
     }  # fmt: skip
-    made = polyblocks.aot(steps, [torch.rand(ROWS, COLUMNS)], options, frontend="torch")
+    made = polyblocks.aot(function, given, options, frontend="torch")
     assert len(made.manifest["launches"]) > 1
     return for_stand_in(made, form)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import shutil
+import struct
 import tracemalloc
 
 import numpy as np
@@ -230,6 +231,101 @@ def test_a_recording_of_the_callers_takes_launches(bench):
         bench.driver.wait(calls.stream)
         x, out = (bench.stand_in.download(a, np.zeros((ROWS, COLUMNS), np.float32)) for a in arrays)
         np.testing.assert_allclose(out, wanted(x), rtol=1e-5)
+
+
+def test_a_stream_that_the_caller_records_takes_launches_also_of_known_addresses(bench):
+    executable = bench.load()
+    calls = Calls(bench, executable)
+    arrays, other = calls.arrays(), calls.arrays()
+    nbytes, launch = executable.workspace_launcher(0)
+    workspace = bench.driver.allocate(0, nbytes)
+    for _ in range(3):
+        launch(calls.stream, workspace, *arrays)
+    bench.driver.wait(calls.stream)
+    for each in (arrays, other):  # known ones, and those that would be moved to
+        bench.stand_in.calls.clear()
+        bench.driver.begin_capture(calls.stream)
+        launch(calls.stream, workspace, *each)
+        graph = bench.driver.end_capture(calls.stream)
+        assert "launch" in bench.stand_in.calls
+        assert not {"replay", "update_node"} & set(bench.stand_in.calls)
+        bench.driver.replay(graph, calls.stream)
+        bench.driver.wait(calls.stream)
+        x, out = (bench.stand_in.download(a, np.zeros((ROWS, COLUMNS), np.float32)) for a in each)
+        np.testing.assert_allclose(out, wanted(x), rtol=1e-5)
+        bench.driver.destroy_graph(graph)
+    launch(calls.stream, workspace, *arrays)
+    assert bench.stand_in.calls[-1] == "replay", "afterwards it is as before"
+    bench.driver.wait(calls.stream)
+
+
+def test_calls_of_one_hash_are_told_apart(tmp_path):
+    api = CountingDriver(tmp_path)
+    driver = CudaDriver(api, api.library)
+    driver.rank = lambda *_: 0
+    loaded = counted_program(driver, "auto", arrays=6, launches=4)
+    _, launch = loaded.workspace_launcher(0)
+    one, other = [0, *range(5)], [(1 << 61) - 1, *range(5)]
+    assert hash(tuple(one)) == hash(tuple(other))
+    for _ in range(3):
+        launch(7, 1 << 20, *one)
+    replays, updates = api.count("cuGraphLaunch"), api.count("cuGraphExecKernelNodeSetParams")
+    launch(7, 1 << 20, *other)
+    assert api.count("cuGraphLaunch") == replays + 1
+    assert api.count("cuGraphExecKernelNodeSetParams") > updates
+
+
+def test_arrays_of_the_host_are_copied_around_a_replay(bench):
+    executable = bench.load()
+    outputs = [row["role"] == "output" for row in executable.manifest["arguments"]]
+    assert outputs == [False, True]
+    for number in range(1, 5):
+        x = np.arange(ROWS * COLUMNS, dtype=np.float32).reshape(ROWS, COLUMNS) * number
+        out = np.zeros_like(x)
+        bench.stand_in.calls.clear()
+        assert executable.entry(struct.pack("2Q", x.ctypes.data, out.ctypes.data), 1) == 0
+        np.testing.assert_allclose(out, wanted(x), rtol=1e-5)
+        assert ("replay" in bench.stand_in.calls) == (number > 1)
+    executable.close()
+    assert not bench.stand_in.executables
+
+
+def looked_up(x, i):
+    """Several kernels, one of which checks its places."""
+    return x - x[i].sum(dim=0).sum() / 4
+
+
+def test_failed_checks_of_replayed_programs_are_told_by_the_next_call(target, tmp_path):
+    import torch
+
+    given = [torch.rand(ROWS, COLUMNS), torch.tensor([0, 1])]
+    bench = Bench(target, program(target, looked_up, given), tmp_path)
+    executable = bench.load()
+    if len(executable.manifest["launches"]) < 2:
+        pytest.fail("the program has one kernel, which is no graph")
+    x = np.arange(ROWS * COLUMNS, dtype=np.float32).reshape(ROWS, COLUMNS)
+    stream = bench.driver.create_stream(0)
+    places = np.array([0, 2])
+    arrays = [bench.upload(each) for each in (x, places, 0 * x)]
+    launch = executable.launcher(0)
+    for right in (True, True, True, False):
+        bench.stand_in.view(arrays[1])[:] = np.frombuffer(
+            (places if right else places + 7).tobytes(), np.uint8
+        )
+        bench.stand_in.calls.clear()
+        launch(stream, *arrays)
+        bench.driver.wait(stream)
+    assert "replay" in bench.stand_in.calls
+    with pytest.raises(ExecutionError, match="index out of range.*in an earlier call"):
+        launch(stream, *arrays)
+    bench.stand_in.view(arrays[1])[:] = np.frombuffer(places.tobytes(), np.uint8)
+    launch(stream, *arrays)
+    bench.driver.wait(stream)
+    out = bench.stand_in.download(arrays[2], x)
+    np.testing.assert_allclose(out, x - x[places].sum() / 4, rtol=1e-5)
+    executable.close()
+    assert not bench.stand_in.pinned
+    bench.check()
 
 
 def test_two_devices_have_graphs_of_their_own(bench):

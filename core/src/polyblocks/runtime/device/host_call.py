@@ -89,7 +89,9 @@ class HostCall:
                 status = 0
                 if word is not None:
                     status, word.value = word.value, 0
-                for address, nbytes in taken:
+                # The last one first: so the next call gets each of them for the same purpose, and
+                # a graph finds its addresses again.
+                for address, nbytes in reversed(taken):
                     pool.release(address, nbytes, stream)
                 self._lanes.append(lane)
             return status
