@@ -82,12 +82,16 @@ class CProgram(Executable):
 class Both:
     """A program, called by Python and by machine code.
 
+    With ``spelled``, by Python and by Python that is generated for the program.
+
     Args:
         program: the program.
         interface: of the arrays; it counts in ``described`` how many arrays Python looked at.
         good: arrays that machine code takes.
         settings: of :func:`polyblocks.runtime.launch.bind`.
     """
+
+    spelled = False
 
     def __init__(
         self,
@@ -98,16 +102,23 @@ class Both:
     ) -> None:
         self.interface = interface
         self.slow = bind(program, interface, **settings)
+        if self.spelled:
+            self.slow.native_call = lambda: None  # type: ignore[attr-defined]
         self.fast = dispatched(self.slow, lambda *_: self.slow)
         if good is not None:
             self.fast(*good)
             self.fast(*good)
 
     def is_fast(self, *arrays: Any) -> bool:
-        """Whether machine code takes these."""
+        """Whether machine code, or generated Python, takes these."""
         before = self.interface.described  # type: ignore[attr-defined]
         self.fast(*arrays)
         return bool(self.interface.described == before)  # type: ignore[attr-defined]
+
+    @property
+    def is_native(self) -> bool:
+        """Whether there is machine code for its arrays."""
+        return bool(self.fast.__self__.count)  # type: ignore[attr-defined]
 
     def outcome(self, which: str, *arrays: Any, **named: Any) -> tuple[Any, ...]:
         """The results, or the class and the text of what is raised."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import subprocess
 import sys
@@ -129,6 +130,7 @@ def test_compile_takes_the_frontend_whose_framework_is_loaded(
     used = types.ModuleType("framework_one.numpy")
     function = types.FunctionType((lambda: 0).__code__, {"np": used})
     assert polyblocks.compile(function)[0] == "one"
+    assert polyblocks.compile(functools.partial(functools.partial(function)))[0] == "one"
     kind = type("Module", (), {"__module__": "framework_three.nn", "__call__": lambda self: 0})
     assert polyblocks.compile(type("Mine", (kind,), {})())[0] == "three"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from types import ModuleType
 from typing import Any
@@ -58,6 +59,8 @@ def framework_of(frontend: str) -> str:
 
 def _packages_used_by(function: Any) -> set[str]:
     """Packages of the classes of an object, and of what a function's module has imported."""
+    while isinstance(function, functools.partial):
+        function = function.func
     found = {each.__module__ for each in type(function).__mro__}
     for value in getattr(function, "__globals__", {}).values():
         if isinstance(value, ModuleType):

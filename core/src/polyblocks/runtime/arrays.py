@@ -13,6 +13,7 @@ from polyblocks.program import ArraySpec
 if TYPE_CHECKING:
     from polyblocks.runtime.binding import Binding
     from polyblocks.runtime.native.reader import NativeReader
+    from polyblocks.runtime.source import Source
 
 
 class Device(NamedTuple):
@@ -108,6 +109,30 @@ class ArrayInterface(ABC):
         """
         del binding
         return None
+
+    def spelled(
+        self, source: Source, array: str, spec: ArraySpec, written: bool
+    ) -> tuple[list[str], str] | None:
+        """Expressions in Python for what is expected of an array, where machine code cannot be.
+
+        Args:
+            source: has the names that the expressions need.
+            array: the array's name.
+            spec: what it must be.
+            written: whether the program updates it.
+
+        Returns:
+            Conditions, all of which hold only for an array that :meth:`describe` would describe
+            so, and an expression for its address, which says nothing on its alignment; None, the
+            default: it is described at each call.
+        """
+        del source, array, spec, written
+        return None
+
+    def spelled_guards(self, source: Source) -> list[str]:
+        """Conditions for :meth:`spelled` on a call as a whole; by default none."""
+        del source
+        return []
 
     def leaves(self, value: Any) -> list[Any]:
         """What a structure of the framework holds, in the order in which it flattens that.

@@ -53,8 +53,10 @@ def bind(
         ``call(*arrays)``, which takes the inputs in order and returns the result, a tuple of them
         if there are several, None if all are in-place updates. It raises
         InputError for arguments that do not fit, ExecutionError for failed run-time checks.
-        For programs of the host, its attribute ``native_call`` makes the same in machine code,
-        where that can be; see :mod:`polyblocks.runtime.native.call`.
+        For programs of the host, its attributes ``native_call`` and ``spelled_call`` make the same
+        in machine code, and in Python that is generated for the program; or None, where that
+        cannot be. See :mod:`polyblocks.runtime.native.call` and
+        :mod:`polyblocks.runtime.spelled_call`.
     """
     signature = signature_of(executable.manifest, blobs or {})
     if weights is not None:
@@ -138,23 +140,26 @@ def _bind_host(
             results, arrays if weights is None else (*arrays, *weights.arrays)
         )
 
+    def bound() -> dict[str, Any]:
+        fixed = {("stored", k): ctypes.addressof(each) for k, each in enumerate(stored)}
+        fixed |= {("kept", k): memory.address for k, memory in enumerate(last)}
+        return {
+            "num_threads": num_threads,
+            "num_iters": num_iters,
+            "fixed": fixed,
+            "weights": weights,
+        }
+
     def native_call() -> NativeCall | None:
         from polyblocks.runtime.native.call import native
 
-        fixed = {("stored", k): ctypes.addressof(each) for k, each in enumerate(stored)}
-        fixed |= {("kept", k): memory.address for k, memory in enumerate(last)}
-        return native(
-            executable,
-            interface,
-            signature,
-            call,
-            failed,
-            num_threads=num_threads,
-            num_iters=num_iters,
-            fixed=fixed,
-            weights=weights,
-            alive=(stored, last),
-        )
+        alive = stored, last
+        return native(executable, interface, signature, call, failed, alive=alive, **bound())
+
+    def spelled() -> Callable[..., Any] | None:
+        from polyblocks.runtime.spelled_call import spelled_call
+
+        return spelled_call(executable, interface, signature, call, failed, **bound())
 
     call.__name__ = call.__qualname__ = function
     call.__doc__ = f"{function}({signature.text}), compiled for {manifest.get('target', '?')}."
@@ -165,6 +170,7 @@ def _bind_host(
 
     call.native_call = native_call  # type: ignore[attr-defined]
     call.check = check  # type: ignore[attr-defined]
+    call.spelled_call = spelled  # type: ignore[attr-defined]
     return call
 
 

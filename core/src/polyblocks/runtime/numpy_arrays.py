@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import importlib
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -15,9 +16,12 @@ from polyblocks.program import DTYPES, ArraySpec
 from polyblocks.runtime import buffers
 from polyblocks.runtime.arrays import HOST, ArrayInterface, Device
 from polyblocks.runtime.native.reader import NativeReader
+from polyblocks.runtime.source import Source
 
 #: Results of at least this size (bytes) come from the pool of reused buffers.
 POOLED_BYTES = 1 << 20
+#: Where an array has the address of its elements (``PyArrayObject_fields.data``).
+_DATA = 16
 
 
 class NumpyArrays(ArrayInterface):
@@ -91,6 +95,26 @@ class NumpyArrays(ArrayInterface):
         """Reads the fields of arrays of exactly NumPy's own class."""
         return _reader()
 
+    def spelled(
+        self, source: Source, array: str, spec: ArraySpec, written: bool
+    ) -> tuple[list[str], str]:
+        """Compares attributes, and reads the address from where NumPy's interface for C has it."""
+        kind = _dtype(spec.dtype)
+        strides = tuple(step * kind.itemsize for step in spec.strides)
+        conditions = [
+            f"type({array}) is {source.name('ndarray', np.ndarray)}",
+            f"{array}.dtype is {source.name('dtype', kind)}",
+            f"{array}.shape == {spec.shape}",
+        ]
+        if spec.numel:
+            conditions.append(f"{array}.strides == {strides}")
+        if written:
+            conditions.append(f"{array}.flags.writeable")
+        if not _has_address_inside():
+            return conditions, f"{array}.ctypes.data"
+        word = source.name("word", ctypes.c_void_p.from_address)
+        return conditions, f"({word}(id({array}) + {_DATA}).value or 0)"
+
     def transfer(self, array: Any, device: Device) -> Any:
         """The array itself; it is on the host."""
         self._expect_host(device)
@@ -99,6 +123,17 @@ class NumpyArrays(ArrayInterface):
     def _expect_host(self, device: Device) -> None:
         if device != HOST:
             raise InputError(f"NumPy arrays are on the host, not on device {tuple(device)}")
+
+
+@functools.cache
+def _has_address_inside() -> bool:
+    """Whether this Python's objects are where their ``id`` says, and start with 16 bytes."""
+    probe = np.empty(1)
+    return (
+        sys.implementation.name == "cpython"
+        and object.__basicsize__ == _DATA
+        and ctypes.c_void_p.from_address(id(probe) + _DATA).value == probe.ctypes.data
+    )
 
 
 @functools.cache

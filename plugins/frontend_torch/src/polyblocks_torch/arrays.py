@@ -13,10 +13,13 @@ from polyblocks.errors import InputError, UnsupportedError
 from polyblocks.program import ArraySpec
 from polyblocks.runtime.arrays import HOST, ArrayInterface, Device
 from polyblocks.runtime.native.reader import NativeReader
+from polyblocks.runtime.source import Source
 from polyblocks_torch import accelerator
 from polyblocks_torch.launcher import POOLED_BYTES, allocation_of, pooled_tensor
 from polyblocks_torch.native_reader import reader
 from polyblocks_torch.specs import ACCELERATOR, DTYPE_NAMES, TORCH_DTYPES, spec_of
+
+_CLASSES = (torch.Tensor, torch.nn.Parameter)
 
 
 class TorchArrays(ArrayInterface):
@@ -98,6 +101,37 @@ class TorchArrays(ArrayInterface):
     def native_reader(self) -> NativeReader | None:
         """Reads tensors and parameters, but no subclasses."""
         return reader()
+
+    def spelled(
+        self, source: Source, array: str, spec: ArraySpec, written: bool
+    ) -> tuple[list[str], str] | None:
+        """Compares attributes of tensors and parameters."""
+        dtype = TORCH_DTYPES.get(spec.dtype)
+        if dtype is None:
+            return None
+        classes = source.name("classes", _CLASSES)
+        conditions = [
+            f"type({array}) in {classes}",
+            f"{array}.dtype is {source.name('dtype', dtype)}",
+            f"{array}.layout is {source.name('strided', torch.strided)}",
+            f"{array}.is_cpu",
+            f"{array}.shape == {spec.shape}",
+            f"not {array}.is_neg()",
+        ]
+        if spec.numel:
+            conditions.append(f"{array}.stride() == {spec.strides}")
+        if dtype.is_complex:
+            conditions.append(f"not {array}.is_conj()")
+        if written:
+            recorded = source.name("is_grad_enabled", torch.is_grad_enabled)
+            conditions.append(f"not ({array}.requires_grad and {recorded}())")
+        return conditions, f"{array}.data_ptr()"
+
+    def spelled_guards(self, source: Source) -> list[str]:
+        """No mode sees operations, and no transform of ``torch.func`` is at work."""
+        modes = source.name("modes", torch._C._len_torch_dispatch_stack)
+        transforms = source.name("transforms", torch._C._functorch.peek_interpreter_stack)
+        return [f"not {modes}()", f"{transforms}() is None"]
 
     def transfer(self, array: torch.Tensor, device: Device) -> torch.Tensor:
         """The tensor itself if it is on the device, else a copy there."""

@@ -127,7 +127,10 @@ def native(
     if slots[1]:
         from polyblocks.runtime.native import native_workspaces
 
-        pool = native_workspaces.pool()
+        try:
+            pool = native_workspaces.pool()
+        except OSError:
+            return None
         values["pool"] = ctypes.addressof(pool.state)
         values["acquire"], values["release"] = pool.acquire, pool.release
     for name, value in values.items():

@@ -55,10 +55,11 @@ def dispatched(
     Args:
         plain: gives the function its name and its text.
         choose: the function of Python for arrays, which is asked once for each class of the first
-            one. Its attribute ``native_call``, if there is one, makes a :class:`NativeCall` of it.
+            one. It may have the attributes ``native_call`` and ``spelled_call``, see
+            :func:`polyblocks.runtime.launch.bind`.
     """
     known: dict[type | None, Callable[..., Any]] = {}
-    #: Classes whose next call that works makes machine code.
+    #: Classes whose next call that works makes machine code, or Python for this program.
     worked: set[type] = set()
     tried: set[type] = set()
     table: Callable[[], Any] = _no_table
@@ -73,9 +74,7 @@ def dispatched(
         if kind is not None and kind not in tried:
             if kind in worked:
                 tried.add(kind)
-                targets, make = table(), getattr(chosen, "native_call", None)
-                if targets is not None and make is not None:
-                    _add(targets, kind, make())
+                known[kind] = _improved(chosen, kind, table()) or chosen
             worked.add(kind)
         return result
 
@@ -86,6 +85,21 @@ def dispatched(
     # Weakly: what the table keeps alive must not keep the table alive.
     table = weakref.ref(own_table)
     return function
+
+
+def _improved(chosen: Callable[..., Any], kind: type, table: Any) -> Callable[..., Any] | None:
+    """What Python calls from the next time on; None: machine code is called, or nothing is better.
+
+    Args:
+        chosen: what it has called so far.
+        kind: class of the first array.
+        table: of the function in machine code, which gets a target; None if there is none.
+    """
+    make = getattr(chosen, "native_call", None)
+    if table is not None and make is not None and _add(table, kind, make()):
+        return None
+    make = getattr(chosen, "spelled_call", None)
+    return None if make is None else make()
 
 
 def _no_table() -> None:
@@ -101,7 +115,7 @@ def _dispatcher(slow: Callable[..., Any]) -> tuple[Callable[..., Any], Any] | No
     Returns:
         None where there can be none in this process.
     """
-    functions = native_code.place(code.dispatch_text())
+    functions = native_code.place(code.dispatch_text(), code.DISPATCH)
     table = LoadedProgram()
     if functions is None or not is_sound(table):
         return None
@@ -121,14 +135,19 @@ def _dispatcher(slow: Callable[..., Any]) -> tuple[Callable[..., Any], Any] | No
     return make(ctypes.addressof(method), table, slow.__module__), table
 
 
-def _add(table: Any, kind: type, call: NativeCall | None) -> None:
-    """From the next time on, go on to a call for arrays of a class and of those read alike."""
+def _add(table: Any, kind: type, call: NativeCall | None) -> bool:
+    """From the next time on, go on to a call for arrays of a class and of those read alike.
+
+    Returns:
+        Whether that is so.
+    """
+    targets = (ctypes.c_void_p * (3 * _MAX_TARGETS)).from_address(table.targets)
     if call is None or kind not in call.types:
-        return
+        return False
     for each in call.types:
         count = table.count or 0
-        targets = (ctypes.c_void_p * (3 * _MAX_TARGETS)).from_address(table.targets)
         if count < _MAX_TARGETS and id(each) not in targets[: 3 * count : 3]:
             table.kept.append(call)
             targets[3 * count : 3 * count + 3] = [id(each), call.function, id(call.table)]
             table.count = count + 1
+    return id(kind) in targets[: 3 * (table.count or 0) : 3]

@@ -25,6 +25,8 @@ _linker: Any = None
 _objects: dict[str, bytes] = {}
 #: LLVM IR -> addresses of its functions, None where there can be none.
 _placed: dict[str, dict[str, int] | None] = {}
+#: Libraries that :func:`place` has linked.
+_linked: list[Any] = []
 _log = logging.getLogger(__name__)
 
 
@@ -39,40 +41,59 @@ def link(text: str, exports: Collection[str], imports: Mapping[str, int]) -> Any
     Returns:
         The library: ``library[name]`` is the address of an export, as long as it is alive.
     """
-    global _linker
     with _lock:
-        data = _object(text)
-        with fork_lock:
-            from llvmlite import binding
-
-            if _linker is None:
-                binding.initialize_native_target()
-                binding.initialize_native_asmprinter()
-                _linker = binding.create_lljit_compiler(use_jit_link=True)
-            builder = binding.JITLibraryBuilder().add_object_img(data)
-            for name in exports:
-                builder.export_symbol(name)
-            for name, address in imports.items():
-                builder.import_symbol(name, address)
-            return builder.link(_linker, f"polyblocks-helper-{next(_numbers)}")
+        return _link(_object(text), exports, imports)
 
 
-def place(text: str) -> dict[str, int] | None:
+def _link(data: bytes, exports: Collection[str], imports: Mapping[str, int]) -> Any:
+    global _linker
+    with fork_lock:
+        from llvmlite import binding
+
+        if _linker is None:
+            binding.initialize_native_target()
+            binding.initialize_native_asmprinter()
+            _linker = binding.create_lljit_compiler(use_jit_link=True)
+        builder = binding.JITLibraryBuilder().add_object_img(data)
+        for name in exports:
+            builder.export_symbol(name)
+        for name, address in imports.items():
+            builder.import_symbol(name, address)
+        return builder.link(_linker, f"polyblocks-helper-{next(_numbers)}")
+
+
+def place(text: str, *names: str) -> dict[str, int] | None:
     """Put LLVM IR that refers to nothing else into this process, until its end.
 
+    Args:
+        text: self-contained, without data.
+        names: of functions to look up.
+
     Returns:
-        name -> address of its functions. None where that cannot be: it was never compiled on this
-        machine and LLVM is not installed, objects have another format than ELF here, or the system
-        allows no generated code.
+        name -> address of these. None where that cannot be: it was never compiled on this machine
+        and LLVM is not installed, or the system allows no generated code.
     """
     with _lock:
         if text not in _placed:
             try:
-                _placed[text] = flat_code.place(flat_code.flat_code(_object(text)))
-            except (ImportError, OSError, ValueError) as error:
+                _placed[text] = _place(text, names)
+            except (ImportError, OSError) as error:
                 _log.debug("no machine code for calls: %s", error)
                 _placed[text] = None
         return _placed[text]
+
+
+def _place(text: str, names: Collection[str]) -> dict[str, int]:
+    data = _object(text)
+    try:
+        flat = flat_code.flat_code(data)
+    except ValueError as error:
+        # Of another format, which LLVM's linker knows. The process keeps what it has linked.
+        _log.debug("machine code for calls is linked by LLVM: %s", error)
+        _linked.append(_link(data, names, {}))
+        return {name: _linked[-1][name] for name in names}
+    placed = flat_code.place(flat)
+    return {name: placed[name] for name in names}
 
 
 def _object(text: str) -> bytes:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import mmap
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from polyblocks.codegen import workspace_pool
 from polyblocks.isolation import forks
@@ -50,6 +50,9 @@ def make(limit: int) -> Pool:
 
     Args:
         limit: bytes that may be idle.
+
+    Raises:
+        OSError: the system allows no generated code, or LLVM is not installed.
     """
     libc = ctypes.CDLL(None)
     state = State(
@@ -62,13 +65,10 @@ def make(limit: int) -> Pool:
         },
     )
     names = workspace_pool.ACQUIRE, workspace_pool.RELEASE
-    functions: Any = native_code.place(workspace_pool.pool_text()) or _linked(names)
+    functions = native_code.place(workspace_pool.pool_text(), *names)
+    if functions is None:
+        raise OSError("this process can have no machine code")
     return Pool(state, functions[names[0]], functions[names[1]])
-
-
-@functools.cache
-def _linked(names: tuple[str, ...]) -> Any:
-    return native_code.link(workspace_pool.pool_text(), names, {})
 
 
 @functools.cache

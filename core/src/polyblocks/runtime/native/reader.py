@@ -49,7 +49,7 @@ class NativeReader:
         from polyblocks.codegen import native_call
         from polyblocks.runtime.native import native_code
 
-        return native_code.place(native_call.call_text(self.text, self.structs))
+        return native_code.place(native_call.call_text(self.text, self.structs), native_call.CALL)
 
     def row(self, spec: ArraySpec, alignment: int, written: bool) -> tuple[Any, list[Any]] | None:
         """What is expected of an array, as ``native_call.ROW`` says it.
