@@ -6,6 +6,7 @@ import gc
 import shutil
 import struct
 import tracemalloc
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -367,6 +368,12 @@ def test_a_library_without_graphs_of_nodes_records(bench):
     calls(arrays)
     assert "begin_capture" in calls(arrays)
     assert calls(arrays) == ["replay"]
+
+
+def test_a_library_that_lacks_functions_is_not_used():
+    api = SimpleNamespace(CUresult=None)
+    assert CudaDriver(api, open_loaded("libc.so.6")).native is None
+    assert CudaDriver(api).native is None
 
 
 def test_when_moving_a_graph_is_cheaper():

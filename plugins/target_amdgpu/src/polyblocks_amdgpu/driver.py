@@ -34,6 +34,7 @@ NAMES = Names(
     replay="hipGraphLaunch",
     destroy_executable="hipGraphExecDestroy",
     destroy_graph="hipGraphDestroy",
+    current="hipGetDevice",
 )
 
 #: No device was there to measure them. A launch writes a packet of 64 bytes and rings a bell; a
@@ -83,8 +84,7 @@ class HipDriver(BindingsDriver):
     def __init__(self, api: Any, library: Any = None) -> None:
         super().__init__()
         self._api = api
-        if library is not None:
-            self.native = NativeDriver(library, NAMES, COSTS, node_parameters, self._failure_of)
+        self.native = NativeDriver.of(library, NAMES, COSTS, node_parameters, self._failure_of)
         self._used: set[int] = set()
 
     def describe_status(self, status: Any) -> str:
@@ -124,9 +124,8 @@ class HipDriver(BindingsDriver):
 
     def activate(self, device: int) -> int | None:
         """See Driver."""
-        status, previous = self._api.hipGetDevice()
-        if status:
-            raise self.failure("hipGetDevice", status)
+        native = self.native
+        previous = self.call(self._api.hipGetDevice) if native is None else native.current()
         if previous == device:
             return None
         if device not in self._used:

@@ -37,6 +37,7 @@ NAMES = Names(
     replay="cuGraphLaunch",
     destroy_executable="cuGraphExecDestroy",
     destroy_graph="cuGraphDestroy",
+    current="cuCtxGetCurrent",
 )
 
 #: A launch from C takes about 2 us (through the bindings 7 us on an H200's host). A graph of
@@ -99,8 +100,7 @@ class CudaDriver(BindingsDriver):
     def __init__(self, api: Any, library: Any = None) -> None:
         super().__init__()
         self._api = api
-        if library is not None:
-            self.native = NativeDriver(library, NAMES, COSTS, node_parameters, self._failure_of)
+        self.native = NativeDriver.of(library, NAMES, COSTS, node_parameters, self._failure_of)
         self._contexts: dict[int, Any] = {}
         self._lock = forks.lock()
 
@@ -168,10 +168,11 @@ class CudaDriver(BindingsDriver):
     def activate(self, device: int) -> int | None:
         """See Driver."""
         context = self._contexts.get(device) or self._context(device)
-        status, current = self._api.cuCtxGetCurrent()
-        if status:
-            raise self.failure("cuCtxGetCurrent", status)
-        previous = int(current)
+        native = self.native
+        if native is not None:
+            previous = native.current()
+        else:
+            previous = int(self.call(self._api.cuCtxGetCurrent))
         if previous == int(context):
             return None
         self.call(self._api.cuCtxSetCurrent, context)

@@ -35,6 +35,7 @@ class Names:
         replay: ``(executable, stream)``.
         destroy_executable: ``(executable)``; it lives on until it has run.
         destroy_graph: ``(graph)``.
+        current: ``(handle *)``, what is current to the thread: a device or a context.
     """
 
     launch: str
@@ -46,6 +47,7 @@ class Names:
     replay: str
     destroy_executable: str
     destroy_graph: str
+    current: str
 
 
 @dataclass(frozen=True)
@@ -103,12 +105,30 @@ class NativeDriver:
             name: _address_of(library, name)
             for name in (getattr(names, field.name) for field in fields(names))
         }
-        graphs = [name for name in self._addresses if name != names.launch]
+        graphs = self._addresses.keys() - {names.launch, names.current}
+        # Keeps the interpreter's lock: it takes less time than letting go of that.
+        self._current = ctypes.PYFUNCTYPE(_Int, _Pointer)(self._addresses[names.current])
         self.has_graphs = all(self._addresses[name] for name in graphs)
+
+    @classmethod
+    def of(cls, library: Any, names: Names, *more: Any) -> NativeDriver | None:
+        """A driver's functions; None: there is no library, or it lacks what launches need."""
+        needed = names.launch, names.current, names.is_capturing
+        if library is None or not all(_address_of(library, name) for name in needed):
+            return None
+        return cls(library, names, *more)
 
     def address(self, name: str) -> int:
         """The address of a function; 0: the library has none of this name."""
         return self._addresses[name]
+
+    def current(self) -> int:
+        """The device or context that is current to this thread."""
+        handle = ctypes.c_uint64()
+        status = self._current(ctypes.addressof(handle))
+        if status:
+            raise self.failure(self.names.current, status)
+        return handle.value
 
     def build_graph(self, parameters: Sequence[int]) -> tuple[int, list[int]]:
         """A graph of kernels that run one behind the other, and its nodes.
