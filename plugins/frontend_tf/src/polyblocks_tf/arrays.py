@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import tensorflow as tf
@@ -17,6 +17,14 @@ from polyblocks.runtime.arrays import HOST, ArrayInterface, Device
 from polyblocks.runtime.device.exported import tensor_in
 from polyblocks.runtime.numpy_arrays import NumpyArrays
 from polyblocks_tf.specs import DTYPE_NAMES, TF_DTYPES, dtype_list
+from polyblocks_tf.threads import thread_setting
+
+if TYPE_CHECKING:
+    from polyblocks.runtime.native.reader import NativeReader
+
+#: Results of at least this size (bytes) are tensors on memory of the pool. Smaller ones are copied
+#: by TensorFlow into memory of its own, which takes less than the rest of the call does.
+POOLED_BYTES = 1 << 14
 
 _numpy = NumpyArrays()
 
@@ -69,6 +77,22 @@ class TfArrays(ArrayInterface):
         view: Any = np.ndarray(spec.shape, dtype, memory)
         context.ensure_initialized()  # this may be the first tensor of the process
         return EagerTensor(view, None)
+
+    def allocation(self, spec: ArraySpec) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        """Small tensors are on memory of TensorFlow."""
+        if buffers.POISONED or spec.nbytes >= POOLED_BYTES or not spec.is_contiguous:
+            return super().allocation(spec)
+        return _small, (spec.shape, TF_DTYPES[spec.dtype].as_numpy_dtype)
+
+    def native_reader(self) -> NativeReader | None:
+        """Reads eager tensors, where all are on the host."""
+        from polyblocks_tf.native_reader import reader
+
+        return reader()
+
+    def num_threads(self) -> int | None:
+        """See :func:`polyblocks_tf.threads.thread_setting`."""
+        return thread_setting()
 
     def transfer(self, array: Any, device: Device) -> Any:
         """The tensor itself if it is on the device, else a copy there."""
@@ -132,6 +156,11 @@ class TfArrays(ArrayInterface):
     def adopt(self, memory: Any) -> Any:
         """A tensor on memory of a GPU."""
         return tf.experimental.dlpack.from_dlpack(memory.__dlpack__())
+
+
+def _small(shape: tuple[int, ...], dtype: Any) -> Any:
+    context.ensure_initialized()  # this may be the first tensor of the process
+    return EagerTensor(np.empty(shape, dtype), None)
 
 
 #: ``DLDeviceType`` of GPUs.

@@ -21,19 +21,15 @@ from polyblocks.runtime import buffers, threads
 from polyblocks.runtime.kept.lasting_arrays import LastingArrays
 from polyblocks.runtime.kept.preparer import Preparer
 from polyblocks.runtime.source import Source
+from polyblocks_tf.arrays import POOLED_BYTES
 from polyblocks_tf.capture import TfCapture
 from polyblocks_tf.specs import TF_DTYPES
+from polyblocks_tf.threads import thread_setting
 from polyblocks_tf.variables.bound import BoundVariables, bind_variables
 
 if TYPE_CHECKING:
     from polyblocks.runtime.executable import Executable
 
-#: Results of at least this size (bytes) are tensors on memory of the pool. Smaller ones are copied
-#: by TensorFlow into memory of its own, which takes less than the rest of the call does.
-POOLED_BYTES = 1 << 14
-
-#: TensorFlow's kernels want tensors to begin where a vector of this size (bytes) may.
-ALIGNMENT = 64
 
 #: Keywords of the generated functions whose values are addresses of C-contiguous host memory.
 _ADDRESS = "{0}.__array_interface__['data'][0]"
@@ -304,11 +300,6 @@ def _poisoned(shape: tuple[int, ...], dtype: Any) -> Any:
     made = np.empty(shape, dtype)
     buffers.poison(made.ctypes.data, made.nbytes)
     return made
-
-
-def thread_setting() -> int | None:
-    """The intra-op parallelism that TensorFlow is set to, fixed once it runs; None: not set."""
-    return tf.config.threading.get_intra_op_parallelism_threads() or None
 
 
 def _thread_count(options: CompileOptions) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -65,13 +65,13 @@ class Library:
     """
 
     def __init__(self) -> None:
-        root = Path(tf.__file__).parent
-        libraries = [ctypes.CDLL(str(root / file)) for file in _FILES if (root / file).exists()]
-        space = _absl_namespace(root)
-        self.addresses = {
-            name: _address_of(libraries, [text.replace("{A}", space) for text in names])
-            for name, names in _MANGLED.items()
-        }
+        space = _absl_namespace()
+        self.addresses = find_functions(
+            {
+                name: [text.replace("{A}", space) for text in names]
+                for name, names in _MANGLED.items()
+            }
+        )
         pointer, at = ctypes.c_void_p, self.addresses
         self.data = ctypes.CFUNCTYPE(View, pointer)(at["data"])
         self.is_unshared = ctypes.CFUNCTYPE(ctypes.c_bool, pointer)(at["is_unshared"])
@@ -121,6 +121,21 @@ def context_address() -> int:
     return int(get(eager._handle, None) or 0)
 
 
+def find_functions(names: Mapping[str, Sequence[str]]) -> dict[str, int]:
+    """Addresses of functions of TensorFlow's libraries.
+
+    Args:
+        names: what they are called here -> their possible names there.
+
+    Raises:
+        LookupError: TensorFlow does not have all of them.
+        OSError: a library cannot be loaded.
+    """
+    root = Path(tf.__file__).parent
+    libraries = [ctypes.CDLL(str(root / file)) for file in _FILES if (root / file).exists()]
+    return {name: _address_of(libraries, texts) for name, texts in names.items()}
+
+
 def _address_of(libraries: Sequence[ctypes.CDLL], names: Sequence[str]) -> int:
     for each in libraries:
         for name in names:
@@ -129,9 +144,9 @@ def _address_of(libraries: Sequence[ctypes.CDLL], names: Sequence[str]) -> int:
     raise LookupError(names[0])
 
 
-def _absl_namespace(root: Path) -> str:
+def _absl_namespace() -> str:
     """The beginning of the mangled names of Abseil, whose namespace has a version."""
-    options = root / "include" / "absl" / "base" / "options.h"
+    options = Path(tf.__file__).parent / "include" / "absl" / "base" / "options.h"
     match = re.search(r"#define ABSL_OPTION_INLINE_NAMESPACE_NAME (\w+)", options.read_text())
     if match is None:
         raise LookupError("absl")
