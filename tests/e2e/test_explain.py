@@ -66,6 +66,20 @@ def test_a_function_with_example_inputs():
     assert lines == {"y = torch.tanh(x @ w) + 1", "return torch.softmax(y, -1)"}
     assert any(d["what"] in ("fused", "epilogue") and d["kernels"] for d in part["decisions"])
     assert "What it costs" in report.html()
+    call = data["call"]
+    assert call["kernel_seconds"] >= part["totals"]["measured_seconds"] > 0
+    assert call["predicted_seconds"] == pytest.approx(part["totals"]["predicted_seconds"])
+    assert call["text"] in str(report)
+
+
+def test_the_hosts_part_of_a_small_call():
+    x = torch.rand(16)
+    report = polyblocks.explain(lambda x: x * 2 + 1, x, frontend="torch")
+    assert report.call.host_is_larger
+    assert 1e-7 < report.call.host_seconds < 1e-3
+    assert "the host is the larger; compile more" in report.html()
+    plain = polyblocks.explain(lambda x: x * 3 + 1, x, frontend="torch", profile=False)
+    assert plain.document()["call"] is None
 
 
 def test_what_was_compiled_before_is_compiled_again_to_be_measured():
@@ -99,6 +113,7 @@ def test_a_block_is_measured_on_request():
     with polyblocks.explain() as plain:
         polyblocks_jit_torch(lambda a: a * 3 + 1)(x)
     assert not plain.document()["parts"][0]["profiled"]
+    assert report.document()["call"] is plain.document()["call"] is None  # it was not our call
 
 
 def test_the_command_calls_a_decorated_function(tmp_path: Path, capsys, monkeypatch):

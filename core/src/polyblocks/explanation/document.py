@@ -5,6 +5,7 @@ from __future__ import annotations
 import linecache
 import math
 from collections import Counter
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import polyblocks
@@ -19,7 +20,7 @@ from polyblocks.explanation.decisions import (
 from polyblocks.program import DTYPES
 
 if TYPE_CHECKING:
-    from polyblocks.reports.report import Part, Report
+    from polyblocks.reports.report import CallTime, Part, Report
 
 #: Version of the document; raised when a reader of an older one would misunderstand it.
 SCHEMA = 1
@@ -41,7 +42,14 @@ def document(report: Report, title: str = "") -> dict[str, Any]:
         "parts": parts,
         "fallbacks": [vars(f) | {"count": n} for f, n in report.fallbacks.items()],
         "failures": list(report.failures),
+        "call": _call(report.call),
     }
+
+
+def _call(call: CallTime | None) -> dict[str, Any] | None:
+    if call is None:
+        return None
+    return asdict(call) | {"host_is_larger": call.host_is_larger, "text": str(call)}
 
 
 def _part(part: Part) -> dict[str, Any]:

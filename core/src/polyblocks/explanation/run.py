@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import runpy
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any, overload
 import numpy as np
 
 from polyblocks.errors import InputError, PolyBlocksError
+from polyblocks.explanation.call_time import call_often
 from polyblocks.explanation.file_module import file_module, run_module
 from polyblocks.hookspecs import CompiledFunction, original_of
 from polyblocks.options import CompileOptions, overriding
@@ -21,12 +21,6 @@ from polyblocks.program import DTYPES, ArraySpec
 from polyblocks.registry.frontend_choice import chosen_frontend
 from polyblocks.reports.report import Report
 from polyblocks.runtime.arrays import HOST, ArrayInterface
-
-#: A function is called until this many seconds have passed or so many times, whatever is first.
-SECONDS = 0.5
-RUNS = 50
-#: Calls that are always made: the first ones find caches cold and threads asleep.
-LEAST_RUNS = 4
 
 
 @overload
@@ -91,10 +85,12 @@ def _watch(profile: bool) -> Iterator[Report]:
     try:
         if profile:
             with overriding(profile=True), collecting_loads() as loaded:
+                report.loaded = loaded
                 try:
                     yield report
                 finally:
                     report.measure(loaded)
+                    report.loaded = ()
         else:
             yield report
     finally:
@@ -148,20 +144,17 @@ def explain_function(
     Raises:
         InputError: there is no such file or function, or an input is misspelt.
     """
-    from polyblocks.registry.registry import get_registry
-
     specs = [parse_input(text) for text in inputs]
     with file_module(path) as module, explain(profile=profile) as report:
         names = run_module(module)
         if not callable(names.get(name)):
             callables = [n for n, v in names.items() if callable(v) and n[:1] != "_"]
             raise InputError(f"{path} has no function '{name}'; it has {', '.join(callables)}")
-        arrays: ArrayInterface = (
-            get_registry().frontend(chosen_frontend(names[name])).hook.array_interface()
-        )
+        arrays = _arrays_of(names[name])
         function = compiled(names[name], compile_options)
         try:
-            call_often(function, [fill(arrays, spec) for spec in specs])
+            made = [fill(arrays, spec) for spec in specs]
+            report.call = call_often(function, made, arrays, report.loaded)
         except Exception as error:
             # The user's, or one about inputs that do not fit; what was compiled is told.
             what = (str(error).strip().splitlines() or [""])[0]
@@ -191,7 +184,8 @@ def explain_call(
         frontend = frontend or chosen_frontend(function)
         function = original
     with explain(profile=profile) as report:
-        call_often(compiled(function, compile_options, frontend), inputs)
+        made = compiled(function, compile_options, frontend)
+        report.call = call_often(made, inputs, _arrays_of(made, frontend), report.loaded)
     return report
 
 
@@ -225,7 +219,8 @@ def explain_module(
     try:
         rows = [row for row in artifact.manifest["arguments"] if row["role"] == "input"]
         inputs = [fill(arrays, spec_of(row)) for row in rows]
-        call_often(bind(executable, arrays, num_threads=options.num_threads), inputs)
+        bound = bind(executable, arrays, num_threads=options.num_threads)
+        report.call = call_often(bound, inputs, arrays, [executable])
     except PolyBlocksError as error:
         report.failures.append(f"it cannot be run with made-up inputs: {error}")
     report.measure([executable])
@@ -245,14 +240,13 @@ def compiled(
     return compile(function, frontend=frontend, compile_options=compile_options)
 
 
-def call_often(function: Callable[..., Any], inputs: Sequence[Any]) -> None:
-    """Call until there is a time worth telling."""
-    function(*inputs)
-    begin = time.perf_counter()
-    for run in range(RUNS):
-        if run >= LEAST_RUNS and time.perf_counter() - begin > SECONDS:
-            break
-        function(*inputs)
+def _arrays_of(function: Callable[..., Any], frontend: str | None = None) -> ArrayInterface:
+    """The arrays of a function's framework, or of a frontend's."""
+    from polyblocks.registry.registry import get_registry
+
+    name = frontend or chosen_frontend(function)
+    arrays: ArrayInterface = get_registry().frontend(name).hook.array_interface()
+    return arrays
 
 
 def parse_input(text: str) -> ArraySpec:

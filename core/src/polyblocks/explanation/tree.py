@@ -31,6 +31,8 @@ def tree(document: dict[str, Any], everything: bool = False) -> Tree:
         _part(root.add(_headline(part)), part, everything)
     if not document["parts"]:
         root.add(Text("nothing was compiled", style="yellow"))
+    if call := document["call"]:
+        root.add(Text(call["text"], style="yellow" if call["host_is_larger"] else ""))
     fallbacks = document["fallbacks"]
     if fallbacks:
         label = f"{units.several(len(fallbacks), 'op')} left to the framework:"

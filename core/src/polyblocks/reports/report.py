@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -94,8 +94,51 @@ class Part:
         )
 
 
+@dataclass(frozen=True)
+class CallTime:
+    """Where the time of one call goes.
+
+    Attributes:
+        host_seconds: everything but the programs: dispatch, checks, results, copies, and what the
+            framework runs itself. Where arrays are on a device, the time until the call returns.
+        kernel_seconds: what the programs took.
+        predicted_seconds: what their kernels are predicted to take; None if that is unknown.
+    """
+
+    host_seconds: float
+    kernel_seconds: float
+    predicted_seconds: float | None = None
+
+    @property
+    def host_is_larger(self) -> bool:
+        """Whether most of the call is not what was compiled."""
+        return self.host_seconds > self.kernel_seconds
+
+    def __str__(self) -> str:
+        told = (
+            ""
+            if self.predicted_seconds is None
+            else f" (predicted {units.seconds(self.predicted_seconds)})"
+        )
+        text = (
+            f"host {units.seconds(self.host_seconds)} of a call, kernels "
+            f"{units.seconds(self.kernel_seconds)}{told}"
+        )
+        if not self.host_is_larger:
+            return text
+        return (
+            f"{text}: the host is the larger; compile more of the program as one function, or call "
+            "it with more data"
+        )
+
+
 class Report:
     """What happened while it watched; also what one artifact holds.
+
+    Attributes:
+        failures: what went wrong, in sentences.
+        call: where the time of a call goes, if a function was called to see that.
+        loaded: while it watches with times: the programs that were loaded so far.
 
     Example::
 
@@ -109,6 +152,8 @@ class Report:
         self._parts: list[Part] = []
         self._fallbacks: dict[Fallback, int] = {}
         self.failures: list[str] = []
+        self.call: CallTime | None = None
+        self.loaded: Sequence[Executable] = ()
 
     def add(self, event: Event) -> None:
         """Take one event of the compiler."""
@@ -197,11 +242,12 @@ class Report:
         return page(self.document())
 
     def to_json(self) -> dict[str, Any]:
-        """JSON values: ``parts``, ``fallbacks`` and ``failures``."""
+        """JSON values: ``parts``, ``fallbacks``, ``failures`` and ``call``."""
         return {
             "parts": [asdict(part) for part in self.parts],
             "fallbacks": [vars(f) | {"count": n} for f, n in self._fallbacks.items()],
             "failures": list(self.failures),
+            "call": None if self.call is None else asdict(self.call),
         }
 
     def __str__(self) -> str:
@@ -220,6 +266,8 @@ class Report:
                 )
         if not lines:
             lines.append("nothing was compiled")
+        if self.call is not None:
+            lines.append(str(self.call))
         lines += [f"simulated {_describe_launch(row)}" for row in self.simulation()]
         if self._fallbacks:
             lines.append(f"{_count(self._fallbacks, 'op')} left to the framework:")
