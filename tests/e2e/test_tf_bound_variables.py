@@ -15,6 +15,7 @@ from tf_compare import assert_same  # noqa: E402
 
 from polyblocks.errors import ExecutionError  # noqa: E402
 from polyblocks.tf_polyblocks_compiler import polyblocks_jit_tf  # noqa: E402
+from polyblocks_tf.variables import bound, library  # noqa: E402
 from polyblocks_tf.variables.layout import Layout, layout  # noqa: E402
 
 # Programs of other targets are run by Python, with operations for the variables.
@@ -94,6 +95,23 @@ def test_no_operation_reads_or_assigns(operations):
     assert operations == {"ReadVariableOp": 0, "AssignVariableOp": 0}
 
 
+def test_operations_do_it_where_the_layout_is_unknown(monkeypatch, operations):
+    monkeypatch.setattr(bound, "layout", lambda: None)
+    twins = new_twins()
+    f = strict(lambda x: step(twins.ours, x))
+    g = tf.function(lambda x: step(twins.theirs, x))
+    for _ in range(3):
+        x = values(7, 3)
+        assert_same(f(x), g(x))
+        twins.agree()
+    assert operations == {"ReadVariableOp": 9, "AssignVariableOp": 9}
+
+
+def test_a_library_without_a_function_has_no_layout():
+    with pytest.raises(LookupError, match="TF_NoSuchFunction"):
+        library.find_functions({"new_status": ["TF_NewStatus"], "x": ["TF_NoSuchFunction"]})
+
+
 @pytest.mark.parametrize(
     "dtype", ["float64", "float16", "bfloat16", "int8", "uint32", "int64", "bool", "complex64"]
 )
@@ -116,14 +134,18 @@ def test_tensors_that_were_read_keep_their_values():
     twins = new_twins()
     f = strict(lambda x: step(twins.ours, x))
     g = tf.function(lambda x: step(twins.theirs, x))
-    history = []
+    history, views = [], []
     for k in range(8):
         if k != 4:
             history += [(v.read_value(), v.numpy().copy()) for v in twins.ours]
+            history += [(tf.Variable(v), v.numpy().copy()) for v in twins.ours]
+            views += [(v.numpy(), v.numpy().copy()) for v in twins.ours]
         x = values(7, 3)
         assert_same(f(x), g(x))
         for tensor, contents in history:
             np.testing.assert_array_equal(tensor.numpy(), contents)
+        for view, contents in views:
+            np.testing.assert_array_equal(view, contents)
         twins.agree()
 
 

@@ -55,6 +55,46 @@ def test_execution_backends(backend):
     assert_same(polymage_jit_tf(tf.function(f), execution_backend=backend)(x), f(x))
 
 
+def test_calls_that_differ_in_anything_but_the_contents_of_arrays():
+    def f(a, b=None, *, scale=False, by=None):
+        if isinstance(a, dict):
+            total = sum(k * v for k, v in a.items())
+        else:
+            total = a if tf.is_tensor(a) or isinstance(a, np.ndarray) else a[0] - a[1]
+        total = total if b is None else total + (5.0 if b is True else 7.0 if b is False else b)
+        if scale:
+            total = 2.0 * total
+        return total if by is None else {"by": total / by["n"], "kind": (type(a) is list,)}
+
+    compiled = polyblocks_jit_tf(f)
+    x, y = floats(3), floats(3)
+    n = tf.constant([2.0])
+    calls = [
+        ((x,), {}),
+        ((y, x), {}),
+        ((x, True), {}),
+        ((x, False), {}),
+        ((x, None), {"scale": True}),
+        ((x,), {"b": y, "scale": False}),
+        ((x,), {"scale": True, "b": y}),
+        (([x, y],), {}),
+        (((x, y),), {}),
+        (([y, x], x), {"scale": True}),
+        (({1: x, 2: y},), {}),
+        (({2: x, 1: y},), {}),
+        (({2: x, 3: y}, x), {"by": {"n": n}}),
+        (([x, y],), {"by": {"n": n}}),
+        (((x, y),), {"by": {"n": n}, "scale": True}),
+        ((np.array([1.0, 2.0, 4.0], np.float32),), {}),
+    ]
+    for _ in range(3):
+        for args, kwargs in calls:
+            expected = tf.nest.map_structure(tf.convert_to_tensor, f(*args, **kwargs))
+            found = tf.nest.map_structure(tf.convert_to_tensor, compiled(*args, **kwargs))
+            assert_same(found, expected)
+    assert len(compiled.polyblocks_report().variants) == len(calls)
+
+
 def test_structures_in_and_out():
     Pair = collections.namedtuple("Pair", "left right")
 
