@@ -103,8 +103,9 @@ class Both:
         self.interface = interface
         self.slow = bind(program, interface, **settings)
         if self.spelled:
-            self.slow.native_call = lambda: None  # type: ignore[attr-defined]
-        self.fast = dispatched(self.slow, lambda *_: self.slow)
+            self.slow.native_call = lambda slow: None  # type: ignore[attr-defined]
+        slow = self.slow
+        self.fast = dispatched(slow, lambda *_: slow)
         if good is not None:
             self.fast(*good)
             self.fast(*good)

@@ -420,7 +420,7 @@ def test_no_room_for_a_workspace_is_python_s_to_tell():
     program = CProgram([row("input", "x"), row("workspace", "w", (64,)), row("output", "out")])
     program.manifest["arguments"] = rows
     made = Both(program, CountingArrays(), None)
-    call = made.slow.native_call()
+    call = made.slow.native_call(made.slow)
     assert call is not None
     make = ctypes.PYFUNCTYPE(
         ctypes.py_object, ctypes.py_object, ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_void_p
@@ -719,19 +719,24 @@ def test_references_are_kept_in_balance():
     assert before[:3] == after[:3]
 
 
-def test_a_function_that_is_dropped_frees_its_program():
-    program = adder()
-    made = both(program, ones(), ones())
-    gone = weakref.ref(program)
+def test_a_function_that_is_dropped_frees_its_program_at_once():
+    contents = np.zeros(6, np.float32).tobytes()
+    rows = [row("input", "x"), row("input", "w", stored="w"), row("output", "out")]
+    program = CProgram(rows, add)
+    made = Both(program, CountingArrays(), [ones()], blobs={"w": contents})
+    gone = weakref.ref(made.interface)
     function = made.fast
     del program, made
-    gc.collect()
-    assert (function(ones(), ones()) == 2).all()  # it alone keeps all that it needs
+    assert (function(ones()) == 1).all()  # it alone keeps all that it needs
     again = weakref.ref(function)
-    del function
     gc.collect()
-    assert again() is None
-    assert gone() is None
+    gc.disable()
+    try:
+        del function
+        assert again() is None
+        assert gone() is None
+    finally:
+        gc.enable()
 
 
 # --- the function as an object -------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import random
 import sys
@@ -14,6 +15,7 @@ torch = pytest.importorskip("torch")
 
 from c_programs import Both, CProgram, row, weighted  # noqa: E402
 from torch._subclasses.fake_tensor import FakeTensorMode  # noqa: E402
+from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
 from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 
 from polyblocks.runtime.bound_weights import bind_weights  # noqa: E402
@@ -325,6 +327,26 @@ def test_modes_see_what_they_see_of_python():
         seen.append(mode.seen)
     assert seen[0] == seen[1] != []
     assert made.is_fast(x)
+
+
+def _twice(which: Any, x: torch.Tensor) -> torch.Tensor:
+    return which(x) * 2
+
+
+def test_fake_modes_and_traces_get_what_python_says():
+    made = both(copier(), ones())
+    x = ones()
+    with FakeTensorMode(allow_non_fake_inputs=True):
+        outcomes = [made.outcome(which, x) for which in ("slow", "fast")]
+    assert outcomes[0] == outcomes[1]
+    graphs = []
+    for which in (made.slow, made.fast):
+        traced = make_fx(functools.partial(_twice, which))(x)
+        graphs.append([node.target for node in traced.graph.nodes])
+    assert graphs[0] == graphs[1]
+    with torch.device("meta"):  # a mode of functions, which changes where new tensors are
+        assert made.is_fast(x)
+        assert made.fast(x).device.type == "cpu"
 
 
 def test_transforms_get_what_python_says():

@@ -53,9 +53,9 @@ def bind(
         ``call(*arrays)``, which takes the inputs in order and returns the result, a tuple of them
         if there are several, None if all are in-place updates. It raises
         InputError for arguments that do not fit, ExecutionError for failed run-time checks.
-        For programs of the host, its attributes ``native_call`` and ``spelled_call`` make the same
-        in machine code, and in Python that is generated for the program; or None, where that
-        cannot be. See :mod:`polyblocks.runtime.native.call` and
+        For programs of the host, its attributes ``native_call`` and ``spelled_call``, called with
+        the function itself, make the same in machine code, and in Python that is generated for the
+        program; or None, where that cannot be. See :mod:`polyblocks.runtime.native.call` and
         :mod:`polyblocks.runtime.spelled_call`.
     """
     signature = signature_of(executable.manifest, blobs or {})
@@ -150,16 +150,17 @@ def _bind_host(
             "weights": weights,
         }
 
-    def native_call() -> NativeCall | None:
+    # Attributes of the function that do not refer to it: it is gone with its last reference.
+    def native_call(slow: Callable[..., Any]) -> NativeCall | None:
         from polyblocks.runtime.native.call import native
 
         alive = stored, last
-        return native(executable, interface, signature, call, failed, alive=alive, **bound())
+        return native(executable, interface, signature, slow, failed, alive=alive, **bound())
 
-    def spelled() -> Callable[..., Any] | None:
+    def spelled(slow: Callable[..., Any]) -> Callable[..., Any] | None:
         from polyblocks.runtime.spelled_call import spelled_call
 
-        return spelled_call(executable, interface, signature, call, failed, **bound())
+        return spelled_call(executable, interface, signature, slow, failed, **bound())
 
     call.__name__ = call.__qualname__ = function
     call.__doc__ = f"{function}({signature.text}), compiled for {manifest.get('target', '?')}."

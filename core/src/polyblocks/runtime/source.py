@@ -52,7 +52,8 @@ class Source:
         linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
         scope = dict(self.names)
         exec(compile(text, file, "exec"), scope)
-        call: Callable[..., Any] = scope["call"]
+        # A function that is in its own scope would outlive its last reference.
+        call: Callable[..., Any] = scope.pop("call")
         weakref.finalize(call, linecache.cache.pop, file, None).atexit = False
         call.polyblocks_source = text  # type: ignore[attr-defined]
         return call

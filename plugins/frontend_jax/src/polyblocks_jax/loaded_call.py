@@ -44,12 +44,12 @@ def loaded_call(binding: Binding) -> Callable[..., Any] | None:
     call.__name__ = call.__qualname__ = binding.function
     call.__doc__ = binding.plain.__doc__
 
-    def native_call() -> NativeCall | None:
+    def native_call(slow: Callable[..., Any]) -> NativeCall | None:
         # What dispatches on the type of the first array goes on to JAX's function.
         if program.goes_on_alone:
             return None
         target = address_of(ctypes.pythonapi.PyObject_Vectorcall)
-        return NativeCall((type(jax.numpy.zeros(())),), target, call)
+        return NativeCall((type(jax.numpy.zeros(())),), target, slow)
 
     call.native_call = native_call
     return call

@@ -96,10 +96,10 @@ def _improved(chosen: Callable[..., Any], kind: type, table: Any) -> Callable[..
         table: of the function in machine code, which gets a target; None if there is none.
     """
     make = getattr(chosen, "native_call", None)
-    if table is not None and make is not None and _add(table, kind, make()):
+    if table is not None and make is not None and _add(table, kind, make(chosen)):
         return None
     make = getattr(chosen, "spelled_call", None)
-    return None if make is None else make()
+    return None if make is None else make(chosen)
 
 
 def _no_table() -> None:
