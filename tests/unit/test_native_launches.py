@@ -23,7 +23,9 @@ from tests.support.random_launches import (
     wanted,
 )
 
+from polyblocks.artifact import Artifact
 from polyblocks.errors import ExecutionError
+from polyblocks.reports.report import Report
 from polyblocks.runtime.device.launches import native_launcher
 from polyblocks.runtime.device.launches.graphs import KEPT
 from polyblocks.runtime.device.launches.native_driver import Costs, open_loaded
@@ -327,6 +329,31 @@ def test_failed_checks_of_replayed_programs_are_told_by_the_next_call(target, tm
     executable.close()
     assert not bench.stand_in.pinned
     bench.check()
+
+
+def test_graphs_stand_in_the_report(bench):
+    report = Report()
+    bench.artifact = Artifact.from_bytes(bench.artifact.to_bytes())
+    report.add_artifact(bench.artifact)
+    executable = bench.load()
+    assert report.graphs() == []
+    calls = Calls(bench, executable, device=1)
+    arrays = calls.arrays()
+    for _ in range(2):
+        calls(arrays)
+    (row,) = report.graphs()
+    kernels = len(bench.artifact.manifest["launches"])
+    assert (row["device"], row["graphs"], row["kernels"], row["stopped"]) == (1, 1, kernels, "")
+    assert row["host_bytes"] > 0
+    assert f"on device 1: 1 recorded as graphs, {kernels} kernels, " in str(report)
+    bench.stand_in.failing = {"replay": REFUSED}
+    calls(arrays)
+    (row,) = report.graphs()
+    assert (row["graphs"], row["kernels"]) == (0, 0)
+    assert "no more are recorded: " in str(report)
+    assert "illegal address" in str(report)
+    executable.close()
+    assert report.graphs() == []
 
 
 def test_two_devices_have_graphs_of_their_own(bench):

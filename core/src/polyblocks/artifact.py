@@ -12,7 +12,7 @@ import io
 import json
 import os
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -294,3 +294,9 @@ def _is_file_name(name: str) -> bool:
 def _expect(ok: bool, where: str, what: str, value: Any) -> None:
     if not ok:
         raise ArtifactError(f"the artifact's manifest: {where} must be {what}, not {value!r:.80}")
+
+
+def code_digest(manifest: Mapping[str, Any]) -> str:
+    """The digests of the blobs in a manifest, in order: equal for programs of equal code."""
+    blobs = manifest.get("blobs", {})
+    return ".".join(blobs[name]["sha256"] for name in sorted(blobs))

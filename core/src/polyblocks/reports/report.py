@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from polyblocks.artifact import KEPT
+from polyblocks.artifact import KEPT, code_digest
 from polyblocks.events import Event
 from polyblocks.explanation import units
 
@@ -89,7 +89,7 @@ class Part:
             arguments=tuple(manifest.get("arguments", ())),
             workspace_bytes=int(manifest.get("workspace_bytes", 0)),
             kept_bytes=kept_bytes_of(manifest),
-            digest=_digest(manifest),
+            digest=code_digest(manifest),
             profiled="profile" in manifest,
         )
 
@@ -192,7 +192,7 @@ class Report:
         for executable in executables:
             rows = executable.profile()
             ran = rows and rows[0]["calls"]
-            digest = _digest(executable.manifest)
+            digest = code_digest(executable.manifest)
             # Several loaded copies of one program: that which ran most.
             if ran and ran > (profiles[digest][0]["calls"] if digest in profiles else 0):
                 profiles[digest] = rows
@@ -218,6 +218,20 @@ class Report:
             return []
         digests = dict.fromkeys(part.digest for part in self.parts)
         return [row for digest in digests for row in simulated.counts_of(digest)]
+
+    def graphs(self) -> list[dict[str, Any]]:
+        """The graphs of launches that GPUs' drivers hold for the programs now, one row per device.
+
+        Returns:
+            Per row: ``program``, ``device``, the number of ``graphs``, of ``kernels`` in all of
+            them, ``host_bytes`` of their tables, and why there are none any more (``stopped``,
+            empty by default). Nothing for programs that have no graph.
+        """
+        devices = sys.modules.get("polyblocks.runtime.device.executable")
+        if devices is None:
+            return []
+        digests = dict.fromkeys(part.digest for part in self.parts)
+        return [row for digest in digests for row in devices.graphs_of(digest)]
 
     @property
     def fallbacks(self) -> dict[Fallback, int]:
@@ -269,6 +283,7 @@ class Report:
         if self.call is not None:
             lines.append(str(self.call))
         lines += [f"simulated {_describe_launch(row)}" for row in self.simulation()]
+        lines += [_describe_graphs(row) for row in self.graphs()]
         if self._fallbacks:
             lines.append(f"{_count(self._fallbacks, 'op')} left to the framework:")
             lines += [
@@ -335,9 +350,12 @@ def _describe_launch(row: dict[str, Any]) -> str:
     )
 
 
-def _digest(manifest: dict[str, Any]) -> str:
-    blobs = manifest.get("blobs", {})
-    return ".".join(blobs[name]["sha256"] for name in sorted(blobs))
+def _describe_graphs(row: dict[str, Any]) -> str:
+    text = (
+        f"{row['program']} on device {row['device']}: {row['graphs']} recorded as graphs, "
+        f"{row['kernels']} kernels, {units.nbytes(row['host_bytes'])} of tables"
+    )
+    return text + (f"; no more are recorded: {row['stopped']}" if row["stopped"] else "")
 
 
 def _count(things: Any, noun: str) -> str:

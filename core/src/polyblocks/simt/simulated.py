@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, is_dataclass
 from typing import TYPE_CHECKING, Any
 
-from polyblocks.artifact import Artifact
+from polyblocks.artifact import Artifact, code_digest
 from polyblocks.errors import ExecutionError
 from polyblocks.isolation import forks
 from polyblocks.options import CompileOptions
@@ -58,8 +58,7 @@ class SimulatedExecutable(Executable):
         """
         self._plan = read_plan(artifact.manifest)
         self.manifest: dict[str, Any] = without_own(artifact.manifest, self._plan)
-        blobs = artifact.manifest["blobs"]
-        self.digest = ".".join(blobs[name]["sha256"] for name in sorted(blobs))
+        self.digest = code_digest(artifact.manifest)
         self._text = next(
             data for (_, form), data in code_of(artifact).items() if form == SIMULATED
         )

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import functools
+import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from polyblocks.artifact import Artifact
+from polyblocks.artifact import Artifact, code_digest
 from polyblocks.isolation import forks
 from polyblocks.runtime.device.code import choose, code_of
 from polyblocks.runtime.device.host_call import HostCall
@@ -55,6 +56,7 @@ class DeviceExecutable(Executable):
         self._times: dict[int, KernelTimes] = {}
         self._use_graph: bool | str = "auto"
         self._keep = True
+        _alive.add(self)
 
     def configure(self, options: CompileOptions) -> None:
         """Take the options of the run: ``use_graph``, ``device_one_time_load``."""
@@ -154,6 +156,21 @@ class DeviceExecutable(Executable):
         # Kernels may be running, and this thread may be anywhere: unloaded at the next occasion.
         retire(self.__dict__.get("_programs", {}).values())
 
+    def graphs(self) -> list[dict[str, Any]]:
+        """The graphs of launches that the driver holds now, a row for each device that has some.
+
+        Returns:
+            Per row: ``program``, ``device``, and the keys of
+            :meth:`polyblocks.runtime.device.launches.graphs.Graphs.facts`.
+        """
+        name = self.manifest.get("name", "main")
+        every = [(device, program.graph_facts()) for device, program in self._programs.items()]
+        return [
+            {"program": name, "device": device, **facts}
+            for device, facts in every
+            if facts.get("graphs") or facts.get("stopped")
+        ]
+
     def _load(self, device: int) -> DeviceProgram:
         unload_retired(self.driver)
         plan, image = choose(self._artifact, self.driver, device)
@@ -207,3 +224,16 @@ class DeviceExecutable(Executable):
             if call is not None:
                 call.close()
             program.close()
+
+
+_alive: weakref.WeakSet[DeviceExecutable] = weakref.WeakSet()
+
+
+def graphs_of(digest: str) -> list[dict[str, Any]]:
+    """The graphs of all loaded copies of a program, see :meth:`DeviceExecutable.graphs`.
+
+    Args:
+        digest: of its code, as reports have it: the digests of its blobs, in order.
+    """
+    alive = [executable for executable in _alive if code_digest(executable.manifest) == digest]
+    return [row for executable in alive for row in executable.graphs()]
