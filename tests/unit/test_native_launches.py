@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import shutil
 import struct
+import sys
 import tracemalloc
 from types import SimpleNamespace
 
@@ -29,6 +30,7 @@ from polyblocks.reports.report import Report
 from polyblocks.runtime.device.launches import native_launcher
 from polyblocks.runtime.device.launches.graphs import KEPT
 from polyblocks.runtime.device.launches.native_driver import Costs, open_loaded
+from polyblocks.runtime.device.program import unload_retired
 from polyblocks_nvgpu.driver import CudaDriver
 
 pytest.importorskip("torch")
@@ -377,6 +379,33 @@ def test_without_llvm_python_makes_the_launches(bench, monkeypatch):
     assert recorded[-1] == "replay"
     assert calls(arrays) == ["replay"]
     assert calls(calls.arrays())[-1] == "launch"
+
+
+def test_llvm_may_be_missing(monkeypatch):
+    monkeypatch.setattr(native_launcher, "_launcher", [])
+    monkeypatch.setitem(sys.modules, "llvmlite", None)
+    assert native_launcher.native_launcher() is None
+    assert native_launcher._launcher == [None], "it is looked for once"
+
+
+def test_a_program_that_is_closed_says_so(bench):
+    executable = bench.load()
+    calls = Calls(bench, executable)
+    arrays = calls.arrays()
+    for _ in range(3):
+        calls(arrays)
+    nbytes, launch = executable.workspace_launcher(0)
+    executable.close()
+    with pytest.raises(ExecutionError, match="is closed; load it again"):
+        launch(calls.stream, bench.driver.allocate(0, nbytes), *arrays)
+    assert not bench.stand_in.executables
+    _, launch = executable.workspace_launcher(0)
+    del executable, calls.executable
+    gc.collect()
+    unload_retired(bench.driver)
+    with pytest.raises(ExecutionError, match="the program is closed; load it again"):
+        launch(calls.stream, bench.driver.allocate(0, nbytes), *arrays)
+    assert not bench.stand_in.modules
 
 
 def test_without_addresses_python_makes_the_launches(target, artifact, tmp_path):

@@ -1,0 +1,42 @@
+"""The benchmark of what the host spends on launches."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+from bench import host_launches
+from bench.counting_driver import CountingDriver
+
+from polyblocks_nvgpu.driver import CudaDriver
+
+pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="drivers are built with gcc")
+
+
+def test_every_case_is_measured_beside_its_bar(tmp_path, capsys):
+    path = tmp_path / "rows.json"
+    assert host_launches.main(["--rounds", "1", "--number", "1", "--json", str(path)]) in (0, 1)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 6
+    assert lines[0].startswith("launch     plain")
+    assert "(bar 60)" in lines[-1]
+    assert path.read_text().count('"us"') == 6
+
+
+def test_the_cases_do_what_they_are_called(tmp_path):
+    api = CountingDriver(tmp_path)
+    driver = CudaDriver(api, api.library)
+    driver.rank = lambda *_: 0
+    names = "cuLaunchKernel", "cuGraphLaunch", "cuGraphExecKernelNodeSetParams"
+    for cases in (host_launches.launches(driver), host_launches.whole(driver)):
+        made = {}
+        for case, call in cases:
+            for _ in range(3):
+                call()
+            before = [api.count(name) for name in names]
+            call()
+            made[case] = [api.count(name) - n for name, n in zip(names, before, strict=True)]
+        launches = host_launches.LAUNCHES
+        assert made["plain"] == [launches, 0, 0]
+        assert made["replayed"] == [0, 1, 0]
+        assert made["new addresses"] == [0, 1, launches]
