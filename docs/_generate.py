@@ -202,8 +202,9 @@ def plugin_classes() -> list[type]:
     from polyblocks.hookspecs import Capture, CompiledFunction, HasOriginal
     from polyblocks.runtime.arrays import ArrayInterface
     from polyblocks.runtime.executable import Executable
+    from polyblocks.runtime.native.reader import NativeReader
 
-    return [Capture, CompiledFunction, HasOriginal, ArrayInterface, Executable]
+    return [Capture, CompiledFunction, HasOriginal, ArrayInterface, NativeReader, Executable]
 
 
 def plugin_members(cls: type) -> dict[str, Any]:

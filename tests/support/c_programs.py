@@ -82,7 +82,7 @@ class CProgram(Executable):
 class Both:
     """A program, called by Python and by machine code.
 
-    With ``spelled``, by Python and by Python that is generated for the program.
+    With ``generated``, by Python and by Python that is generated for the program.
 
     Args:
         program: the program.
@@ -91,7 +91,7 @@ class Both:
         settings: of :func:`polyblocks.runtime.launch.bind`.
     """
 
-    spelled = False
+    generated = False
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ class Both:
     ) -> None:
         self.interface = interface
         self.slow = bind(program, interface, **settings)
-        if self.spelled:
+        if self.generated:
             self.slow.native_call = lambda slow: None  # type: ignore[attr-defined]
         slow = self.slow
         self.fast = dispatched(slow, lambda *_: slow)

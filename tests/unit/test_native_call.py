@@ -32,14 +32,14 @@ pytestmark = pytest.mark.cpu
 
 
 @pytest.fixture(autouse=True, params=["machine code", "generated Python"])
-def spelled(request, monkeypatch):
+def generated(request, monkeypatch):
     """Both ways to be fast; what is said of machine code here holds for the other too."""
-    monkeypatch.setattr(Both, "spelled", request.param != "machine code")
-    return Both.spelled
+    monkeypatch.setattr(Both, "generated", request.param != "machine code")
+    return Both.generated
 
 
 #: For what only machine code does.
-machine_code = pytest.mark.parametrize("spelled", ["machine code"], indirect=True)
+machine_code = pytest.mark.parametrize("generated", ["machine code"], indirect=True)
 
 
 def add(x: Any, y: Any, out: Any) -> None:
@@ -124,7 +124,7 @@ def test_strides_of_unit_extents_do_not_matter():
     )
     x = np.lib.stride_tricks.as_strided(ones((3,)), (1, 3), (400, 4))
     made = both(program, ones((1, 3)))
-    assert made.is_fast(x) or Both.spelled
+    assert made.is_fast(x) or Both.generated
     assert made.outcome("fast", x) == made.outcome("slow", x)
 
 
@@ -380,10 +380,10 @@ def test_status_and_workspaces():
     assert (made.fast(ones()) == 4).all()
     assert native_workspaces.idle_bytes() == idle
     status, w, v = seen[-1]
-    assert Both.spelled or status == 0
+    assert Both.generated or status == 0
     assert (w % buffers.pages.PAGE, v % buffers.pages.PAGE) == (0, 0)
     assert abs(w - v) >= 64
-    assert Both.spelled or seen[-2][1] == w
+    assert Both.generated or seen[-2][1] == w
 
 
 def test_poisoned_memory(monkeypatch):
@@ -823,7 +823,7 @@ def test_code_of_other_formats_is_linked_by_llvm(monkeypatch):
     assert placed is not None
     assert ctypes.CFUNCTYPE(ctypes.c_int32)(placed["seven"])() == 7
     made = both(adder(), ones(), ones())
-    assert made.is_native or Both.spelled
+    assert made.is_native or Both.generated
     assert (made.fast(ones(), ones()) == 2).all()
 
 

@@ -30,10 +30,10 @@ pytestmark = pytest.mark.cpu
 
 
 @pytest.fixture(autouse=True, params=["machine code", "generated Python"])
-def spelled(request, monkeypatch):
+def generated(request, monkeypatch):
     """Both ways to be fast."""
-    monkeypatch.setattr(Both, "spelled", request.param != "machine code")
-    return Both.spelled
+    monkeypatch.setattr(Both, "generated", request.param != "machine code")
+    return Both.generated
 
 
 class Counting(TorchArrays):
@@ -102,7 +102,7 @@ def test_random_layouts():
 def test_views_at_an_offset_and_parameters():
     made = both(copier(), ones())
     for x in (torch.arange(20.0)[7:13].view(2, 3), torch.nn.Parameter(ones())):
-        for _ in range(2 * Both.spelled):  # which knows each class for itself
+        for _ in range(2 * Both.generated):  # which knows each class for itself
             made.fast(x)
         assert made.is_fast(x)
         assert torch.equal(made.fast(x), x)
@@ -246,7 +246,7 @@ def test_weights_that_change_or_move():
         v.add_(1)
         assert (made.fast(5 * ones()) == 14).all()
     v.data = 5 * ones()
-    assert Both.spelled or not made.is_fast(ones())  # Python binds it anew
+    assert Both.generated or not made.is_fast(ones())  # Python binds it anew
     assert made.is_fast(ones())
     assert (made.fast(5 * ones()) == 15).all()
     other = weight(7)

@@ -110,7 +110,7 @@ class ArrayInterface(ABC):
         del binding
         return None
 
-    def spelled(
+    def check_expressions(
         self, source: Source, array: str, spec: ArraySpec, written: bool
     ) -> tuple[list[str], str] | None:
         """Expressions in Python for what is expected of an array, where machine code cannot be.
@@ -129,8 +129,8 @@ class ArrayInterface(ABC):
         del source, array, spec, written
         return None
 
-    def spelled_guards(self, source: Source) -> list[str]:
-        """Conditions for :meth:`spelled` on a call as a whole; by default none."""
+    def guard_expressions(self, source: Source) -> list[str]:
+        """Conditions for :meth:`check_expressions` on a call as a whole; by default none."""
         del source
         return []
 

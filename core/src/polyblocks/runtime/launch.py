@@ -53,10 +53,10 @@ def bind(
         ``call(*arrays)``, which takes the inputs in order and returns the result, a tuple of them
         if there are several, None if all are in-place updates. It raises
         InputError for arguments that do not fit, ExecutionError for failed run-time checks.
-        For programs of the host, its attributes ``native_call`` and ``spelled_call``, called with
+        For programs of the host, its attributes ``native_call`` and ``generated_call``, called with
         the function itself, make the same in machine code, and in Python that is generated for the
         program; or None, where that cannot be. See :mod:`polyblocks.runtime.native.call` and
-        :mod:`polyblocks.runtime.spelled_call`.
+        :mod:`polyblocks.runtime.generated_call`.
     """
     signature = signature_of(executable.manifest, blobs or {})
     if weights is not None:
@@ -157,10 +157,10 @@ def _bind_host(
         alive = stored, last
         return native(executable, interface, signature, slow, failed, alive=alive, **bound())
 
-    def spelled(slow: Callable[..., Any]) -> Callable[..., Any] | None:
-        from polyblocks.runtime.spelled_call import spelled_call
+    def generated(slow: Callable[..., Any]) -> Callable[..., Any] | None:
+        from polyblocks.runtime.generated_call import generated_call
 
-        return spelled_call(executable, interface, signature, slow, failed, **bound())
+        return generated_call(executable, interface, signature, slow, failed, **bound())
 
     call.__name__ = call.__qualname__ = function
     call.__doc__ = f"{function}({signature.text}), compiled for {manifest.get('target', '?')}."
@@ -171,7 +171,7 @@ def _bind_host(
 
     call.native_call = native_call  # type: ignore[attr-defined]
     call.check = check  # type: ignore[attr-defined]
-    call.spelled_call = spelled  # type: ignore[attr-defined]
+    call.generated_call = generated  # type: ignore[attr-defined]
     return call
 
 

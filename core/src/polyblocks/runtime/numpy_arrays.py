@@ -95,7 +95,7 @@ class NumpyArrays(ArrayInterface):
         """Reads the fields of arrays of exactly NumPy's own class."""
         return _reader()
 
-    def spelled(
+    def check_expressions(
         self, source: Source, array: str, spec: ArraySpec, written: bool
     ) -> tuple[list[str], str]:
         """Compares attributes, and reads the address from where NumPy's interface for C has it."""

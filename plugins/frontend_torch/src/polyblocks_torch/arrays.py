@@ -102,7 +102,7 @@ class TorchArrays(ArrayInterface):
         """Reads tensors and parameters, but no subclasses."""
         return reader()
 
-    def spelled(
+    def check_expressions(
         self, source: Source, array: str, spec: ArraySpec, written: bool
     ) -> tuple[list[str], str] | None:
         """Compares attributes of tensors and parameters."""
@@ -127,7 +127,7 @@ class TorchArrays(ArrayInterface):
             conditions.append(f"not ({array}.requires_grad and {recorded}())")
         return conditions, f"{array}.data_ptr()"
 
-    def spelled_guards(self, source: Source) -> list[str]:
+    def guard_expressions(self, source: Source) -> list[str]:
         """No mode sees operations, and no transform of ``torch.func`` is at work."""
         modes = source.name("modes", torch._C._len_torch_dispatch_stack)
         transforms = source.name("transforms", torch._C._functorch.peek_interpreter_stack)

@@ -55,7 +55,7 @@ def dispatched(
     Args:
         plain: gives the function its name and its text.
         choose: the function of Python for arrays, which is asked once for each class of the first
-            one. It may have the attributes ``native_call`` and ``spelled_call``, see
+            one. It may have the attributes ``native_call`` and ``generated_call``, see
             :func:`polyblocks.runtime.launch.bind`.
     """
     known: dict[type | None, Callable[..., Any]] = {}
@@ -98,7 +98,7 @@ def _improved(chosen: Callable[..., Any], kind: type, table: Any) -> Callable[..
     make = getattr(chosen, "native_call", None)
     if table is not None and make is not None and _add(table, kind, make(chosen)):
         return None
-    make = getattr(chosen, "spelled_call", None)
+    make = getattr(chosen, "generated_call", None)
     return None if make is None else make(chosen)
 
 

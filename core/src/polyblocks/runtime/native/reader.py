@@ -13,25 +13,28 @@ from polyblocks.program import ArraySpec
 
 @dataclass(frozen=True)
 class NativeReader:
-    """Reads arrays without Python.
+    """How machine code reads arrays of a framework on the host, and what it must ask before.
+
+    ``text`` defines four internal functions with the attributes ``#0``. They need no relocations,
+    raise nothing, and are called with Python's lock held:
+
+    - ``i1 @read(ptr %state, ptr %array, ptr %row, ptr %into)`` stores the address of an array's
+      first element at ``into``; false if it is not exactly as the row says, also where it is of
+      another class. ``i1 @fits(ptr %row, i64 %rank, ptr %shape, ptr %strides, ptr %data)`` is
+      there to compare with.
+    - ``i1 @unmoved(ptr %state, ptr %array, ptr %address)``: whether the first element of an array
+      that was read before is still at this address.
+    - ``i1 @allowed(ptr %state)``: whether arrays are what they look like at the moment (no tracing,
+      no mode that wants to see every operation).
+    - ``i64 @threads(ptr %state)``: what the framework is set to, 0 if nothing is set.
+
+    NumPy's is :mod:`polyblocks.codegen.numpy_reader`.
 
     Attributes:
-        text: LLVM IR, see :func:`polyblocks.codegen.native_call.expand`, without relocations,
-            that defines internal functions with the attributes ``#0``:
-
-            - ``i1 @read(ptr %state, ptr %array, ptr %row, ptr %into)`` stores the address of an
-              array's first element at ``into``; false if it is not exactly as the row says, also
-              where it is of another type. It raises nothing, and is called with Python's lock
-              held. ``i1 @fits(ptr %row, i64 %rank, ptr %shape, ptr %strides, ptr %data)`` is there
-              to compare with.
-            - ``i1 @unmoved(ptr %state, ptr %array, ptr %address)``: whether the first element of an
-              array that was read before is still at this address.
-            - ``i1 @allowed(ptr %state)``: whether arrays are what they look like at the moment
-              (no tracing, no mode that wants to see every operation).
-            - ``i64 @threads(ptr %state)``: what the framework is set to, 0 if nothing is set.
+        text: LLVM IR, as ``polyblocks.codegen.native_call.expand`` reads it.
         structs: fields of what ``text`` loads from, 8 bytes each.
-        state: memory whose address is passed to these functions, kept alive; None: null.
-        types: the exact types of the arrays that it reads.
+        state: memory whose address is passed to the functions, kept alive; None: null.
+        types: the exact classes of the arrays that it reads.
         dtype: what a row has for the dtype of a name; None: arrays of that are not read.
         strides_in_bytes: whether strides are in bytes, not in elements.
     """

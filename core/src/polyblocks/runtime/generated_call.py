@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from polyblocks.runtime.bound_weights import BoundWeights
 
 
-def spelled_call(
+def generated_call(
     executable: Executable,
     interface: ArrayInterface,
     signature: Signature,
@@ -48,15 +48,15 @@ def spelled_call(
     source.add(f"return {fallback}(*args)", 2)
     if names:
         source.add(f"{', '.join(names)}, = args")
-    conditions = list(interface.spelled_guards(source))
+    conditions = list(interface.guard_expressions(source))
     places = []
     for k, slot in enumerate(signature.inputs):
         assert slot.spec is not None
-        spelled = interface.spelled(source, names[k], slot.spec, k in signature.written)
-        if spelled is None:
+        checked = interface.check_expressions(source, names[k], slot.spec, k in signature.written)
+        if checked is None:
             return None
-        conditions += spelled[0]
-        places.append(spelled[1])
+        conditions += checked[0]
+        places.append(checked[1])
     if conditions:
         source.add(f"if not ({' and '.join(conditions)}):")
         source.add(f"return {fallback}(*args)", 2)
@@ -152,8 +152,8 @@ def _make(source: Source, interface: ArrayInterface, spec: ArraySpec, name: str)
     function, arguments = interface.allocation(spec)
     given = ", ".join(source.name("given", each) for each in arguments)
     source.add(f"{name} = {source.name('make', function)}({given})")
-    spelled = interface.spelled(source, name, spec, False)
-    if spelled is None:
+    checked = interface.check_expressions(source, name, spec, False)
+    if checked is None:
         return None
-    source.add(f"y_{name} = {spelled[1]}")
+    source.add(f"y_{name} = {checked[1]}")
     return f"y_{name}"
