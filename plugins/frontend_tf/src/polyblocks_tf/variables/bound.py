@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from polyblocks.runtime.executable import Executable
     from polyblocks.runtime.kept.preparer import Preparer
 
-#: How often a call is tried again for a reason that was not found, or that may come again.
+#: How often a call is tried again, besides twice for each variable that it assigns.
 _ATTEMPTS = 3
 #: How long a call waits for another one that assigns the same variables, in seconds, at a time.
 _PAUSE = 2e-5
@@ -59,26 +59,24 @@ class BoundVariables:
         Returns:
             The status; still negative where operations have to read and assign the variables.
         """
-        left = _ATTEMPTS
-        while left and status < 0:
-            if not self._mend(status):
+        left = _ATTEMPTS + 2 * len(self._spares)
+        while left and status < 0 and status != call_text.REFUSED:
+            if status == call_text.BUSY:
+                time.sleep(_PAUSE)
+            else:
                 left -= 1
+                self._mend(status)
             prepared = self.prepared
             status = self.run(self.table, given, prepared.record, num_threads)
         return status
 
-    def _mend(self, status: int) -> bool:
-        """Whether the reason was found and removed, or is another call, for which this waits."""
+    def _mend(self, status: int) -> None:
         if status == call_text.CHANGED and self._preparation is not None:
             # Not in the memory of the last one: another thread may be running with that.
             self.prepared = self._preparation.nothing()
             self.prepared = self._preparation()
-            return False  # whoever assigns all the time is not waited for
-        if status == call_text.BUSY:
-            time.sleep(_PAUSE)
-            return True
-        renewed = [spare.renew(self._claim) for spare in self._spares]
-        return any(renewed)
+        elif status <= call_text.UNUSABLE:
+            self._spares[call_text.UNUSABLE - status].renew(self._claim)
 
 
 def bind_variables(

@@ -31,9 +31,10 @@ IMPORTS = (
 #: word of what is prepared. The other words are the addresses of the values that it is of.
 GIVEN, READ, ASSIGNED, PREPARED = 0, 1, 2, 3
 
-#: Status of a call that ran nothing: a variable is not as it was bound, or memory cannot be written
-#: to; what was computed once is of other values; another call is assigning the same variable.
-REFUSED, CHANGED, BUSY = -1, -2, -3
+#: Status of a call that ran nothing: a variable is not as it was bound; what was computed once is
+#: of other values; another call is assigning the same variable; and, less the variable's number
+#: among those that are assigned, the memory for its new value cannot be written to.
+REFUSED, CHANGED, BUSY, UNUSABLE = -1, -2, -3, -4
 
 # The table:
 #   ptr  entry         i32 (ptr pointers, i32 threads)
@@ -161,7 +162,8 @@ claimed:
 
 giving.up:
   %a.held = phi i32 [ %a, %claim.one ], [ %a.next, %claim.check ], [ %a.next, %claim.type ]
-  %a.why = phi i32 [ BUSY, %claim.one ], [ REFUSED, %claim.check ], [ REFUSED, %claim.type ]
+  %a.unusable = sub i32 UNUSABLE, %a
+  %a.why = select i1 %got, i32 %a.unusable, i32 BUSY
   br label %unclaim
 
 ; Hold the old values.
@@ -361,6 +363,7 @@ def call_text(pattern: int) -> str:
         "REFUSED": REFUSED,
         "CHANGED": CHANGED,
         "BUSY": BUSY,
+        "UNUSABLE": UNUSABLE,
         "PATTERN": pattern,
     }
     text = _TEXT

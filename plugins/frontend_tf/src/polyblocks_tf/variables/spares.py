@@ -9,8 +9,10 @@ read before, or that is not TensorFlow's own, as that of an array of NumPy, is r
 from __future__ import annotations
 
 import ctypes
+import functools
 import weakref
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import tensorflow as tf
@@ -32,9 +34,10 @@ class Spare:
 
     def __init__(self, variable: Any, spec: ArraySpec, layout: Layout) -> None:
         self._variable = variable  # as long as this lives, no other has its address
-        self._spec = spec
         self._layout = layout
-        self._handle = new_variable(TF_DTYPES[spec.dtype], spec.shape)
+        self._dtype, self._nbytes = TF_DTYPES[spec.dtype], spec.nbytes
+        self._shape = tf.constant(spec.shape, tf.int32)
+        self._handle = new_variable(self._dtype, spec.shape)
         self._allocate()
         place = layout.locate(self._handle)
         assert place is not None
@@ -42,21 +45,18 @@ class Spare:
         self.type = place.buffer_type
         self.busy = ctypes.c_int32(0)
 
-    def renew(self, claim: Callable[[int], int]) -> bool:
-        """Replace the buffer if it cannot be written to.
+    def renew(self, claim: Callable[[int], int]) -> None:
+        """Replace the buffer if it cannot be written to, and no call is using it.
 
         Args:
             claim: sets a flag, and tells whether it was clear.
-
-        Returns:
-            Whether it could not, or a call is using it.
         """
         if not claim(ctypes.addressof(self.busy)):
-            return True
+            return
         try:
             functions = self._layout.functions
             usable = (
-                functions.data(self.place.tensor).size == self._spec.nbytes
+                functions.data(self.place.tensor).size == self._nbytes
                 and self.place.buffer_type == self.type
                 and functions.is_unshared(self.place.tensor)
             )
@@ -64,13 +64,21 @@ class Spare:
                 self._allocate()
         finally:
             self.busy.value = 0
-        return not usable
 
     def _allocate(self) -> None:
-        dtype = TF_DTYPES[self._spec.dtype]
-        with tf.device("CPU:0"):
-            value = tf.raw_ops.Empty(shape=self._spec.shape, dtype=dtype)
+        with _on_cpu():
+            value = tf.raw_ops.Empty(shape=self._shape, dtype=self._dtype)
             tf.raw_ops.AssignVariableOp(resource=self._handle, value=value)
+
+
+def _on_cpu() -> AbstractContextManager[Any]:
+    # To enter the scope takes as long as the two operations.
+    return tf.device("CPU:0") if _has_devices() else nullcontext()
+
+
+@functools.cache
+def _has_devices() -> bool:
+    return any(device.device_type != "CPU" for device in tf.config.list_logical_devices())
 
 
 _lock = forks.lock()
