@@ -392,6 +392,33 @@ def test_arrays_are_checked_when_something_of_them_has_changed(checks):
     assert len(driver.named("launch")) + 2 * len(driver.named("replay")) >= 5
 
 
+def test_arrays_that_speak_dlpack_alone_are_read_once_a_call(checks):
+    driver, call = of_protocols()
+    reads: list[int] = []
+
+    class Counted(Owner):
+        def __dlpack__(self, stream=None):
+            reads.append(stream)
+            return super().__dlpack__(stream)
+
+    x, y = Counted(full(1)), Counted(full(2))
+    for _ in range(3):
+        reads.clear()
+        assert (call(x, y) == 3).all()
+    assert checks == ["x", "y"]
+    assert reads == [-1, -1, driver.default_stream, driver.default_stream]
+    assert (call(Counted(full(4)), y) == 6).all()
+    assert checks == ["x", "y"]
+    for wrong in (
+        Counted(full(1, (3, 2))),
+        Counted(full(1, dtype=np.int32)),
+        Counted(full(1, (3, 2)).T),
+    ):
+        with pytest.raises(InputError, match=r"argument 1 \('x'\) of f: expected"):
+            call(wrong, y)
+    assert (call(x, y) == 3).all()
+
+
 def test_what_is_updated_is_checked_at_new_addresses(checks):
     source = artifact(
         [row("input", "x", updates=0), row("input", "y"), row("output", "o")],

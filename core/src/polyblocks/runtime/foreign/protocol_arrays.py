@@ -117,11 +117,14 @@ class ProtocolArrays(ArrayInterface):
         return frozenset(theirs)
 
     def readings(self, arrays: Sequence[Any]) -> tuple[list[int], Any] | None:
-        """See the base class. Arrays that speak DLPack alone have to be checked each time."""
-        if len(self._protocols) != 1 or not arrays:
-            return None
-        (name,) = self._protocols
-        shown = [getattr(array, name) for array in arrays]
+        """See the base class."""
+        name = self._protocols[0] if len(self._protocols) == 1 else ""
+        shown = [getattr(array, name, None) for array in arrays]
+        if None in shown:
+            # One capsule of DLPack per array, where a check asks for several.
+            read = [self._read(array) for array in arrays]
+            writable = [self.is_writable(array) for array in arrays]
+            return [address for address, *_ in read], ([rest for _, *rest in read], writable)
         # By columns: a tuple per array would keep the garbage collector busy.
         data = [each["data"] for each in shown]
         places = [
