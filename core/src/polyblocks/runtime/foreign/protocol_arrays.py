@@ -119,7 +119,7 @@ class ProtocolArrays(ArrayInterface):
     def readings(self, arrays: Sequence[Any]) -> tuple[list[int], Any] | None:
         """See the base class."""
         name = self._protocols[0] if len(self._protocols) == 1 else ""
-        shown = [getattr(array, name, None) for array in arrays]
+        shown: list[Any] = [getattr(array, name, None) for array in arrays]
         if None in shown:
             # One capsule of DLPack per array, where a check asks for several.
             read = [self._read(array) for array in arrays]
