@@ -40,3 +40,19 @@ def test_the_cases_do_what_they_are_called(tmp_path):
         assert made["plain"] == [launches, 0, 0]
         assert made["replayed"] == [0, 1, 0]
         assert made["new addresses"] == [0, 1, launches]
+
+
+def test_calls_of_loaded_programs_leave_no_events_and_no_memory(tmp_path):
+    api = CountingDriver(tmp_path)
+    driver = CudaDriver(api, api.library)
+    driver.rank = lambda *_: 0
+    calls = dict(host_launches.whole(driver))
+    for case, call in calls.items():
+        for _ in range(100):
+            call()
+        allocated = api.count("cuMemAlloc")
+        for _ in range(300):
+            call()
+        assert api.count("cuMemAlloc") == allocated, case
+        assert api.count("cuEventCreate") - api.count("cuEventDestroy") <= 1
+        assert api.count("cuGraphInstantiateWithFlags") - api.count("cuGraphExecDestroy") <= 4
