@@ -91,8 +91,8 @@ def doubled_in_a_row(*arrays: Any) -> tuple[Any, ...]:
 
 
 def named(values: list[Any]) -> dict[str, Any]:
-    """``a0``, ``a1`` and so on."""
-    return {f"a{number}": value for number, value in enumerate(values)}
+    """``a000``, ``a001`` and so on: JAX sorts the names."""
+    return {f"a{number:03d}": value for number, value in enumerate(values)}
 
 
 def function_of(kind: str) -> Callable[..., Any]:

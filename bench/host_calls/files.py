@@ -37,6 +37,7 @@ def write(folder: Path, case: Case) -> None:
     artifact = polyblocks.aot(
         function,
         [torch.from_numpy(x) for x in case.inputs],
+        frontend="torch",
         weights="arguments" if case.weights else "stored",
     )
     artifact.write(path(folder, case))

@@ -100,14 +100,16 @@ def test_exported_programs_functions_and_methods():
         return model(x)
 
     named = {f"model.{name}": held for name, held in model.state_dict().items()}
-    agree(polyblocks.load(made_of(closure), weights=named), model)
+    agree(polyblocks.load(made_of(closure, frontend="torch"), weights=named), model)
     agree(polyblocks.load(made_of(model.forward), weights=model.state_dict()), model)
 
     def partial(x, *, held):
         return model(x) + held
 
     held = torch.randn(5)
-    found = made_of(functools.partial(partial, held=held)).manifest["weight_names"]
+    found = made_of(functools.partial(partial, held=held), frontend="torch").manifest[
+        "weight_names"
+    ]
     assert ["held"] in found
 
 
@@ -132,6 +134,48 @@ def test_variables_of_tensorflow():
         arrays = {name: np.asarray(value) for name, value in weights.items()}
         loaded = polyblocks.load(made_of(owner, x, frontend="tf"), weights=arrays)
         np.testing.assert_allclose(loaded(x), owner(x), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("stored_before", [False, True])
+def test_small_arrays_of_jax_and_those_of_inner_functions_are_no_constants(stored_before):
+    jax = pytest.importorskip("jax")
+    jnp = jax.numpy
+
+    def made(seed):
+        w, bias, late = jax.random.normal(jax.random.key(seed), (3, 3, 3))
+        return {
+            "w": w, "bias": [bias[0], np.asarray(late[1])], "scale": jnp.float32(seed + 2),
+            "large": jax.random.normal(jax.random.key(seed + 9), (3, 5000)),
+        }  # fmt: skip
+
+    params = made(0)
+
+    @jax.jit
+    def inner(x):
+        return (x @ params["w"] + params["bias"][0]) @ params["large"]
+
+    def function(x):
+        # These three numbers are no weights, and stay a part of the program.
+        rows = jnp.array([1.0, 2.0, 3.0]) * x + params["bias"][1]
+        return inner(rows) * params["scale"]
+
+    x = jax.random.normal(jax.random.key(20), (5, 3))
+    expected = function(x)
+    if stored_before:
+        stored = polyblocks.load(polyblocks.aot(function, [x], frontend="jax"))
+        np.testing.assert_allclose(stored(x), expected, rtol=1e-5, atol=1e-5)
+    artifact = made_of(function, x, frontend="jax")
+    other = made(1)
+    weights = {
+        "params.w": other["w"], "params.bias.0": other["bias"][0],
+        "params.bias.1": other["bias"][1], "params.scale": other["scale"],
+        "params.large": other["large"],
+    }  # fmt: skip
+    assert {each for (each,) in artifact.manifest["weight_names"]} == set(weights)
+    loaded = polyblocks.load(artifact, weights=weights)
+    params.update(other)
+    inner.clear_cache()
+    np.testing.assert_allclose(loaded(x), function(x), rtol=1e-4, atol=1e-4)
 
 
 def test_arrays_of_jax():

@@ -15,11 +15,12 @@ from polyblocks import driver
 from polyblocks.ahead_of_time.architectures import options_by_arch
 from polyblocks.ahead_of_time.examples import arrays_of, names_of
 from polyblocks.ahead_of_time.seen_program import Seen, places_of_results, source_of_inputs
-from polyblocks.ahead_of_time.weight_names import names_of_weights
+from polyblocks.ahead_of_time.weight_names import held_arrays, names_of_weights
 from polyblocks.artifact import Artifact
 from polyblocks.cache.artifact_variants import join
 from polyblocks.errors import InputError, OptionError
 from polyblocks.frontends.partition import without_framework
+from polyblocks.frontends.weight_arguments import taken_as_arguments
 from polyblocks.hookspecs import CompiledFunction, original_of
 from polyblocks.options import CompileOptions
 from polyblocks.runtime.arrays import HOST, ArrayInterface
@@ -111,7 +112,9 @@ def aot(
         # The frontends check a dictionary.
         given = {key: value for key, value in vars(strict).items() if value is not None}
         compiled = compile(function, frontend=name, compile_options=given)
-        seen, results = _look(compiled, example_inputs, arrays)
+        bound = held_arrays(owner, arrays) if weights == "arguments" else ()
+        with taken_as_arguments(array for _, array in bound):
+            seen, results = _look(compiled, example_inputs, arrays)
         artifact, held = _artifact(seen, arrays, leaves, results, weights)
         artifact.manifest[NAMES] = names
         if weights == "arguments":

@@ -10,6 +10,7 @@ import jax
 import numpy as np
 from jax.extend.core import ClosedJaxpr
 
+from polyblocks.frontends.weight_arguments import weight_arguments
 from polyblocks_jax.compat import host_array
 from polyblocks_jax.location import source_location
 from polyblocks_jax.specs import memory_dtype, text_of
@@ -40,9 +41,24 @@ def is_traced(value: Any) -> bool:
     return isinstance(value, jax.core.Tracer)
 
 
-def is_passed(value: Any) -> bool:
-    """Whether a constant is passed to the program."""
-    return not is_small(value)
+def passed_constants() -> Callable[[Any], bool]:
+    """Which constants are passed to the program: large ones, and weights that are bound later.
+
+    JAX copies some of the arrays that a function captures, so weights are known by their values.
+    """
+    weights = set(map(_content, weight_arguments())) - {None}
+    return lambda value: not is_small(value) or (bool(weights) and _content(value) in weights)
+
+
+def _content(value: Any) -> tuple[Any, ...] | None:
+    """Shape, dtype (as JAX has it) and bytes of a small array; None for anything else."""
+    value = host_array(value)
+    if not isinstance(value, (jax.Array, np.ndarray)) or not is_small(value):
+        return None
+    if jax.dtypes.issubdtype(value.dtype, jax.dtypes.extended):
+        return None
+    held = np.asarray(value, jax.dtypes.canonicalize_dtype(value.dtype))
+    return held.shape, held.dtype, held.tobytes()
 
 
 def lift_constants(
@@ -52,7 +68,7 @@ def lift_constants(
 
     Args:
         closed: a function.
-        which: :func:`is_traced` or :func:`is_passed`.
+        which: :func:`is_traced` or :func:`passed_constants`.
 
     Returns:
         The function, and the values for its new first arguments.

@@ -17,10 +17,12 @@ from jax.extend.core import ClosedJaxpr, Primitive
 from jax.interpreters import mlir
 
 from polyblocks.errors import TargetError
+from polyblocks.frontends.weight_arguments import weight_arguments
 from polyblocks_jax.capture import capturing
 from polyblocks_jax.compiler import Partitioned, Site, argument_names, compile_jaxpr, takes
-from polyblocks_jax.constants import is_passed, lift_constants, warn_of_copied
+from polyblocks_jax.constants import lift_constants, passed_constants, warn_of_copied
 from polyblocks_jax.evaluate import evaluate
+from polyblocks_jax.inline import flatten
 from polyblocks_jax.location import current_location
 from polyblocks_jax.meshes import partitioned_devices
 from polyblocks_jax.primitive import Updates, polyblocks_call_p
@@ -51,7 +53,10 @@ def _lower(
     found = dict(updates) if platforms == ("cpu",) else {}
     names = argument_names(jaxpr)
     whole = jaxpr
-    jaxpr, constants = lift_constants(jaxpr, is_passed)
+    if weight_arguments():
+        # Functions that are called inside hold weights of their own.
+        jaxpr = flatten(jaxpr).closed
+    jaxpr, constants = lift_constants(jaxpr, passed_constants())
     if constants:
         names = [*(f"constant{i}" for i in range(len(constants))), *names]
         found = {result: len(constants) + index for result, index in found.items()}
