@@ -72,6 +72,41 @@ def test_a_call_is_dispatched_by_jax_alone(sums):
     assert frames(polyblocks.load(sums, arrays=JaxArrays()), x, y) > 0  # the first call
 
 
+@pytest.mark.parametrize("why", ["no LLVM", "no room"])
+def test_what_xla_cannot_hold_goes_the_generic_way(monkeypatch, why):
+    from polyblocks_jax import programs
+
+    def without(*args, **kwargs):
+        raise ImportError("llvmlite")
+
+    w = np.random.default_rng(len(why)).random((5, 1000), np.float32)
+    artifact = compiled(lambda x: x @ jnp.array(w), X)
+    assert any("stored" in row for row in artifact.manifest["arguments"])
+    f = polyblocks.load(artifact)
+    if why == "no LLVM":
+        monkeypatch.setattr(programs, "XlaCall", without)
+    else:
+        monkeypatch.setattr(programs, "MOST_HELD_BYTES", 0)
+    for _ in range(3):
+        np.testing.assert_allclose(f(jnp.array(X)), X @ w, rtol=1e-5)
+    with pytest.raises(InputError, match="more weights than such programs may together, or llvm"):
+        jax.jit(lambda x: f(x))(jnp.array(X))
+
+
+def test_a_process_that_calls_it_once_compiles_nothing(sums, tmp_path, run_python):
+    sums.write(tmp_path / "sums.zip")
+    code = f"""
+        import sys
+        import jax.numpy as jnp
+        import polyblocks
+        f = polyblocks.load({str(tmp_path / "sums.zip")!r})
+        x = jnp.arange(15.0).reshape(3, 5)
+        for _ in range(2):
+            print(f(x, x)[1], "polyblocks_jax.loaded_call" in sys.modules)
+        """
+    assert run_python(code).stdout == "105.0 False\n105.0 True\n"
+
+
 BAD = {
     "shape": (X, X[:2]),
     "dtype": (X, X.astype(np.int32)),
@@ -188,13 +223,14 @@ def test_keys_are_what_they_are_made_of():
 
 def test_weights_that_the_file_holds():
     rng = np.random.default_rng(1)
-    w, b = rng.random((64, 48), np.float32), rng.random(48, np.float32)
+    w, b = rng.random((64, 96), np.float32), rng.random(96, np.float32)
 
     def layer(x):
         return jnp.tanh(x @ jnp.array(w) + jnp.array(b)), jnp.zeros((0, 3))
 
     x = rng.random((32, 64), np.float32)
     artifact = polyblocks.aot(layer, [jnp.array(x)], frontend="jax")
+    assert any("stored" in row for row in artifact.manifest["arguments"])
     for f in (polyblocks.load(artifact), polyblocks.load(artifact, num_threads=1, num_iters=2)):
         for scale in (1, 2, 3):
             made, empty = f(jnp.array(x * scale))

@@ -14,6 +14,7 @@ from polyblocks.program import ArraySpec
 from polyblocks.runtime.arrays import HOST, ArrayInterface, Device
 from polyblocks.runtime.binding import Binding
 from polyblocks.runtime.numpy_arrays import NumpyArrays
+from polyblocks_jax.loaded import loaded
 from polyblocks_jax.specs import spec_of
 
 _numpy = NumpyArrays()
@@ -77,9 +78,7 @@ class JaxArrays(ArrayInterface):
 
     def own_call(self, binding: Binding) -> Callable[..., Any] | None:
         """The program as XLA calls it, in a function that ``jax.jit`` dispatches."""
-        from polyblocks_jax.loaded_call import loaded_call
-
-        return loaded_call(binding)
+        return loaded(binding)
 
     def leaves(self, value: Any) -> list[Any]:
         """The leaves of a pytree."""

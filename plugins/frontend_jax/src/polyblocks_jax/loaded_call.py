@@ -6,6 +6,7 @@ later calls go through JAX's C++ code alone. All that is no array of JAX's goes 
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -46,10 +47,10 @@ def loaded_call(binding: Binding) -> Callable[..., Any] | None:
 
     def native_call(slow: Callable[..., Any]) -> NativeCall | None:
         # What dispatches on the type of the first array goes on to JAX's function.
-        if program.goes_on_alone:
+        if program.kind is None:
             return None
         target = address_of(ctypes.pythonapi.PyObject_Vectorcall)
-        return NativeCall((type(jax.numpy.zeros(())),), target, slow)
+        return NativeCall((program.kind,), target, slow)
 
     call.native_call = native_call
     return call
@@ -126,8 +127,8 @@ class _Program:
         ]
         self._registered: dict[str, Any] = {}
         self._lock = forks.lock()
-        #: Whether the generic way has to be gone, since XLA would hold too much.
-        self.goes_on_alone = False
+        #: The class of JAX's arrays, once XLA has called the program.
+        self.kind: type | None = None
 
     def call_anew(
         self, inner: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -144,8 +145,8 @@ class _Program:
             place = plain.check(args)  # type: ignore[attr-defined]
             platform = "cpu" if place == HOST else _platform_of(args[0])
             if self.on(platform) is None:
-                self.goes_on_alone = True
                 return without_cache(plain(*args))
+            self.kind = type(args[0])
         for slot in self.binding.signature.fresh:
             assert slot.spec is not None
             check_made(slot.spec)
@@ -185,18 +186,23 @@ class _Program:
         return [jax.core.ShapedArray(s.shape, jax.numpy.dtype(s.dtype)) for s in specs]
 
     def on(self, platform: str) -> Any:
-        """As XLA knows it on a platform; None if it would have to hold too much."""
+        """As XLA knows it on a platform; None if it would have to hold too much, or without LLVM,
+        which links what XLA calls.
+        """
         with self._lock:
             if platform not in self._registered:
                 binding = self.binding
-                self._registered[platform] = register_loaded(
-                    binding.executable,
-                    binding.blobs,
-                    {number: _array(*stored) for number, stored in self._constants.items()},
-                    num_threads=binding.num_threads,
-                    num_iters=binding.num_iters,
-                    platform=platform,
-                )
+                made = None
+                with contextlib.suppress(ImportError):
+                    made = register_loaded(
+                        binding.executable,
+                        binding.blobs,
+                        {number: _array(*stored) for number, stored in self._constants.items()},
+                        num_threads=binding.num_threads,
+                        num_iters=binding.num_iters,
+                        platform=platform,
+                    )
+                self._registered[platform] = made
             return self._registered[platform]
 
 
@@ -245,8 +251,8 @@ def _lower(ctx: Any, *args: Any, program: _Program) -> Any:
     registered = program.on(platform)
     if registered is None:
         raise InputError(
-            f"{name} holds more weights than programs inside of jax.jit may; compile it with "
-            "weights='arguments' and pass them"
+            f"{name} cannot be called inside of jax.jit: it holds more weights than such programs "
+            "may together, or llvmlite is not installed; call it outside of jax.jit"
         )
     return ffi_call(ctx, args, registered, {}, name)
 
