@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from polyblocks.artifact import KEPT
+from polyblocks.runtime.native.call import is_c_function
 from polyblocks_tf.capture import TfCapture
 from polyblocks_tf.variables import call_text
 from polyblocks_tf.variables.layout import Place, layout
@@ -101,7 +102,7 @@ def bind_variables(
     """
     positions = [k for k, a in enumerate(capture.arguments) if a.kind == "variable"]
     # A program that Python runs, as on a simulator, takes longer than any operation.
-    if not positions or executable.native_entry is not None:
+    if not positions or not is_c_function(executable.entry):
         return None
     assigned: Sequence[int] = executable.manifest["report"].get("assigned", ())
     known = layout()
