@@ -536,8 +536,9 @@ define internal ptr @chosen(ptr %table, ptr %arguments, ptr %made, i64 %number) 
   ret ptr %object
 }
 
-; Neither tables of jumps nor calls of the C library: both would need relocations.
-attributes #0 = { nounwind "no-jump-tables"="true" "no-builtins" }
+; Neither tables of jumps nor calls of the C library: both would need relocations. The stack is
+; touched page by page, so that too many arrays for a small one end at its guard page.
+attributes #0 = { nounwind "no-jump-tables"="true" "no-builtins" "probe-stack"="inline-asm" }
 """
 
 _DISPATCH_TEXT = """

@@ -84,7 +84,7 @@ def native(
     reader = interface.native_reader()
     entry = executable.entry
     inputs = len(signature.inputs) + len(signature.weights)
-    bound = [] if weights is None else weights.arrays
+    bound = () if weights is None else tuple(weights.arrays)
     if reader is None or not is_c_function(entry) or inputs + len(signature.fresh) > _MAX_ARRAYS:
         return None
     if any(type(array) not in reader.types for array in bound):
