@@ -184,3 +184,44 @@ def test_weights_in_another_place(places):
 def test_weights_in_several_places():
     with pytest.raises(InputError, match="weight 'v' of f: expected an array on device"):
         on_device({"layer.w": on(ONE, 2), "layer.v": on(HOST, 3)})
+
+
+# --- where they are ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("package", ["numpy", "torch"])
+def test_machine_code_looks_where_weights_are(package):
+    """After some calls; what has moved is bound anew, and looked at by machine code again."""
+    if package == "torch":
+        torch = pytest.importorskip("torch")
+        from polyblocks_torch.arrays import TorchArrays
+
+        interface = TorchArrays()
+        arrays = [torch.full((2, 3), 2.0), torch.nn.Parameter(torch.full((2, 3), 3.0))]
+    else:
+        interface = NUMPY
+        arrays = [full(2), full(3)]
+    asked = []
+
+    class Asked(type(interface)):
+        def pointer(self, array):
+            asked.append(array)
+            return super().pointer(array)
+
+    program = Program()
+    held = bind_weights(program.manifest, {}, arrays, lambda array: Asked())
+    for _ in range(4):
+        held.addresses()
+    asked.clear()
+    assert held.addresses() == list(held.table) == [interface.pointer(each) for each in arrays]
+    assert not asked
+    if package == "torch":
+        arrays[1].data = torch.full((2, 3), 4.0)
+        assert held.addresses()[1] == arrays[1].data_ptr()
+        assert asked
+        asked.clear()
+        held.addresses()
+        assert not asked
+        arrays[1].data = torch.full((3, 2), 4.0)
+        with pytest.raises(InputError, match=r"weight 'v' of f: expected float32\[2, 3\]"):
+            held.addresses()

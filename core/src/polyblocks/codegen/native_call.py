@@ -17,7 +17,11 @@ from collections.abc import Mapping, Sequence
 #: a function of Python's protocol ``METH_FASTCALL | METH_KEYWORDS``. The word of ``self`` at
 #: :data:`SELF_OFFSET` is the address of the table.
 CALL = "polyblocks_call"
-#: The same protocol; calls one of several functions, by the exact type of the first array.
+#: ``i32 unmoved(ptr state, ptr arrays, ptr addresses, i64 count)``: whether the first elements of
+#: all these arrays, which were read before, are still where they were.
+UNMOVED = "polyblocks_unmoved"
+#: The protocol of :data:`CALL`; calls one of several functions, by the exact type of the first
+#: array.
 DISPATCH = "polyblocks_dispatch"
 
 #: Where an object of ctypes has the address of its memory.
@@ -220,6 +224,29 @@ one:
   br label %each
 done:
   ret void
+}
+
+define i32 @UNMOVED_NAME(ptr %state, ptr %arrays, ptr %addresses, i64 %count) #0 {
+start:
+  br label %each
+each:
+  %i = phi i64 [ 0, %start ], [ %i.next, %next ]
+  %more = icmp ult i64 %i, %count
+  br i1 %more, label %look, label %yes
+look:
+  %array.at = getelementptr ptr, ptr %arrays, i64 %i
+  %array = load ptr, ptr %array.at
+  %address.at = getelementptr ptr, ptr %addresses, i64 %i
+  %address = load ptr, ptr %address.at
+  %unmoved = call i1 @unmoved(ptr %state, ptr %array, ptr %address)
+  br i1 %unmoved, label %next, label %no
+next:
+  %i.next = add i64 %i, 1
+  br label %each
+yes:
+  ret i32 1
+no:
+  ret i32 0
 }
 
 define ptr @CALL_NAME(ptr %self, ptr %arguments, i64 %count, ptr %names) #0 {
@@ -588,6 +615,7 @@ _LOAD = re.compile(
 #: A word in capitals -> what stands for it in LLVM IR.
 _WORDS = {
     "CALL_NAME": CALL,
+    "UNMOVED_NAME": UNMOVED,
     "DISPATCH_NAME": DISPATCH,
     "SELF_OFFSET": str(SELF_OFFSET),
     "WRITTEN": str(WRITTEN),
@@ -602,7 +630,7 @@ _WORD = re.compile(r"\b[A-Z_]+\b")
 
 
 def call_text(reader: str, structs: Mapping[str, Sequence[str]]) -> str:
-    """The LLVM IR of :data:`CALL`.
+    """The LLVM IR of :data:`CALL` and :data:`UNMOVED`.
 
     Args:
         reader: see :class:`polyblocks.runtime.native.reader.NativeReader`.

@@ -52,7 +52,35 @@ class NativeReader:
         from polyblocks.codegen import native_call
         from polyblocks.runtime.native import native_code
 
-        return native_code.place(native_call.call_text(self.text, self.structs), native_call.CALL)
+        text = native_call.call_text(self.text, self.structs)
+        return native_code.place(text, native_call.CALL, native_call.UNMOVED)
+
+    def unmoved(self, arrays: Sequence[Any], addresses: Any) -> Callable[[], bool] | None:
+        """A function that tells whether arrays are still where they were read.
+
+        Args:
+            arrays: which it keeps alive.
+            addresses: where they were, an array of ``ctypes.c_int64``, which may change.
+
+        Returns:
+            None where there is no machine code, or an array is of a class that is not in
+            :attr:`types`.
+        """
+        from polyblocks.codegen import native_call
+
+        if any(type(array) not in self.types for array in arrays) or self.functions is None:
+            return None
+        # A function of this kind keeps Python's lock.
+        kind = ctypes.PYFUNCTYPE(ctypes.c_int32, *(ctypes.c_void_p,) * 3, ctypes.c_int64)
+        function = kind(self.functions[native_call.UNMOVED])
+        objects = (ctypes.c_void_p * len(arrays))(*map(id, arrays))
+        held = self.state, objects, addresses, list(arrays)
+        places = [None if each is None else ctypes.addressof(each) for each in held[:3]]
+
+        def unmoved(held: Any = held) -> bool:
+            return bool(function(*places, len(held[-1])))
+
+        return unmoved
 
     def row(self, spec: ArraySpec, alignment: int, written: bool) -> tuple[Any, list[Any]] | None:
         """What is expected of an array, as ``native_call.ROW`` says it.
