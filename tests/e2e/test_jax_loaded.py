@@ -308,3 +308,58 @@ def test_a_forked_child_calls_it(sums, tmp_path, run_python):
         print(os.waitpid(child, 0)[1])
         """
     assert run_python(code).stdout == "0\n"
+
+
+@pytest.fixture(scope="module")
+def layer():
+    """A file that takes its weights, and they."""
+    rng = np.random.default_rng(3)
+    weights = [jnp.array(rng.random(shape, np.float32)) for shape in ((5, 4), (4,), (4,))]
+
+    def function(x):
+        w, b, s = weights
+        return jnp.tanh(x @ w + b) * s
+
+    artifact = polyblocks.aot(function, [jnp.array(X)], frontend="jax", weights="arguments")
+    return artifact, weights, function
+
+
+def test_bound_weights_are_passed_by_xla(layer, generic):
+    artifact, weights, function = layer
+    f = polyblocks.load(artifact, weights=weights)
+    for scale in (1, 2, 3, 4):
+        made = f(jnp.array(scale * X))
+        assert isinstance(made, jax.Array)
+        np.testing.assert_allclose(made, function(scale * X), rtol=1e-5)
+    # A few frames of Python, however many weights.
+    assert frames(f, jnp.array(X)) <= 3
+    inside = jax.jit(lambda x: f(x) * 2)
+    np.testing.assert_allclose(inside(jnp.array(X)), 2 * function(X), rtol=1e-5)
+    with jax.disable_jit():
+        np.testing.assert_allclose(f(jnp.array(X)), function(X), rtol=1e-5)
+    with pytest.raises(InputError, match=r"argument 1 \('x'\) of .*: expected float32\[3, 5\]"):
+        f(jnp.array(X[:2]))
+    with pytest.raises(InputError, match=r"takes 1 array, got 2"):
+        f(jnp.array(X), jnp.array(X))
+    with pytest.raises(TypeError, match="unexpected keyword argument 'x'"):
+        f(x=jnp.array(X))
+
+
+def test_bound_weights_of_numpy_may_change(layer):
+    artifact, weights, function = layer
+    mine = [np.array(w) for w in weights]
+    f, x = polyblocks.load(artifact, weights=mine), jnp.array(X)
+    for _ in range(3):
+        np.testing.assert_allclose(f(x), function(X), rtol=1e-5)
+    mine[2] *= 0
+    np.testing.assert_array_equal(f(x), 0 * X[:, :4])
+
+
+def test_bound_weights_that_are_given_up(layer):
+    artifact, weights, _ = layer
+    mine = [w + 0 for w in weights]
+    f, x = polyblocks.load(artifact, weights=mine), jnp.array(X)
+    f(x), f(x), f(x)
+    mine[1].delete()
+    with pytest.raises(InputError, match="weight '.*' of .*: it has been deleted, or was donated"):
+        f(x)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from polyblocks.runtime.bound_weights import BoundWeights
 from polyblocks.runtime.executable import Executable
 from polyblocks.runtime.slots import Signature
 
@@ -23,6 +24,7 @@ class Binding:
         num_threads: threads of each call; None: see :mod:`polyblocks.runtime.threads`.
         num_iters: run the program this many times per call.
         blobs: of the artifact.
+        weights: arrays for the last inputs, if some are bound: those of ``signature.weights``.
     """
 
     executable: Executable
@@ -31,6 +33,7 @@ class Binding:
     num_threads: int | None
     num_iters: int
     blobs: Mapping[str, bytes]
+    weights: BoundWeights | None = None
 
     @property
     def function(self) -> str:

@@ -66,10 +66,8 @@ def bind(
         from polyblocks.runtime.device.call import bind_device
 
         plain = bind_device(executable, interface, signature, plain, num_iters, weights)
-    if weights is not None:
-        return plain
     own = interface.own_call(
-        Binding(executable, signature, plain, num_threads, num_iters, blobs or {})
+        Binding(executable, signature, plain, num_threads, num_iters, blobs or {}, weights)
     )
     return plain if own is None else own
 

@@ -46,6 +46,7 @@ class JaxArrays(ArrayInterface):
         """The address of the first element."""
         if isinstance(array, np.ndarray):
             return _numpy.pointer(array)
+        _check_held(array)
         return int(array.block_until_ready().unsafe_buffer_pointer())
 
     def device(self, array: Any) -> Device:
@@ -54,8 +55,7 @@ class JaxArrays(ArrayInterface):
             return HOST
         if jax.dtypes.issubdtype(array.dtype, jax.dtypes.prng_key):
             array = jax.random.key_data(array)  # DLPack has no keys
-        if array.is_deleted():
-            raise InputError("it has been deleted, or was donated to another call; pass a copy")
+        _check_held(array)
         kind, number = array.__dlpack_device__()
         return Device(int(kind), int(number))
 
@@ -123,6 +123,11 @@ class JaxArrays(ArrayInterface):
     def adopt(self, memory: Any) -> Any:
         """An array on memory of a GPU; JAX waits for the stream that writes it."""
         return jax.dlpack.from_dlpack(memory)
+
+
+def _check_held(array: Any) -> None:
+    if array.is_deleted():
+        raise InputError("it has been deleted, or was donated to another call; pass a copy")
 
 
 def check_made(spec: ArraySpec) -> None:

@@ -52,8 +52,16 @@ def loaded_call(binding: Binding) -> Callable[..., Any] | None:
         target = address_of(ctypes.pythonapi.PyObject_Vectorcall)
         return NativeCall((program.kind,), target, slow)
 
-    call.native_call = native_call
-    return call
+    if binding.weights is None:
+        call.native_call = native_call
+        return call
+
+    weights = program.weights
+
+    def with_weights(*arrays: Any) -> Any:
+        return call(*arrays, *weights)
+
+    return with_weights
 
 
 def _suits_xla(binding: Binding) -> bool:
@@ -65,7 +73,12 @@ def _suits_xla(binding: Binding) -> bool:
     # A failed check is an error of the call, but XLA tells it when the result is looked at.
     if manifest.get("checks") and not binding.executable.takes_device_arrays:
         return False
-    slots = [slot for slot in (*signature.inputs, *signature.fresh) if slot.spec is not None]
+    # Arrays of JAX are values; others may change.
+    weights = [] if binding.weights is None else binding.weights.arrays
+    if not all(isinstance(array, jax.Array) for array in weights):
+        return False
+    every = (*signature.inputs, *signature.weights, *signature.fresh)
+    slots = [slot for slot in every if slot.spec is not None]
     if not any(slot.index >= 0 for slot in signature.fresh):
         return False
     return all(slot.spec.is_contiguous for slot in slots if slot.spec is not None) and all(
@@ -108,6 +121,8 @@ class _Program:
 
     def __init__(self, binding: Binding) -> None:
         self.binding = binding
+        #: What is passed behind the caller's arrays.
+        self.weights = () if binding.weights is None else tuple(binding.weights.arrays)
         signature = binding.signature
         inputs = [slot for slot in signature.slots if slot.role == "input"]
         #: Of each input that XLA passes, the number of the argument of the call.
@@ -135,27 +150,30 @@ class _Program:
     ) -> Any:
         """A call that JAX's cache does not know."""
         plain = self.binding.plain
+        every, args = args, args[: len(args) - len(self.weights)]
         traced = any(isinstance(value, jax.core.Tracer) for value in args)
-        ours = traced or (bool(args) and all(isinstance(value, jax.Array) for value in args))
+        ours = traced or (bool(every) and all(isinstance(value, jax.Array) for value in args))
         if kwargs or not ours or lacks_threads():
             return without_cache(plain(*args, **kwargs))
         if traced:
             check_all(self.binding.function, self.binding.signature, _traced, args)
         else:
             place = plain.check(args)  # type: ignore[attr-defined]
-            platform = "cpu" if place == HOST else _platform_of(args[0])
+            if self.binding.weights is not None:
+                self.binding.weights.addresses()  # which checks them
+            platform = "cpu" if place == HOST else _platform_of(every[0])
             if self.on(platform) is None:
                 return without_cache(plain(*args))
-            self.kind = type(args[0])
+            self.kind = type(every[0])
         for slot in self.binding.signature.fresh:
             assert slot.spec is not None
             check_made(slot.spec)
-        return inner(*args)
+        return inner(*every)
 
     def trace(self, *arrays: Any) -> Any:
         """What ``jax.jit`` traces."""
         if not is_tracing():  # jax.disable_jit
-            return self.binding.plain(*arrays)
+            return self.binding.plain(*arrays[: len(arrays) - len(self.weights)])
         signature = self.binding.signature
         values = [
             jax.random.key_data(array)
@@ -163,7 +181,8 @@ class _Program:
             else array
             for array in arrays
         ]
-        for slot, value in zip(signature.inputs, values, strict=True):
+        slots = (*signature.inputs, *signature.weights)
+        for slot, value in zip(slots, values, strict=True):
             assert slot.spec is not None
             if (got := spec_of(value.aval)).dtype != slot.spec.dtype:  # of NumPy, and narrowed
                 raise InputError(
