@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import itertools
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -164,8 +165,8 @@ def register_loaded(
     """
     global _held_bytes
     count = threads.resolve(num_threads)
-    digest = digest_of(Artifact(executable.manifest, dict(blobs)))
-    name = f"polyblocks_{digest}_{count}_{num_iters}_loaded_{platform}"
+    identity = _identity(executable.manifest, blobs)
+    name = f"polyblocks_{identity}_{count}_{num_iters}_loaded_{platform}"
     held_bytes = sum(value.nbytes for value in constants.values())
     with _lock:
         known = _registered.get(name)
@@ -189,6 +190,19 @@ def register_loaded(
             made = Registered(name, False, kernel_label(executable.manifest), frozenset(constants))
             known = _registered[name] = made, call
         return known[0]
+
+
+def _identity(manifest: Mapping[str, Any], blobs: Mapping[str, bytes]) -> str:
+    """What tells a loaded program from others, in all processes."""
+    if not blobs:  # there is no code to look at
+        return uuid.uuid4().hex
+    listed = manifest.get("blobs", {})
+    if listed.keys() != blobs.keys():
+        return digest_of(Artifact(dict(manifest), dict(blobs)))
+    # Those of a file, which were compared with its contents when it was read.
+    digests = [listed[name]["sha256"] for name in sorted(listed)]
+    text = repr((manifest["arguments"], manifest.get("checks"), sorted(listed), digests))
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 def _numbers_of(executable: Executable, preparer: Preparer) -> list[int]:
