@@ -187,3 +187,29 @@ def test_arrays_of_jax():
     other = jax.random.normal(jax.random.key(2), (300, 200))
     loaded = polyblocks.load(artifact, weights={"params.layer.0": other})
     np.testing.assert_allclose(loaded(x), x @ other, rtol=1e-4, atol=1e-4)
+
+
+def doubling(x, y):
+    x.mul_(2)
+    return y + x
+
+
+@pytest.mark.parametrize("machine_code", [True, False])
+def test_autograd_sees_updates(machine_code, monkeypatch):
+    """What it has saved of an updated tensor is no longer so, which it knows by the version."""
+    if not machine_code:
+        monkeypatch.setattr("polyblocks.runtime.native.native_code.place", lambda *a: None)
+    loaded = polyblocks.load(polyblocks.aot(doubling, [torch.rand(4), torch.rand(4)]))
+    for _ in range(5):
+        x, y, w = torch.rand(4), torch.rand(4), torch.rand(4, requires_grad=True)
+        product = (x * w).sum()
+        version = x._version
+        torch.testing.assert_close(loaded(x, y), y + x)
+        assert x._version == version + 1
+        assert not y._version
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            product.backward()
+    with torch.inference_mode():
+        x = torch.ones(4)
+        loaded(x, torch.zeros(4))
+        assert (x == 2).all()

@@ -45,6 +45,8 @@ TABLE: tuple[str, ...] = (
     "result_count",
     "order",  # int64 of each input: numbers of inputs, sorted by address at the last call
     "written",  # how many inputs are updated
+    "updated",  # int64 of each: its number
+    "updating",  # PyObject*, is called with them before that; or null
     "entry",  # int32 (void **pointers, int32 threads)
     "iterations",  # how often the program is run per call
     "threads",  # of a call; 0: as the framework is set, else the default
@@ -354,7 +356,36 @@ updates:
 check:
   LOAD TABLE.order ptr %table -> %order
   %shared = call i1 @overlap(ptr %addresses, ptr %rows, i64 %inputs, ptr %order)
-  br i1 %shared, label %slow, label %making
+  br i1 %shared, label %slow, label %announce
+announce:
+  LOAD TABLE.updating ptr %table -> %updating
+  %silent = icmp eq ptr %updating, null
+  br i1 %silent, label %making, label %gather
+gather:
+  LOAD TABLE.updated ptr %table -> %updated
+  %told = alloca ptr, i64 %written
+  br label %gather.next
+gather.next:
+  %u = phi i64 [ 0, %gather ], [ %u.next, %gather.one ]
+  %u.more = icmp ult i64 %u, %written
+  br i1 %u.more, label %gather.one, label %tell
+gather.one:
+  %u.at = getelementptr i64, ptr %updated, i64 %u
+  %u.number = load i64, ptr %u.at
+  %u.object = call ptr @chosen(ptr %table, ptr %arguments, ptr null, i64 %u.number)
+  %told.at = getelementptr ptr, ptr %told, i64 %u
+  store ptr %u.object, ptr %told.at
+  %u.next = add i64 %u, 1
+  br label %gather.next
+tell:
+  LOAD TABLE.PyObject_Vectorcall ptr %table -> %tell.call
+  %answered = call ptr %tell.call(ptr %updating, ptr %told, i64 %written, ptr null)
+  %untold = icmp eq ptr %answered, null
+  br i1 %untold, label %out.of.memory, label %was.told
+was.told:
+  LOAD TABLE.Py_DecRef ptr %table -> %forget
+  call void %forget(ptr %answered)
+  br label %making
 
 making:
   LOAD TABLE.makers ptr %table -> %makers

@@ -68,6 +68,14 @@ class ArrayInterface(ABC):
     def is_writable(self, array: Any) -> bool:
         """Whether a program may update the array in place."""
 
+    def updating(self, *arrays: Any) -> None:
+        """Told of the arrays that a program updates in place, before it does; by default nothing.
+
+        Frameworks count how often an array was updated, to know that what they have kept of it is
+        no longer so.
+        """
+        del arrays
+
     @abstractmethod
     def empty(self, spec: ArraySpec, device: Device) -> Any:
         """A new array with this layout and any content, from the framework's allocator or a pool.

@@ -81,6 +81,12 @@ def generated_call(
         every = f"({', '.join(addresses)},)"
         name = executable.manifest.get("name", "main")
         source.add(f"{check}({name!r}, {described}, {every}, {written})")
+        held = [] if weights is None else weights.arrays
+        updated = [
+            names[k] if k < passed else source.name("bound", held[k - passed])
+            for k in signature.written
+        ]
+        source.add(f"{source.name('updating', interface.updating)}({', '.join(updated)})")
     made = _allocate(source, interface, signature)
     if made is None:
         return None

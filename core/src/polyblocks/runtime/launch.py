@@ -103,6 +103,9 @@ def _bind_host(
         if weights is not None:
             addresses += weights.addresses()
         check_overlaps(function, every, addresses, written)
+        if written:
+            given = arrays if weights is None else (*arrays, *weights.arrays)
+            interface.updating(*(given[k] for k in written))
         results = [interface.empty(slot.spec, HOST) for slot in fresh if slot.spec is not None]
         kept: list[Any] = []  # alive until the program has run
         workspaces = []

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch._subclasses.fake_tensor import is_fake
+from torch.autograd.graph import increment_version
 from torch.utils import _pytree as pytree
 
 from polyblocks.errors import InputError, UnsupportedError
@@ -85,6 +86,10 @@ class TorchArrays(ArrayInterface):
             )
             for array in arrays
         ]  # fmt: skip
+
+    def updating(self, *arrays: torch.Tensor) -> None:
+        """A new version, so that autograd finds what it has saved of them changed."""
+        increment_version([each for each in arrays if not each.is_inference()])
 
     def empty(self, spec: ArraySpec, device: Device) -> torch.Tensor:
         """A new tensor; large ones on the host are on pooled memory."""

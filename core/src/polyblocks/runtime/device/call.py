@@ -186,6 +186,8 @@ def bind_device(
             moved = True
         if moved:
             check_overlaps(function, every, addresses, written)
+        if written:
+            interface.updating(*(arrays[k] for k in written))
         if waits is None or weights is not None:
             for array in () if ordered else arrays:
                 interface.make_ready(array, stream)

@@ -98,6 +98,8 @@ def native(
     makers = [interface.allocation(slot.spec) for slot in signature.fresh if slot.spec is not None]
     number = {"input": 0, "fresh": inputs}
     results = [number[kind] + k for kind, k in signature.results]
+    tells = type(interface).updating is not ArrayInterface.updating
+    updating = interface.updating if signature.written and tells else None
     values: dict[str, Any] = {
         "slow": id(slow),
         "failed": id(failed),
@@ -115,6 +117,8 @@ def native(
         "result_count": len(results),
         "order": _array(list(range(inputs))),
         "written": len(signature.written),
+        "updated": _array(list(signature.written)),
+        "updating": 0 if updating is None else id(updating),
         "entry": ctypes.cast(entry, ctypes.c_void_p).value,  # type: ignore[arg-type]
         "iterations": num_iters,
         "threads": num_threads or 0,
@@ -135,7 +139,19 @@ def native(
         values["acquire"], values["release"] = pool.acquire, pool.release
     for name, value in values.items():
         setattr(table, name, ctypes.addressof(value) if isinstance(value, ctypes.Array) else value)
-    table.kept = values, makers, slow, failed, rows, reader, executable, entry, bound, alive
+    table.kept = (
+        updating,
+        values,
+        makers,
+        slow,
+        failed,
+        rows,
+        reader,
+        executable,
+        entry,
+        bound,
+        alive,
+    )
     return NativeCall(reader.types, functions[native_call.CALL], table) if is_sound(table) else None
 
 
