@@ -426,3 +426,17 @@ def test_a_failed_check_assigns_nothing():
     f(tf.constant(1))
     np.testing.assert_array_equal(table.numpy(), -before[0])
     assert last.numpy() == before[0][1]
+
+
+def test_a_value_of_another_size_is_no_memory_for_the_next_one():
+    v = tf.Variable(values(3))
+    f = strict(lambda x: v.assign(v * x))
+    f(tf.ones(3))
+    # No check of TensorFlow's hinders this operation.
+    tf.raw_ops.AssignVariableOp(resource=v.handle, value=values(5), validate_shape=False)
+    with pytest.raises(Exception, match="shape"):
+        f(tf.ones(3))
+    tf.raw_ops.AssignVariableOp(resource=v.handle, value=tf.range(1.0, 4.0), validate_shape=False)
+    for _ in range(4):
+        f(tf.fill([3], 2.0))
+    assert_same(v.read_value(), tf.constant([16.0, 32.0, 48.0]))

@@ -15,6 +15,7 @@ CLAIM = "polyblocks_tf_claim"
 IMPORTS = (
     "copy",
     "destroy",
+    "allocate",
     "data",
     "is_unshared",
     "lock",
@@ -33,7 +34,7 @@ GIVEN, READ, ASSIGNED, PREPARED = 0, 1, 2, 3
 
 #: Status of a call that ran nothing: a variable is not as it was bound; what was computed once is
 #: of other values; another call is assigning the same variable; and, less the variable's number
-#: among those that are assigned, the memory for its new value cannot be written to.
+#: among those that are assigned, there is no memory of the right size for its new value.
 REFUSED, CHANGED, BUSY, UNUSABLE = -1, -2, -3, -4
 
 # The table:
@@ -41,8 +42,8 @@ REFUSED, CHANGED, BUSY, UNUSABLE = -1, -2, -3, -4
 #   ptr  rows          {i32 kind, i32 number} each
 #   ptr  read          {ptr tensor, ptr mutex, ptr flags, i64 bytes, i32 lasting} each; lasting:
 #                      which word of what is prepared is its address, or negative
-#   ptr  assigned      {ptr tensor, ptr mutex, ptr spare, ptr busy, i64 bytes, ptr type} each;
-#                      spare: the tensor that gets the new value; type: of its buffer
+#   ptr  assigned      {ptr tensor, ptr mutex, ptr spare, ptr busy, i64 bytes, ptr type, i32 dtype}
+#                      each; spare: the tensor that gets the new value; type: of its buffer
 #   ptr  context       of TensorFlow
 #   i32  count         of rows
 #   i32  read_count
@@ -53,11 +54,12 @@ _TEXT = """
 %table = type { ptr, ptr, ptr, ptr, ptr, i32, i32, i32, i32, i32 }
 %row = type { i32, i32 }
 %read = type { ptr, ptr, ptr, i64, i32 }
-%assigned = type { ptr, ptr, ptr, ptr, i64, ptr }
+%assigned = type { ptr, ptr, ptr, ptr, i64, ptr, i32 }
 %tensor = type [4 x i64]
 
 declare void @copy(ptr, ptr)
 declare void @destroy(ptr)
+declare void @allocate(ptr, i32, ptr)
 declare { i64, ptr } @data(ptr)
 declare i8 @is_unshared(ptr)
 declare void @lock(ptr)
@@ -102,6 +104,7 @@ start:
   %old.values = alloca ptr, i32 %n.read
   %new.values = alloca ptr, i32 %n.assigned
   %pointers = alloca ptr, i32 %count
+  %fresh = alloca %tensor, align 16
 ; Operations may be waiting in queues, which also assign.
   %status = call ptr @new_status()
   call void @wait(ptr %context, ptr %status)
@@ -138,30 +141,53 @@ claim.type:
   %unshared.byte = call i8 @is_unshared(ptr %spare)
   %unshared.bit = and i8 %unshared.byte, 1
   %unshared = icmp ne i8 %unshared.bit, 0
+  %usable = and i1 %own, %unshared
   %spare.view = call { i64, ptr } @data(ptr %spare)
   %spare.size = extractvalue { i64, ptr } %spare.view, 0
   %spare.data = extractvalue { i64, ptr } %spare.view, 1
   %new.size.at = getelementptr %assigned, ptr %assigns, i32 %a, i32 4
   %new.size = load i64, ptr %new.size.at
   %fits = icmp eq i64 %spare.size, %new.size
-  %alone = and i1 %own, %unshared
-  %usable = and i1 %alone, %fits
-  br i1 %usable, label %claim.take, label %giving.up
+  br i1 %fits, label %claim.whose, label %giving.up
+
+claim.whose:
+  br i1 %usable, label %claim.take, label %claim.renew
+
+; Others hold this buffer, or it is not TensorFlow's own: another one of the same shape. A tensor
+; begins with its shape.
+claim.renew:
+  %dtype.at = getelementptr %assigned, ptr %assigns, i32 %a, i32 6
+  %dtype = load i32, ptr %dtype.at
+  call void @allocate(ptr %fresh, i32 %dtype, ptr %spare)
+  %fresh.words = load <4 x i64>, ptr %fresh, align 8
+  %spare.words = load <4 x i64>, ptr %spare, align 8
+  store <4 x i64> %fresh.words, ptr %spare, align 8
+  store <4 x i64> %spare.words, ptr %fresh, align 8
+  call void @destroy(ptr %fresh)
+  %fresh.view = call { i64, ptr } @data(ptr %spare)
+  %fresh.size = extractvalue { i64, ptr } %fresh.view, 0
+  %fresh.data = extractvalue { i64, ptr } %fresh.view, 1
+  %fresh.fits = icmp eq i64 %fresh.size, %new.size
+  %fresh.there = icmp ne ptr %fresh.data, null
+  %renewed = and i1 %fresh.fits, %fresh.there
+  br i1 %renewed, label %claim.take, label %giving.up
 
 claim.take:
+  %new.data = phi ptr [ %spare.data, %claim.whose ], [ %fresh.data, %claim.renew ]
   %new.value.at = getelementptr ptr, ptr %new.values, i32 %a
-  store ptr %spare.data, ptr %new.value.at
+  store ptr %new.data, ptr %new.value.at
   br i1 %poisoned, label %claim.fill, label %claimed
 
 claim.fill:
-  %ignored.fill = call ptr @memset(ptr %spare.data, i32 PATTERN, i64 %spare.size)
+  %ignored.fill = call ptr @memset(ptr %new.data, i32 PATTERN, i64 %new.size)
   br label %claimed
 
 claimed:
   br label %claim
 
 giving.up:
-  %a.held = phi i32 [ %a, %claim.one ], [ %a.next, %claim.check ], [ %a.next, %claim.type ]
+  %a.held = phi i32 [ %a, %claim.one ], [ %a.next, %claim.check ], [ %a.next, %claim.type ],
+                    [ %a.next, %claim.renew ]
   %a.unusable = sub i32 UNUSABLE, %a
   %a.why = select i1 %got, i32 %a.unusable, i32 BUSY
   br label %unclaim

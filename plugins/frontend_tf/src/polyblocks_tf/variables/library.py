@@ -31,6 +31,7 @@ _MANGLED = {
     "destroy": ("_ZN10tensorflow6TensorD1Ev", "_ZN10tensorflow6TensorD2Ev"),
     "data": ("_ZNK10tensorflow6Tensor11tensor_dataEv",),
     "is_unshared": ("_ZNK10tensorflow6Tensor13RefCountIsOneEv",),
+    "allocate": ("_ZN10tensorflow6TensorC1ENS_8DataTypeERKNS_11TensorShapeE",),
     "construct": ("_ZN10tensorflow6TensorC1ENS_8DataTypeE",),
     "lock": ("{A}5Mutex4lockEv", "{A}5Mutex4LockEv"),
     "unlock": ("{A}5Mutex6unlockEv", "{A}5Mutex6UnlockEv"),

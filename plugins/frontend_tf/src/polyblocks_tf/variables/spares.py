@@ -28,6 +28,7 @@ class Spare:
 
     Attributes:
         place: where the tensor with the buffer is.
+        dtype: of the variable.
         type: of the buffers that TensorFlow allocates for such a tensor.
         busy: 1 while a call or a renewal uses it.
     """
@@ -35,9 +36,9 @@ class Spare:
     def __init__(self, variable: Any, spec: ArraySpec, layout: Layout) -> None:
         self._variable = variable  # as long as this lives, no other has its address
         self._layout = layout
-        self._dtype, self._nbytes = TF_DTYPES[spec.dtype], spec.nbytes
+        self.dtype, self._nbytes = TF_DTYPES[spec.dtype], spec.nbytes
         self._shape = tf.constant(spec.shape, tf.int32)
-        self._handle = new_variable(self._dtype, spec.shape)
+        self._handle = new_variable(self.dtype, spec.shape)
         self._allocate()
         place = layout.locate(self._handle)
         assert place is not None
@@ -46,28 +47,21 @@ class Spare:
         self.busy = ctypes.c_int32(0)
 
     def renew(self, claim: Callable[[int], int]) -> None:
-        """Replace the buffer if it cannot be written to, and no call is using it.
+        """Replace the buffer if it has another size, as that of a value of another shape has.
 
         Args:
-            claim: sets a flag, and tells whether it was clear.
+            claim: sets a flag, and tells whether it was clear; where not, a call is using it.
         """
-        if not claim(ctypes.addressof(self.busy)):
-            return
-        try:
-            functions = self._layout.functions
-            usable = (
-                functions.data(self.place.tensor).size == self._nbytes
-                and self.place.buffer_type == self.type
-                and functions.is_unshared(self.place.tensor)
-            )
-            if not usable:
-                self._allocate()
-        finally:
-            self.busy.value = 0
+        if claim(ctypes.addressof(self.busy)):
+            try:
+                if self._layout.functions.data(self.place.tensor).size != self._nbytes:
+                    self._allocate()
+            finally:
+                self.busy.value = 0
 
     def _allocate(self) -> None:
         with _on_cpu():
-            value = tf.raw_ops.Empty(shape=self._shape, dtype=self._dtype)
+            value = tf.raw_ops.Empty(shape=self._shape, dtype=self.dtype)
             tf.raw_ops.AssignVariableOp(resource=self._handle, value=value)
 
 

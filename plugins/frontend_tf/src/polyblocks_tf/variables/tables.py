@@ -46,6 +46,7 @@ class _Assigned(ctypes.Structure):
         ("busy", _ADDRESS),
         ("bytes", ctypes.c_int64),
         ("type", _ADDRESS),
+        ("dtype", ctypes.c_int32),
     )
 
 
@@ -100,6 +101,7 @@ class Table:
                     ctypes.addressof(spare.busy),
                     size,
                     spare.type,
+                    spare.dtype.as_datatype_enum,
                 )
                 for at, size, spare in assigned
             )
