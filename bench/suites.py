@@ -70,7 +70,7 @@ def work(
     Args:
         module: with a command line.
         arguments: of it.
-        threads: that it may use; it is held on so many processors.
+        threads: that libraries are told to use.
         environment: additions to this process's.
         answer: the file that it writes, perhaps more than once.
         patience_s: seconds after which it is ended.
@@ -89,7 +89,6 @@ def work(
                 stdout=output,
                 stderr=output,
                 timeout=patience_s,
-                preexec_fn=lambda: crew.hold(threads),
             )
             if done.returncode:
                 said = [line for line in log.read_text(errors="replace").splitlines() if line]

@@ -36,7 +36,7 @@ PROCESSES = {
 FROM_FILES = ("PyTorch", "NumPy", "C")
 
 #: Seconds after which a process has failed.
-PATIENCE_S = 300.0
+PATIENCE_S = 600.0
 
 _MODULE = "bench.host_calls.worker"
 _QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3"}
@@ -63,10 +63,10 @@ def run(request: Request) -> int:
     before: list[Json] = []
     if request.before:
         before = json.loads(request.before.read_text()).get("rows", [])
-    head = report.header(request.rounds, 1)
+    head = report.header(request.rounds, request.threads)
     results: Json = {key: head[key] for key in ("date", "machine", "python", "rounds")}
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
-        results["rows"] = measured(chosen, request.rounds, Path(folder))
+        results["rows"] = measured(chosen, request, Path(folder))
     text = page.markdown(results, before)
     folder_of_results = request.results if chosen == tuple(every) else request.others
     suites.publish(results, text, folder_of_results, "-calls")
@@ -76,7 +76,7 @@ def run(request: Request) -> int:
     return 1 if bad else 0
 
 
-def measured(chosen: tuple[str, ...], rounds: int, folder: Path) -> list[Json]:
+def measured(chosen: tuple[str, ...], request: Request, folder: Path) -> list[Json]:
     """The rows of the chosen cases, by framework."""
     by_framework: dict[str, list[str]] = {}
     for name in chosen:
@@ -90,9 +90,9 @@ def measured(chosen: tuple[str, ...], rounds: int, folder: Path) -> list[Json]:
     def process(where: str, python: str, names: list[str]) -> tuple[list[Json], str]:
         print(f"measuring {where.replace('_', ' ')}", flush=True)
         answer = folder / f"{where}.json"
-        arguments = [where, str(folder), str(rounds), str(answer), *names]
+        arguments = [where, str(folder), str(request.rounds), str(answer), *names]
         found, problem = suites.work(
-            _MODULE, arguments, 1, environment, answer, PATIENCE_S, python=python
+            _MODULE, arguments, request.threads, environment, answer, PATIENCE_S, python=python
         )
         return found or [], problem
 

@@ -21,8 +21,9 @@ def markdown(results: Json) -> str:
         f"{machine['threads']} threads, float32, images of {SIZE} x {SIZE}, random weights; "
         f"milliseconds of the fastest call, {results['rounds']} turns of each in one process. A "
         "ratio is the time of a rival over ours, the median over the rounds: above 1, ours is "
-        "faster. A training step computes gradients and updates of SGD with momentum. Errors are "
-        "against `tf.function`: relative to the largest logit, or to the length of all updates.",
+        "faster. A training step computes gradients and updates of SGD with momentum, without "
+        "dropout. Errors are against `tf.function`: relative to the largest logit, or to the "
+        "length of all updates.",
         "",
     ]
     means = [

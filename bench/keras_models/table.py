@@ -10,7 +10,7 @@ CLASSES = 1000
 MODELS = {
     "MobileNet": "depthwise convolutions",
     "MobileNetV3Small": "squeeze and excitation, hard swish",
-    "EfficientNetB0": "squeeze and excitation, swish, dropout of whole branches",
+    "EfficientNetB0": "squeeze and excitation, swish",
     "NASNetMobile": "cells of many small separable convolutions",
     "DenseNet121": "concatenations",
     "ResNet50": "bottlenecks",

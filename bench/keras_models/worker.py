@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from bench import crew
 from bench.calls import timed
 from bench.contest import IDLE_S
 from bench.keras_models.table import FORWARD, MODES, OURS, TOLERANCES
@@ -112,6 +113,8 @@ def compare(
 def main() -> None:
     """Measure one network."""
     name, rounds, threads, answer = sys.argv[1:]
+    # XLA takes all processors that it sees.
+    crew.hold(int(threads))
     import tensorflow as tf
 
     from bench.keras_models import networks

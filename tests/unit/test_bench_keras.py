@@ -78,9 +78,11 @@ def test_a_network_and_its_training_step(monkeypatch: pytest.MonkeyPatch) -> Non
         pytest.skip("Keras runs on another framework here")
     from bench.keras_models import networks
 
+    made = []
+
     def small(input_shape: Any, classes: int, **_: Any) -> Any:
         layers = keras.layers
-        return keras.Sequential(
+        model = keras.Sequential(
             [
                 keras.Input(input_shape),
                 layers.Conv2D(4, 3, strides=8),
@@ -90,10 +92,13 @@ def test_a_network_and_its_training_step(monkeypatch: pytest.MonkeyPatch) -> Non
                 layers.Dense(classes),
             ]
         )
+        made.append(model)
+        return model
 
     model = "Small"
     monkeypatch.setattr(keras.applications, model, small, raising=False)
     one, other = (networks.job(model, TRAINING, 2) for _ in range(2))
+    assert [model.layers[3].rate for model in made] == [0, 0]
     loss = one.function(*one.arguments)
     assert np.isfinite(one.finish(loss))
     moved = one.outcome(loss)
