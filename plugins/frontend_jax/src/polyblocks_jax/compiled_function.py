@@ -132,11 +132,14 @@ class CompiledFunction:
             raise
 
     def _with_static(self, call: Callable[..., Any]) -> Callable[..., Any]:
-        """``call``, which hashes static arguments before it looks for a program."""
+        """``call``, and an error that says which static argument cannot be hashed.
+
+        JAX hashes them before it calls anything of ours.
+        """
 
         def hashed(*args: Any, **kwargs: Any) -> Any:
             try:
-                return call(*args, **kwargs)
+                return call(*args, **kwargs) if kwargs else call(*args)
             except ValueError:
                 self._arguments.hold_functions(args, kwargs)
                 raise
