@@ -31,15 +31,16 @@ DEFINED = {
     name
     for cls in generate.plugin_classes()
     for name in (*generate.plugin_members(cls), *cls.__annotations__)
-    if name not in ("name", "device", "entry", "pointer")  # what else may be called so
+    if name not in ("name", "device", "dtype", "entry", "pointer")  # what else may be called so
 }
-#: What is no plugin's: the module that a hook is looked up in, the frame's globals of a user's
-#: function, an option by its name.
+#: What is no plugin's: the module that a hook is looked up in, the frame's globals and the code of
+#: a user's function, an option by its name.
 ELSEWHERE = {
     ("registry/plugin.py", "implementation"),
     ("registry/plugin.py", "self._manager.hook"),
     ("registry/registry.py", "implementation"),
     ("registry/frontend_choice.py", "function"),
+    ("ahead_of_time/weight_names.py", "function"),
 }
 
 
