@@ -121,6 +121,17 @@ def test_tensors_without_memory():
         compiled(lambda x: x.add_(1))(torch._efficientzerotensor((LENGTH,)))
 
 
+def test_views_of_what_has_no_memory():
+    call = compiled(lambda x: x + 1)
+    call(torch.ones(LENGTH))
+    assert_same(call(torch._efficientzerotensor((LENGTH + 1,))[1:]), torch.ones(LENGTH))
+    x = torch.ones(LENGTH + 1)[1:]
+    call(x)
+    x.untyped_storage().resize_(0)
+    with pytest.raises(InputError, match="has no memory .its storage was freed.; expected"):
+        call(x)
+
+
 def test_tensors_that_carry_more_than_numbers():
     def square(x):
         return x * x

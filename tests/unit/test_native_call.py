@@ -13,7 +13,7 @@ import random
 import sys
 import threading
 import weakref
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -737,6 +737,34 @@ def test_a_function_that_is_dropped_frees_its_program_at_once():
         assert gone() is None
     finally:
         gc.enable()
+
+
+class Untracked:
+    """What the collector does not know dies in the midst of a collection; it then writes memory."""
+
+    __slots__ = ()
+    #: Of the class: an instance with a slot would be known.
+    written: ClassVar[list[Any]] = []
+
+    def __del__(self) -> None:
+        self.written.extend((ctypes.c_uint8 * 32)(*[0xFF] * 32) for _ in range(3000))
+
+
+@machine_code
+def test_what_python_reads_when_it_frees_a_function_is_not_freed_before():
+    function = dispatched(add, lambda *arrays: add)
+    gone = weakref.ref(function)
+    place = ctypes.c_void_p.from_address(id(function) + 16).value
+    assert place
+    definition = ctypes.string_at(place, 32)
+    Untracked.written.clear()
+    # The collector clears the list before the function, which is freed last of what is in it.
+    function.__self__.kept[:0] = [[function], Untracked()]  # type: ignore[attr-defined]
+    del function
+    gc.collect()
+    assert gone() is None
+    assert Untracked.written
+    assert ctypes.string_at(place, 32) == definition
 
 
 # --- the function as an object -------------------------------------------------------------------

@@ -9,7 +9,7 @@ torch = pytest.importorskip("torch")
 from polyblocks.errors import InputError  # noqa: E402
 from polyblocks.program import ArraySpec  # noqa: E402
 from polyblocks.runtime.arrays import HOST, Device  # noqa: E402
-from polyblocks_torch.arrays import TorchArrays  # noqa: E402
+from polyblocks_torch.arrays import POOLED_BYTES, TorchArrays  # noqa: E402
 from polyblocks_torch.plugin import array_interface  # noqa: E402
 
 arrays = TorchArrays()
@@ -44,11 +44,15 @@ def test_a_tensor_without_memory():
         arrays.device(torch.empty(2, device="meta"))
 
 
+@pytest.mark.parametrize("first", [0, 2])
 @pytest.mark.parametrize("freed", [True, False])
-def test_memory_that_is_gone(freed):
-    x = torch.ones(3) if freed else torch._efficientzerotensor((3,))
+def test_memory_that_is_gone(freed, first):
+    x = (torch.ones(3) if freed else torch._efficientzerotensor((3,)))[first:]
+    assert freed or x._is_zerotensor()
     if freed:
+        assert arrays.readings([x]) is not None
         x.untyped_storage().resize_(0)
+    assert arrays.readings([torch.ones(3), x]) is None
     with pytest.raises(InputError, match="no memory .a ZeroTensor, or its storage was freed"):
         arrays.pointer(x)
 
@@ -90,3 +94,11 @@ def test_the_stream_and_the_allocator_of_a_gpu_are_pytorchs(monkeypatch):
     monkeypatch.setattr(torch, "empty_strided", empty_strided)
     arrays.empty(ArraySpec((2, 3), "float32", (1, 2)), gpu)
     assert made == [((2, 3), (1, 2), torch.float32, torch.device("cuda", 1))]
+
+
+@pytest.mark.parametrize("length", [3, POOLED_BYTES])
+def test_results_of_the_host_wherever_pytorch_makes_tensors(length):
+    with torch.device("meta"):
+        made = arrays.empty(ArraySpec.contiguous((length,), "float32"), HOST)
+    assert made.device.type == "cpu"
+    assert made.shape == (length,)

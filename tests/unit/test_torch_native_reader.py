@@ -72,6 +72,19 @@ def test_this_pytorch_has_a_reader():
     assert native_reader.reader() is not None
 
 
+def test_the_host_is_meant_wherever_pytorch_makes_tensors():
+    x = ones()
+    native_reader.reader.cache_clear()
+    try:
+        with torch.device("meta"):
+            made = both(copier(), x)
+            assert made.is_fast(x)
+            assert torch.equal(made.fast(x).cpu(), x)
+            assert len(made.outcome("fast", ones())) == 2, "an error"
+    finally:
+        native_reader.reader.cache_clear()
+
+
 @pytest.mark.parametrize("dtype", TORCH_DTYPES)
 def test_every_dtype(dtype):
     if dtype == "bfloat16":
@@ -118,9 +131,12 @@ def complex_view(make: Any) -> torch.Tensor:
 
 
 def freed() -> torch.Tensor:
-    x = ones()
-    x.untyped_storage().resize_(0)
-    return x
+    return freed_behind(ones())
+
+
+def freed_behind(view: torch.Tensor) -> torch.Tensor:
+    view.untyped_storage().resize_(0)
+    return view
 
 
 def fake() -> torch.Tensor:
@@ -157,6 +173,8 @@ OTHERS: dict[str, Any] = {
     "fake": fake,
     "zero": lambda: torch._efficientzerotensor(2, 3),
     "freed": freed,
+    "view of zero": lambda: torch._efficientzerotensor(4, 3)[2:],
+    "view of freed": lambda: freed_behind(ones(4, 3)[2:]),
     "subclass": lambda: ones().as_subclass(Derived),
     "masked": lambda: torch.masked.masked_tensor(ones(), ones() > 0),
     "nested": lambda: torch.nested.nested_tensor([ones(3), ones(3)]),
@@ -265,6 +283,8 @@ def test_weights_that_change_or_move():
         lambda: torch._neg_view(ones()),
         lambda: torch._efficientzerotensor(2, 3),
         freed,
+        lambda: torch._efficientzerotensor(4, 3)[2:],
+        lambda: freed_behind(ones(4, 3)[2:]),
         lambda: ones().double(),
     ],
 )

@@ -1,6 +1,6 @@
 """What the launcher writes for arguments: lines that bring them into form and take addresses.
 
-An argument that Dynamo guards costs its ``data_ptr()`` and the question whether that is 0.
+An argument that Dynamo guards costs its ``data_ptr()`` and a look at whether there is memory.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import torch
 from polyblocks.runtime.source import Source
 from polyblocks_torch.arrivals import Arrivals, Form, in_form, with_memory
 from polyblocks_torch.capture import FromConstant, FromInput, TorchCapture
+from polyblocks_torch.memory_of import memory_expression
 
 
 class ArgumentWriter:
@@ -101,7 +102,8 @@ class ArgumentWriter:
             updated = [i for i, number in enumerate(asked) if number in self._updated]
             make = self._source.name("with_memory", with_memory(forms, updated))
             tensors = ", ".join(self.names[number] for number in asked)
-            self._source.add(f"if not ({' and '.join(found[number] for number in asked)}):")
+            usable = [memory_expression(found[number], self.names[number]) for number in asked]
+            self._source.add(f"if not ({' and '.join(usable)}):")
             # Bound to a name: they are alive while the program runs.
             self._source.add(f"held = {make}({tensors})", depth=2)
             addresses = ", ".join(found[number] for number in asked)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,6 +18,7 @@ from polyblocks.runtime.native.reader import NativeReader
 from polyblocks.runtime.source import Source
 from polyblocks_torch import accelerator
 from polyblocks_torch.launcher import POOLED_BYTES, allocation_of, pooled_tensor
+from polyblocks_torch.memory_of import LARGEST_ELEMENT, has_memory, memory_expression
 from polyblocks_torch.native_reader import reader
 from polyblocks_torch.specs import ACCELERATOR, DTYPE_NAMES, TORCH_DTYPES, spec_of
 
@@ -48,7 +50,7 @@ class TorchArrays(ArrayInterface):
     def pointer(self, array: torch.Tensor) -> int:
         """The address of the first element."""
         address = int(array.data_ptr())
-        if not address and array.numel():
+        if array.numel() and not has_memory(array):
             raise InputError(
                 "the tensor has no memory (a ZeroTensor, or its storage was freed); expected one "
                 "with data"
@@ -76,7 +78,8 @@ class TorchArrays(ArrayInterface):
     def readings(self, arrays: Sequence[torch.Tensor]) -> tuple[list[int], Any] | None:
         """See the base class. Tensors without memory have to be checked each time."""
         addresses = [array.data_ptr() for array in arrays]
-        if not all(addresses):
+        reach = [LARGEST_ELEMENT * array.storage_offset() for array in arrays]
+        if any(map(operator.le, addresses, reach)):
             return None
         recorded = torch.is_grad_enabled()
         return addresses, [
@@ -125,6 +128,7 @@ class TorchArrays(ArrayInterface):
         ]
         if spec.numel:
             conditions.append(f"{array}.stride() == {spec.strides}")
+            conditions.append(memory_expression(f"{array}.data_ptr()", array))
         if dtype.is_complex:
             conditions.append(f"not {array}.is_conj()")
         if written:

@@ -19,6 +19,7 @@ from torch._subclasses.fake_tensor import is_fake
 
 from polyblocks.errors import ExecutionError, InputError
 from polyblocks.program import ArraySpec
+from polyblocks_torch.memory_of import has_memory
 from polyblocks_torch.specs import TORCH_DTYPES
 
 
@@ -134,7 +135,7 @@ def _lies_as(value: torch.Tensor, spec: ArraySpec) -> bool:
 def _check_memory(value: torch.Tensor, form: Form) -> None:
     if is_fake(value):
         raise InputError(f"{form.name} is a fake tensor; expected one with data")
-    if value.numel() and not value.data_ptr():
+    if value.numel() and not has_memory(value):
         why = "of a ZeroTensor" if value._is_zerotensor() else "its storage was freed"
         raise InputError(f"{form.name} has no memory ({why}); expected a tensor with data")
 

@@ -21,6 +21,7 @@ from torch import fx, nn
 from polyblocks.errors import InputError
 from polyblocks.runtime.kept.memory import Kept
 from polyblocks.runtime.kept.preparer import Preparer
+from polyblocks_torch.memory_of import has_memory
 from polyblocks_torch.threads import thread_count
 
 #: Both run without Python code of ours for each of the tensors: 0.055 µs apiece.
@@ -99,7 +100,7 @@ class FrozenWeights:
 
     def _prepare(self, weights: tuple[torch.Tensor, ...]) -> Kept:
         addresses = [*map(_address_of, weights)]
-        if not all(addresses):
+        if not all(map(has_memory, weights)):
             raise InputError("a frozen weight has no memory; expected tensors with data")
         try:
             # Before their contents are read: a change in between then counts as one.

@@ -261,4 +261,6 @@ def pooled_tensor(
     """A tensor on a buffer of the pool; the buffer goes back when the last view of it dies."""
     memory = torch.frombuffer(buffers.outputs.acquire(nbytes), dtype=torch.uint8)
     # Not a view of `memory`: autograd treats views that a function returns in a special way.
-    return torch.empty(0, dtype=dtype).set_(memory.untyped_storage(), 0, shape, strides)
+    # On the host, wherever PyTorch is set to make tensors.
+    made = torch.empty(0, dtype=dtype, device="cpu")
+    return made.set_(memory.untyped_storage(), 0, shape, strides)

@@ -17,6 +17,7 @@ from typing import Any
 import torch
 
 from polyblocks.runtime.native.reader import NativeReader
+from polyblocks_torch.memory_of import LARGEST_ELEMENT
 from polyblocks_torch.specs import TORCH_DTYPES
 
 #: Bytes of an object's head, behind which the tensor lies.
@@ -32,6 +33,7 @@ _FUNCTIONS = {
     "get_shape": ("torch_cpu", "aoti_torch_get_sizes"),
     "get_strides": ("torch_cpu", "aoti_torch_get_strides"),
     "get_data": ("torch_cpu", "aoti_torch_get_data_ptr"),
+    "get_offset": ("torch_cpu", "aoti_torch_get_storage_offset"),
     "grad_mode": ("torch_cpu", "aoti_torch_grad_mode_is_enabled"),
     # at::native::is_neg(const at::Tensor &) and is_conj
     "is_neg": ("torch_cpu", "_ZN2at6native6is_negERKNS_6TensorE"),
@@ -161,11 +163,25 @@ check.rank:
   %described = icmp eq i32 %errors, 0
   br i1 %described, label %check.data, label %no
 check.data:
+  LOAD TORCH.get_offset ptr %state -> %get.offset
   %data.error = call i32 %get.data(ptr %tensor, ptr %into)
-  %has.data = icmp eq i32 %data.error, 0
-  br i1 %has.data, label %compare, label %no
-compare:
+  %offset.error = call i32 %get.offset(ptr %tensor, ptr %word)
+  %place.error = or i32 %data.error, %offset.error
+  %placed = icmp eq i32 %place.error, 0
+  br i1 %placed, label %check.memory, label %no
+
+; A view of what has no memory has its offset for an address.
+check.memory:
   %data = load ptr, ptr %into
+  %number = ptrtoint ptr %data to i64
+  %offset = load i64, ptr %word
+  %reach = mul i64 %offset, LARGEST
+  %beyond = icmp ugt i64 %number, %reach
+  %empty.bit = and i64 %flags, EMPTY
+  %empty = icmp ne i64 %empty.bit, 0
+  %usable = or i1 %beyond, %empty
+  br i1 %usable, label %compare, label %no
+compare:
   %fits = call i1 @fits(ptr %row, i64 %rank, ptr %shape, ptr %strides, ptr %data)
   ret i1 %fits
 no:
@@ -181,7 +197,7 @@ define internal i64 @number(ptr %function, ptr %tensor, ptr %word) #0 {
   %found = select i1 %good, i64 %wide, i64 -1
   ret i64 %found
 }
-""".replace("HEAD", str(_HEAD))
+""".replace("HEAD", str(_HEAD)).replace("LARGEST", str(LARGEST_ELEMENT))
 
 
 @functools.cache
@@ -191,7 +207,8 @@ def reader() -> NativeReader | None:
         functions = _functions()
     except (AttributeError, OSError):
         return None
-    probe = torch.empty(2, 3).t()
+    # On the host, wherever PyTorch is set to make tensors.
+    probe = torch.empty(2, 3, device="cpu").t()
     if not _agrees(functions, probe) or not _agrees(functions, torch.nn.Parameter(probe)):
         return None
     transforms = torch._C.DispatchKey.FuncTorchDynamicLayerFrontMode
@@ -208,7 +225,7 @@ def reader() -> NativeReader | None:
         known = TORCH_DTYPES.get(name)
         if known is None:
             return None
-        return _number(functions["get_dtype"], torch.empty(0, dtype=known))
+        return _number(functions["get_dtype"], torch.empty(0, dtype=known, device="cpu"))
 
     return NativeReader(
         text=_TEXT,

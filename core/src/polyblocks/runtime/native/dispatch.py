@@ -126,13 +126,24 @@ def _dispatcher(slow: Callable[..., Any]) -> tuple[Callable[..., Any], Any] | No
     name = getattr(slow, "__name__", "call").encode()
     # The signature as of the Python function; all up to the dashes is no part of `__doc__`.
     doc = name + b"(*arrays)\n--\n\n" + (slow.__doc__ or "").encode()
-    method = _MethodDef(name, functions[code.DISPATCH], _FASTCALL | _KEYWORDS, doc)
-    table.kept = [slow, targets, method, name, doc]
+    table.kept = [slow, targets]
     prototype = ctypes.PYFUNCTYPE(
         ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.py_object
     )
     make = prototype(address_of(ctypes.pythonapi.PyCFunction_NewEx))
-    return make(ctypes.addressof(method), table, slow.__module__), table
+    return make(_definition(name, functions[code.DISPATCH], doc), table, slow.__module__), table
+
+
+@functools.cache
+def _definition(name: bytes, function: int, doc: bytes) -> int:
+    """The address of a function's definition, which nothing frees.
+
+    Python looks at it when the function is freed; the garbage collector may have cleared what the
+    function keeps alive before that.
+    """
+    made = _MethodDef(name, function, _FASTCALL | _KEYWORDS, doc)
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(made))
+    return ctypes.addressof(made)
 
 
 def _add(table: Any, kind: type, call: NativeCall | None) -> bool:
