@@ -10,6 +10,7 @@ import pytest
 
 tf = pytest.importorskip("tensorflow")
 
+from tensorflow.python.eager import context  # noqa: E402
 from tensorflow.python.ops.resource_variable_ops import UninitializedVariable  # noqa: E402
 from tf_compare import assert_same  # noqa: E402
 
@@ -407,6 +408,48 @@ def test_operations_that_wait_in_a_queue_come_before():
             assert_same(f(x), tf.constant(x * np.float32(k)))
     finally:
         tf.config.experimental.set_synchronous_execution(True)
+
+
+@pytest.mark.parametrize("inside", ["py_function", "map"])
+def test_a_call_does_not_wait_for_the_operation_that_it_is_part_of(inside):
+    v = tf.Variable(tf.fill([3], 2.0))
+    f = strict(lambda x: v * x)
+    x = tf.constant(values(3))
+    data = tf.data.Dataset.from_tensors(x).map(f)
+    expected = f(x)  # compiled where its variables can be bound
+    for y in data:
+        assert_same(y, expected)
+    found = []
+
+    def work() -> None:
+        with context.execution_mode(context.ASYNC):
+            if inside == "map":
+                found.extend(y.numpy() for y in data)
+            else:
+                found.append(tf.py_function(f, [x], tf.float32).numpy())
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    thread.join(60)
+    np.testing.assert_array_equal(found, [expected])
+
+
+def test_a_call_after_an_operation_that_failed_in_a_queue_says_so():
+    v = tf.Variable(tf.ones(3))
+    f = strict(lambda x: v.assign_add(x))
+    f(tf.ones(3))
+    wrong = tf.raw_ops.CheckNumerics(tensor=tf.ones((900, 900)), message="")
+    tf.linalg.matmul(wrong, wrong)
+    wrong *= np.nan
+    x = tf.ones(3)
+    with context.execution_mode(context.ASYNC):
+        late = tf.linalg.matmul(wrong, wrong)
+        value = tf.raw_ops.CheckNumerics(tensor=late, message="never a number")
+        tf.raw_ops.AssignVariableOp(resource=v.handle, value=value[0, :3])
+        with pytest.raises(tf.errors.InvalidArgumentError, match="never a number"):
+            f(x)
+        context.context().executor.clear_error()
+    assert_same(f(x), tf.fill([3], 3.0))
 
 
 def test_a_failed_check_assigns_nothing():

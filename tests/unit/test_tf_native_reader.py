@@ -153,6 +153,23 @@ def test_tensors_that_wait_to_be_computed():
         tf.config.experimental.set_synchronous_execution(True)
 
 
+def test_no_tensor_is_waited_for_with_the_lock_of_python():
+    size = 1500
+    big = tf.ones((size, size))
+    copied, small = both(copier(shape=(size, size)), big), both(copier(), ones())
+    tf.linalg.matmul(big, big)
+    tf.config.experimental.set_synchronous_execution(False)
+    try:
+        # Machine code would be waiting for this one.
+        assert not copied.is_fast(tf.linalg.matmul(big, big))
+        # An operation that needs the lock.
+        x = tf.py_function(lambda x: x + 1.0, [ones()], tf.float32)
+        np.testing.assert_array_equal(small.fast(x), np.full((2, 3), 2.0))
+    finally:
+        tf.config.experimental.set_synchronous_execution(True)
+    assert small.is_fast(x)
+
+
 def test_threads_are_those_of_tensorflow():
     program = copier()
     made = both(program, ones())

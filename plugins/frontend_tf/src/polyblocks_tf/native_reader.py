@@ -1,7 +1,10 @@
 """Reads eager tensors in machine code, through TensorFlow's C API for eager execution.
 
 ``EagerTensor_Handle`` gives the handle of that API for a tensor of Python
-(``tensorflow/python/eager/pywrap_tensor.h``). All else is of ``tensorflow/c/eager/c_api.h``.
+(``tensorflow/python/eager/pywrap_tensor.h``). Whether its value has been computed, which that API
+only waits for, ``TensorHandle::IsReady`` tells, of the class behind the handles of tensors that are
+on no custom device (``tensorflow/core/common_runtime/eager/tensor_handle.h``). All else is of
+``tensorflow/c/eager/c_api.h``.
 """
 
 from __future__ import annotations
@@ -23,6 +26,8 @@ _MAX_RANK = 16
 
 _FUNCTIONS = {
     "handle_of": ("_Z18EagerTensor_HandlePK7_object",),
+    "handle_type": ("_ZTVN10tensorflow12TensorHandleE",),
+    "is_ready": ("_ZNK10tensorflow12TensorHandle7IsReadyEv",),
     "dtype_of": ("TFE_TensorHandleDataType",),
     "rank_of": ("TFE_TensorHandleNumDims",),
     "extent_of": ("TFE_TensorHandleDim",),
@@ -31,8 +36,11 @@ _FUNCTIONS = {
     "new_status": ("TF_NewStatus",),
 }
 #: Fields of the reader's state: the type, a status that all calls use under Python's lock, the
-#: number of threads that TensorFlow is set to, functions.
+#: number of threads that TensorFlow is set to, functions and a virtual table.
 _STATE = ("tensor", "status", "threads", *_FUNCTIONS)
+
+#: Where in its virtual table an object of C++ points to: behind two words.
+_METHODS = 16
 
 _TEXT = """
 define internal i1 @allowed(ptr %state) #0 {
@@ -68,7 +76,19 @@ check.handle:
   LOAD TF.handle_of ptr %state -> %handle.of
   %handle = call ptr %handle.of(ptr %array)
   %missing = icmp eq ptr %handle, null
-  br i1 %missing, label %no, label %check.dtype
+  br i1 %missing, label %no, label %check.class
+check.class:
+  %class = load ptr, ptr %handle
+  LOAD TF.handle_type ptr %state -> %table
+  %methods = getelementptr i8, ptr %table, i64 METHODS
+  %known.class = icmp eq ptr %class, %methods
+  br i1 %known.class, label %check.ready, label %no
+; To wait here would be to wait with Python's lock, which an operation in the queue may need.
+check.ready:
+  LOAD TF.is_ready ptr %state -> %is.ready
+  %ready.byte = call i8 %is.ready(ptr %handle)
+  %ready = trunc i8 %ready.byte to i1
+  br i1 %ready, label %check.dtype, label %no
 check.dtype:
   LOAD TF.dtype_of ptr %state -> %dtype.of
   LOAD ROW.dtype i64 %row -> %expected.dtype
@@ -114,7 +134,7 @@ compare:
 no:
   ret i1 false
 }
-""".replace("MAX_RANK", str(_MAX_RANK))
+""".replace("MAX_RANK", str(_MAX_RANK)).replace("METHODS", str(_METHODS))
 
 
 @functools.cache
@@ -156,6 +176,10 @@ def _agrees(found: dict[str, int], status: int, tensor: tf.Tensor) -> bool:
     dtype = ctypes.CFUNCTYPE(number, pointer)(found["dtype_of"])(handle)
     shape = tuple(extent(handle, i, status) for i in range(rank))
     if shape != tuple(tensor.shape) or dtype != tensor.dtype.as_datatype_enum:
+        return False
+    if ctypes.c_uint64.from_address(handle).value != found["handle_type"] + _METHODS:
+        return False
+    if not ctypes.CFUNCTYPE(ctypes.c_bool, pointer)(found["is_ready"])(handle):
         return False
     # NumPy gets a scalar as a value without memory.
     return not shape or not all(shape) or data == tensor._numpy().ctypes.data

@@ -16,7 +16,7 @@ class NativeReader:
     """How machine code reads arrays of a framework on the host, and what it must ask before.
 
     ``text`` defines four internal functions with the attributes ``#0``. They need no relocations,
-    raise nothing, and are called with Python's lock held:
+    raise nothing, wait for nothing, and are called with Python's lock held:
 
     - ``i1 @read(ptr %state, ptr %array, ptr %row, ptr %into)`` stores the address of an array's
       first element at ``into``; false if it is not exactly as the row says, also where it is of

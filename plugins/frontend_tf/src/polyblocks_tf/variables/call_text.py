@@ -22,8 +22,12 @@ IMPORTS = (
     "unlock",
     "lock_shared",
     "unlock_shared",
+    "executor_of",
+    "is_async",
     "wait",
+    "delete_executor",
     "new_status",
+    "code_of",
     "delete_status",
 )
 
@@ -32,9 +36,10 @@ IMPORTS = (
 #: word of what is prepared. The other words are the addresses of the values that it is of.
 GIVEN, READ, ASSIGNED, PREPARED = 0, 1, 2, 3
 
-#: Status of a call that ran nothing: a variable is not as it was bound; what was computed once is
-#: of other values; another call is assigning the same variable; and, less the variable's number
-#: among those that are assigned, there is no memory of the right size for its new value.
+#: Status of a call that ran nothing: a variable is not as it was bound, or an operation in the
+#: thread's queue has failed; what was computed once is of other values; another call is assigning
+#: the same variable; and, less the variable's number among those that are assigned, there is no
+#: memory of the right size for its new value.
 REFUSED, CHANGED, BUSY, UNUSABLE = -1, -2, -3, -4
 
 # The table:
@@ -66,8 +71,12 @@ declare void @lock(ptr)
 declare void @unlock(ptr)
 declare void @lock_shared(ptr)
 declare void @unlock_shared(ptr)
+declare ptr @executor_of(ptr)
+declare i8 @is_async(ptr)
 declare void @wait(ptr, ptr)
+declare void @delete_executor(ptr)
 declare ptr @new_status()
+declare i32 @code_of(ptr)
 declare void @delete_status(ptr)
 declare ptr @memset(ptr, i32, i64)
 
@@ -105,15 +114,33 @@ start:
   %new.values = alloca ptr, i32 %n.assigned
   %pointers = alloca ptr, i32 %count
   %fresh = alloca %tensor, align 16
-; Operations may be waiting in queues, which also assign.
+; Operations that this thread has called may be waiting in a queue, and assign. Not all queues: the
+; operation that called this one may be in another thread's.
+  %executor = call ptr @executor_of(ptr %context)
+  %async.byte = call i8 @is_async(ptr %executor)
+  %async = trunc i8 %async.byte to i1
+  br i1 %async, label %settle, label %settled
+
+settle:
   %status = call ptr @new_status()
-  call void @wait(ptr %context, ptr %status)
+  call void @wait(ptr %executor, ptr %status)
+  %queue.code = call i32 @code_of(ptr %status)
   call void @delete_status(ptr %status)
-  br label %claim
+  br label %settled
+
+settled:
+  %queue.result = phi i32 [ 0, %start ], [ %queue.code, %settle ]
+  call void @delete_executor(ptr %executor)
+  %queue.good = icmp eq i32 %queue.result, 0
+  br i1 %queue.good, label %claim, label %failed.queue
+
+; An operation there has failed; the next one that is called raises what has happened.
+failed.queue:
+  ret i32 REFUSED
 
 ; Take the memory of the new values, if nothing else has it.
 claim:
-  %a = phi i32 [ 0, %start ], [ %a.next, %claimed ]
+  %a = phi i32 [ 0, %settled ], [ %a.next, %claimed ]
   %a.more = icmp slt i32 %a, %n.assigned
   br i1 %a.more, label %claim.one, label %hold
 

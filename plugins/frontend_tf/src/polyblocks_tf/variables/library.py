@@ -43,8 +43,12 @@ _MANGLED = {
     "tensor_data": ("TF_TensorData",),
     "tensor_bytes": ("TF_TensorByteSize",),
     "delete_tensor": ("TF_DeleteTensor",),
-    "wait": ("TFE_ContextAsyncWait",),
+    "executor_of": ("TFE_ContextGetExecutorForThread",),
+    "is_async": ("TFE_ExecutorIsAsync",),
+    "wait": ("TFE_ExecutorWaitForAllPendingNodes",),
+    "delete_executor": ("TFE_DeleteExecutor",),
     "new_status": ("TF_NewStatus",),
+    "code_of": ("TF_GetCode",),
     "delete_status": ("TF_DeleteStatus",),
 }
 

@@ -16,6 +16,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.python.eager import context
 
 from polyblocks.isolation import forks
 from polyblocks.program import ArraySpec
@@ -56,6 +57,8 @@ class Spare:
             try:
                 if self._layout.functions.data(self.place.tensor).size != self._nbytes:
                     self._allocate()
+                    # Not later, when a call of another thread writes to this memory.
+                    context.context().executor.wait()
             finally:
                 self.busy.value = 0
 
