@@ -160,6 +160,28 @@ def test_a_package_that_copies(packages):
         arrays.empty(ArraySpec((2, 3), "float32", (1, 2)), HOST)
 
 
+class Copying(AtTheTop):
+    """What it gives is gone with the capsule."""
+
+    def __dlpack__(self, stream=None):
+        return self.values.copy().__dlpack__()
+
+
+def test_arrays_that_give_copies(packages):
+    with pytest.raises(
+        InputError,
+        match=r"argument 1 .* of f: Copying gives a copy of its elements through DLPack, expected "
+        "its own memory; pass an array that has its elements in this layout, as NumPy's",
+    ):
+        on_device(Copying(np.ones((2, 3), np.float32)))
+    arrays = ProtocolArrays(ArrayPackage("copying", None))
+    with pytest.raises(InputError, match="Copying gives a copy"):
+        arrays.pointer(Copying(np.ones(1), HOST.kind))
+    x = np.ones(1)
+    assert arrays.pointer(AtTheTop(x, HOST.kind)) == x.ctypes.data
+    arrays.pointer(Copying(np.ones(0), HOST.kind))  # nothing is read
+
+
 @pytest.mark.parametrize("dtype, name", [("f32", "float32"), ("bf16", "bfloat16")])
 def test_arrays_of_jax_without_its_frontend(program, dtype, name):
     jax = pytest.importorskip("jax")

@@ -54,8 +54,23 @@ class ProtocolArrays(ArrayInterface):
         return spec
 
     def pointer(self, array: Any) -> int:
-        """The address of the first element."""
-        return self._read(array)[0]
+        """The address of the first element.
+
+        Raises:
+            InputError: the array gives a copy through DLPack, which would be gone by the time that
+                it is read.
+        """
+        if self._protocol(array) is not None:
+            return self._read(array)[0]
+        # Memory of two that are alive together is one only if it is the array's own.
+        capsules = self._capsule(array), self._capsule(array)
+        address, _, spec = tensor_in(capsules[0])
+        if address != tensor_in(capsules[1])[0] and not (spec is not None and spec.numel == 0):
+            raise InputError(
+                f"{type(array).__name__} gives a copy of its elements through DLPack, expected its "
+                "own memory; pass an array that has its elements in this layout, as NumPy's"
+            )
+        return address
 
     def device(self, array: Any) -> Device:
         """Where the array lies."""
@@ -166,12 +181,14 @@ class ProtocolArrays(ArrayInterface):
         shown = self._protocol(array)
         if shown is not None:
             return shown["data"][0], self._place(array), _spec_of(shown)
+        return tensor_in(self._capsule(array))
+
+    def _capsule(self, array: Any) -> Any:
         if not hasattr(array, "__dlpack__"):
             raise InputError(f"{type(array).__name__} is no array that speaks DLPack")
         # -1: no wait here; see make_ready.
         host = self.device(array) == HOST
-        capsule = array.__dlpack__() if host else array.__dlpack__(stream=-1)
-        return tensor_in(capsule)
+        return array.__dlpack__() if host else array.__dlpack__(stream=-1)
 
     def _place(self, array: Any) -> Device:
         if hasattr(array, "__dlpack_device__"):
