@@ -71,7 +71,8 @@ def as_numpy(values: list[Any]) -> list[np.ndarray]:
 def test_results_of_all_ways(case):
     make, arrays = CASES[case]
     function, given = make(), arrays()
-    artifact = polyblocks.aot(function, given, {"target": "cpu", "strict_target": True})
+    options = {"target": "cpu", "strict_target": True}
+    artifact = polyblocks.aot(function, given, options, frontend="torch")
     loaded = polyblocks.load(artifact)
     with torch.no_grad():
         expected = flat(function(*given))

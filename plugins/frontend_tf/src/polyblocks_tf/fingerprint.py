@@ -10,6 +10,7 @@ import hashlib
 from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
+from tensorflow.python.eager import record
 
 if TYPE_CHECKING:
     from polyblocks_tf.capture import Captured, TfCapture
@@ -28,7 +29,8 @@ def describe(capture: TfCapture) -> str:
     """The text of a capture: arguments, operations, results, versions."""
     graph = capture.concrete.graph
     lines = [f"tensorflow {tf.__version__}{' keeps' if capture.keeps else ''}"]
-    lines += [_argument(argument) for argument in capture.arguments]
+    with record.stop_recording():  # a ForwardAccumulator outside sees every operation
+        lines += [_argument(argument) for argument in capture.arguments]
     definition = graph.as_graph_def(add_shapes=False)
     functions = {f.signature.name: f for f in definition.library.function}
     digests: dict[str, str] = {}

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import tensorflow as tf
+from tensorflow.python.eager import record
 from tensorflow.python.framework.ops import EagerTensor
 
 from polyblocks.artifact import KEPT
@@ -93,9 +94,10 @@ def make_bound_call(
         None where they cannot be bound.
     """
     preparer = None if executable.preparation is None else Preparer(executable)
-    bound = bind_variables(
-        capture, executable, options.num_iters, preparer, lambda: _thread_count(options)
-    )
+    with record.stop_recording():
+        bound = bind_variables(
+            capture, executable, options.num_iters, preparer, lambda: _thread_count(options)
+        )
     if bound is None:
         return None
     call = _Call(capture, executable, options, arrays, bound)
