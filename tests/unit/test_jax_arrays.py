@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import ctypes
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
+from c_programs import CProgram, row
 
 from polyblocks.errors import InputError
 from polyblocks.program import ArraySpec
 from polyblocks.runtime.arrays import HOST, Device
+from polyblocks.runtime.bound_weights import bind_weights
+from polyblocks.runtime.launch import bind
 
 jax = pytest.importorskip("jax")
 jnp = jax.numpy
+from jax.experimental.layout import Format, Layout  # noqa: E402
+
 from polyblocks_jax.arrays import JaxArrays  # noqa: E402
 
 ARRAYS = JaxArrays()
@@ -32,9 +40,50 @@ def test_arrays_are_described():
     assert ARRAYS.pointer(y) == y.ctypes.data
 
 
-def test_new_arrays_can_be_written_by_a_program():
-    import ctypes
+def laid_out(array, *order):
+    sharding = jax.sharding.SingleDeviceSharding(jax.devices("cpu")[0])
+    return jax.device_put(array, Format(Layout(order), sharding))
 
+
+def test_layouts_of_their_own():
+    x = jnp.arange(24, dtype=jnp.float32).reshape(2, 3, 4)
+    assert ARRAYS.describe(laid_out(x, 0, 1, 2)) == ArraySpec.contiguous((2, 3, 4), "float32")
+    y = laid_out(x, 2, 0, 1)
+    assert ARRAYS.describe(y) == ArraySpec((2, 3, 4), "float32", (3, 1, 6))
+    memory = (ctypes.c_float * 24).from_address(ARRAYS.pointer(y))
+    np.testing.assert_array_equal(list(memory), np.asarray(x).transpose(2, 0, 1).ravel())
+    tiled = SimpleNamespace(
+        shape=(2, 3),
+        dtype=x.dtype,
+        format=SimpleNamespace(layout=Layout((0, 1), tiling=((8, 128),))),
+    )
+    with pytest.raises(InputError, match="lies in tiles .*, expected rows; copy it to a row-major"):
+        ARRAYS.describe(tiled)
+
+
+@pytest.mark.parametrize("weights", [False, True])
+def test_loaded_programs_and_layouts(weights):
+    def add(x, w, out):
+        out[...] = x + w
+
+    names = {"weight_names": [["w"]]} if weights else {}
+    rows = [row("input", "x"), row("input", "w"), row("output", "out")]
+    program = CProgram(rows, add, **names)
+    x = jnp.arange(6, dtype=jnp.float32).reshape(2, 3)
+    other = laid_out(x, 1, 0)
+    message = r"expected contiguous elements, got strides \[1, 2\]; copy it to that layout"
+    if weights:
+        with pytest.raises(InputError, match=f"weight 'w' of f: {message}"):
+            bind_weights(program.manifest, {}, [other], lambda array: ARRAYS)
+        return
+    call = bind(program, ARRAYS)
+    for _ in range(3):
+        with pytest.raises(InputError, match=f"argument 2 .'w'. of f: {message}"):
+            call(x, other)
+        np.testing.assert_array_equal(call(x, x), 2 * x)
+
+
+def test_new_arrays_can_be_written_by_a_program():
     made = ARRAYS.empty(ArraySpec.contiguous((3,), "float32"), HOST)
     memory = (ctypes.c_float * 3).from_address(ARRAYS.pointer(made))
     memory[:] = (1, 2, 3)

@@ -38,9 +38,10 @@ class JaxArrays(ArrayInterface):
         if isinstance(array, np.ndarray):
             return _numpy.describe(array)
         try:
-            return spec_of(array)
+            spec = spec_of(array)
         except UnsupportedError as error:
             raise InputError(f"{error.reason}; use .astype()") from None
+        return ArraySpec(spec.shape, spec.dtype, _strides(array, spec))
 
     def pointer(self, array: Any) -> int:
         """The address of the first element."""
@@ -123,6 +124,22 @@ class JaxArrays(ArrayInterface):
     def adopt(self, memory: Any) -> Any:
         """An array on memory of a GPU; JAX waits for the stream that writes it."""
         return jax.dlpack.from_dlpack(memory)
+
+
+def _strides(array: Any, spec: ArraySpec) -> tuple[int, ...]:
+    """Of an array that may have a layout of its own; else those of its row-major spec."""
+    # Arrays of keys, and those that are deleted, tell none.
+    layout: Any = getattr(getattr(array, "format", None), "layout", None)
+    order = getattr(layout, "major_to_minor", None)
+    if order is None:
+        return spec.strides
+    if layout.tiling:
+        raise InputError(
+            f"the array lies in tiles {layout.tiling}, expected rows; copy it to a row-major layout"
+        )
+    dense = ArraySpec.contiguous(tuple(spec.shape[dim] for dim in order), spec.dtype)
+    steps = dict(zip(order, dense.strides, strict=True))
+    return tuple(steps[dim] for dim in range(len(order)))
 
 
 def _check_held(array: Any) -> None:
