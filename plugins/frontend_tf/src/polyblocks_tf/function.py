@@ -24,6 +24,7 @@ from polyblocks.registry.registry import get_registry
 from polyblocks_tf import inside
 from polyblocks_tf.compiler import compile_function
 from polyblocks_tf.device_call import is_on_gpu
+from polyblocks_tf.distribution import is_distributed, replica
 from polyblocks_tf.gradients import Recorded, forward_mode_watches
 from polyblocks_tf.graph import Graph
 from polyblocks_tf.loaded import name_of
@@ -121,7 +122,12 @@ class CompiledFunction:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         # The quick way of known calls with arrays and switches alone.
-        if _executing_eagerly() and not _could_record() and call_context() is None:
+        if (
+            _executing_eagerly()
+            and not _could_record()
+            and call_context() is None
+            and not is_distributed()
+        ):
             call, leaves = self._known_call(args, kwargs)
             if call is not None:
                 return call(*leaves)
@@ -156,6 +162,9 @@ class CompiledFunction:
         within = call_context()
         if within is not None:
             arguments.key = (*arguments.key, ("context", within))
+        where = replica()
+        if where is not None:
+            arguments.key = (*arguments.key, ("replica", where))
         if arguments.symbolic or not _executing_eagerly():
             return inside.call(self, arguments)
         variant = self._variants.get(arguments.key)
