@@ -202,6 +202,32 @@ def test_an_update_that_fails_in_the_middle_leaves_no_graph(bench, target):
     assert not bench.stand_in.executables
 
 
+@pytest.mark.parametrize(
+    "kind, method",
+    [("NativeFrame", "replay"), ("NativeFrame", "move"), ("NativeDriver", "instantiate")],
+)
+def test_interrupted_calls_leave_no_graph(bench, monkeypatch, kind, method):
+    executable = bench.load()
+    calls = Calls(bench, executable)
+    arrays = calls.arrays()
+    for _ in range(1 if method == "instantiate" else 2):
+        calls(arrays)
+
+    def interrupted(*_):
+        raise KeyboardInterrupt("by the user")
+
+    given = calls.arrays() if method == "move" else arrays
+    with monkeypatch.context() as patch:
+        patch.setattr(getattr(native_launcher, kind), method, interrupted)
+        with pytest.raises(KeyboardInterrupt, match="by the user"):
+            calls(given)
+    facts = executable.program(0).graph_facts()
+    assert (facts["graphs"], facts["stopped"]) == (0, "")
+    assert not bench.stand_in.executables
+    calls(arrays)
+    assert executable.program(0).graph_facts()["graphs"] == 1
+
+
 def test_a_device_that_is_lost_is_told_as_without_graphs(bench, target):
     calls = Calls(bench, bench.load())
     arrays = calls.arrays()

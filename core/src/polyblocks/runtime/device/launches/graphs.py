@@ -131,13 +131,16 @@ class Graphs:
             self._drop(graph)
             with self._lock:
                 self._count += 1
+        graph = None
         try:
             graph = self._recorder.record(call)
         except (ExecutionError, MemoryError) as error:
-            with self._lock:
-                self._count -= 1
             self.stopped = str(error)
             return False
+        finally:
+            if graph is None:
+                with self._lock:
+                    self._count -= 1
         return self._use(graph, (number, number), graph.replay, call[0])
 
     def _use(
@@ -150,6 +153,9 @@ class Graphs:
             self.stopped = str(error)
             self._drop(graph)
             return False
+        except BaseException:
+            self._drop(graph)  # interrupted: what it holds now is not known
+            raise
         self._put_back(numbers[not done], graph)
         return done
 
