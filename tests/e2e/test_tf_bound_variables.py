@@ -471,6 +471,41 @@ def test_a_failed_check_assigns_nothing():
     assert last.numpy() == before[0][1]
 
 
+def test_a_value_of_another_shape_is_read_by_operations():
+    v = tf.Variable(values(2, 3))
+    f = strict(lambda x: v.assign(v * x))
+    f(tf.ones((2, 3)))
+    # No check of TensorFlow's hinders this operation.
+    turned = tf.constant(values(3, 2))
+    tf.raw_ops.AssignVariableOp(resource=v.handle, value=turned, validate_shape=False)
+    with pytest.raises(tf.errors.FailedPreconditionError, match=r"shape \(3, 2\)"):
+        f(tf.ones((2, 3)))
+    ones = tf.ones((2, 3))
+    tf.raw_ops.AssignVariableOp(resource=v.handle, value=ones, validate_shape=False)
+    for _ in range(4):
+        f(tf.fill([2, 3], 2.0))
+        assert v.read_value().shape == (2, 3)
+    assert_same(v.read_value(), tf.fill([2, 3], 16.0))
+
+
+def test_shapes_of_many_and_of_large_dimensions(operations):
+    big = (70000, 1, 3)
+    twins = Twins(values(*big), values(1, 2, 1, 3, 1, 2, 1, 2))
+
+    def change(variables, x):
+        for v in variables:
+            v.assign(v * x)
+
+    f = strict(lambda x: change(twins.ours, x))
+    g = tf.function(lambda x: change(twins.theirs, x))
+    for k in range(3):
+        operations.update(ReadVariableOp=0, AssignVariableOp=0)
+        f(tf.constant(float(k + 2)))
+        assert not k or not any(operations.values())  # the first call binds them
+        g(tf.constant(float(k + 2)))
+        twins.agree()
+
+
 def test_a_value_of_another_size_is_no_memory_for_the_next_one():
     v = tf.Variable(values(3))
     f = strict(lambda x: v.assign(v * x))

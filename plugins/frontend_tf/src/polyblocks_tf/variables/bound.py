@@ -10,7 +10,7 @@ from polyblocks.artifact import KEPT
 from polyblocks.runtime.native.call import is_c_function
 from polyblocks_tf.capture import TfCapture
 from polyblocks_tf.variables import call_text
-from polyblocks_tf.variables.layout import Place, layout
+from polyblocks_tf.variables.layout import Layout, Place, layout
 from polyblocks_tf.variables.prepared import Preparation, Prepared
 from polyblocks_tf.variables.spares import Spare, spare_of
 from polyblocks_tf.variables.tables import Claim, Row, Run, Table, functions
@@ -133,7 +133,10 @@ def bind_variables(
         executable.entry,
         iterations,
         rows,
-        [(places[k], _size(capture, k), lasting.get(k, -1)) for k in read],
+        [
+            (places[k], _size(capture, k), lasting.get(k, -1), _shape(capture, k, known))
+            for k in read
+        ],
         [(places[k], _size(capture, k), spare) for k, spare in spares.items()],
     )
     preparation = None
@@ -147,6 +150,12 @@ def bind_variables(
 def _size(capture: TfCapture, position: int) -> int:
     spec = capture.arguments[position].spec
     return 0 if spec is None else spec.nbytes
+
+
+def _shape(capture: TfCapture, position: int, known: Layout) -> int:
+    spec = capture.arguments[position].spec
+    assert spec is not None
+    return known.functions.shape(spec.shape)
 
 
 def _rows(

@@ -17,6 +17,7 @@ IMPORTS = (
     "destroy",
     "allocate",
     "data",
+    "is_same_shape",
     "is_unshared",
     "lock",
     "unlock",
@@ -45,8 +46,8 @@ REFUSED, CHANGED, BUSY, UNUSABLE = -1, -2, -3, -4
 # The table:
 #   ptr  entry         i32 (ptr pointers, i32 threads)
 #   ptr  rows          {i32 kind, i32 number} each
-#   ptr  read          {ptr tensor, ptr mutex, ptr flags, i64 bytes, i32 lasting} each; lasting:
-#                      which word of what is prepared is its address, or negative
+#   ptr  read          {ptr tensor, ptr mutex, ptr flags, i64 bytes, i32 lasting, ptr shape} each;
+#                      lasting: which word of what is prepared is its address, or negative
 #   ptr  assigned      {ptr tensor, ptr mutex, ptr spare, ptr busy, i64 bytes, ptr type, i32 dtype}
 #                      each; spare: the tensor that gets the new value; type: of its buffer
 #   ptr  context       of TensorFlow
@@ -58,7 +59,7 @@ REFUSED, CHANGED, BUSY, UNUSABLE = -1, -2, -3, -4
 _TEXT = """
 %table = type { ptr, ptr, ptr, ptr, ptr, i32, i32, i32, i32, i32 }
 %row = type { i32, i32 }
-%read = type { ptr, ptr, ptr, i64, i32 }
+%read = type { ptr, ptr, ptr, i64, i32, ptr }
 %assigned = type { ptr, ptr, ptr, ptr, i64, ptr, i32 }
 %tensor = type [4 x i64]
 
@@ -66,6 +67,7 @@ declare void @copy(ptr, ptr)
 declare void @destroy(ptr)
 declare void @allocate(ptr, i32, ptr)
 declare { i64, ptr } @data(ptr)
+declare i8 @is_same_shape(ptr, ptr)
 declare i8 @is_unshared(ptr)
 declare void @lock(ptr)
 declare void @unlock(ptr)
@@ -180,8 +182,7 @@ claim.type:
 claim.whose:
   br i1 %usable, label %claim.take, label %claim.renew
 
-; Others hold this buffer, or it is not TensorFlow's own: another one of the same shape. A tensor
-; begins with its shape.
+; Others hold this buffer, or it is not TensorFlow's own: another one of the same shape.
 claim.renew:
   %dtype.at = getelementptr %assigned, ptr %assigns, i32 %a, i32 6
   %dtype = load i32, ptr %dtype.at
@@ -252,7 +253,15 @@ hold.copy:
   %bytes.at = getelementptr %read, ptr %reads, i32 %h, i32 3
   %bytes = load i64, ptr %bytes.at
   %same.size = icmp eq i64 %size, %bytes
-  br i1 %same.size, label %hold.compare, label %hold.drop
+  br i1 %same.size, label %hold.shape, label %hold.drop
+
+; A tensor begins with its shape.
+hold.shape:
+  %shape.at = getelementptr %read, ptr %reads, i32 %h, i32 5
+  %shape = load ptr, ptr %shape.at
+  %same.shape.byte = call i8 @is_same_shape(ptr %kept.at, ptr %shape)
+  %same.shape = trunc i8 %same.shape.byte to i1
+  br i1 %same.shape, label %hold.compare, label %hold.drop
 
 hold.compare:
   %old.value.at = getelementptr ptr, ptr %old.values, i32 %h
@@ -269,7 +278,7 @@ hold.expect:
   br i1 %same, label %held, label %hold.drop
 
 hold.drop:
-  %why = phi i32 [ REFUSED, %hold.copy ], [ CHANGED, %hold.expect ]
+  %why = phi i32 [ REFUSED, %hold.copy ], [ REFUSED, %hold.shape ], [ CHANGED, %hold.expect ]
   br label %release
 
 held:

@@ -174,6 +174,10 @@ def _behaves(found: Layout) -> bool:
                 return False
             if functions.is_unshared(place.tensor):
                 return False
+            for other in (shape, (*shape, 1), (1, *shape), (2, *shape[1:])):
+                told = functions.is_same_shape(place.tensor, functions.shape(other))
+                if told != (shape == other):
+                    return False
     if not _is_mutex(found):
         return False
     handle = new_variable(tf.float32, (3,))

@@ -30,6 +30,9 @@ _MANGLED = {
     "copy": ("_ZN10tensorflow6TensorC1ERKS0_", "_ZN10tensorflow6TensorC2ERKS0_"),
     "destroy": ("_ZN10tensorflow6TensorD1Ev", "_ZN10tensorflow6TensorD2Ev"),
     "data": ("_ZNK10tensorflow6Tensor11tensor_dataEv",),
+    "new_shape": ("_ZN10tensorflow15TensorShapeBaseINS_11TensorShapeEEC1Ev",),
+    "add_dimension": ("_ZN10tensorflow15TensorShapeBaseINS_11TensorShapeEE6AddDimEl",),
+    "is_same_shape": ("_ZNK10tensorflow11TensorShape10IsSameSizeERKS0_",),
     "is_unshared": ("_ZNK10tensorflow6Tensor13RefCountIsOneEv",),
     "allocate": ("_ZN10tensorflow6TensorC1ENS_8DataTypeERKNS_11TensorShapeE",),
     "construct": ("_ZN10tensorflow6TensorC1ENS_8DataTypeE",),
@@ -51,6 +54,10 @@ _MANGLED = {
     "code_of": ("TF_GetCode",),
     "delete_status": ("TF_DeleteStatus",),
 }
+
+
+#: At least the bytes of a ``TensorShape``.
+_SHAPE_BYTES = 64
 
 
 class View(ctypes.Structure):
@@ -80,6 +87,11 @@ class Library:
         pointer, at = ctypes.c_void_p, self.addresses
         self.data = ctypes.CFUNCTYPE(View, pointer)(at["data"])
         self.is_unshared = ctypes.CFUNCTYPE(ctypes.c_bool, pointer)(at["is_unshared"])
+        self.is_same_shape = ctypes.CFUNCTYPE(ctypes.c_bool, pointer, pointer)(at["is_same_shape"])
+        self._new_shape = ctypes.CFUNCTYPE(None, pointer)(at["new_shape"])
+        add_dimension = ctypes.CFUNCTYPE(None, pointer, ctypes.c_int64)(at["add_dimension"])
+        self._add_dimension = add_dimension
+        self._shapes: dict[tuple[int, ...], Any] = {}
         self.construct = ctypes.CFUNCTYPE(None, pointer, ctypes.c_int)(at["construct"])
         self.lock = ctypes.CFUNCTYPE(None, pointer)(at["lock"])
         self.unlock = ctypes.CFUNCTYPE(None, pointer)(at["unlock"])
@@ -91,6 +103,18 @@ class Library:
         self._delete_tensor = ctypes.CFUNCTYPE(None, pointer)(at["delete_tensor"])
         self._new_status = ctypes.CFUNCTYPE(pointer)(at["new_status"])
         self._delete_status = ctypes.CFUNCTYPE(None, pointer)(at["delete_status"])
+
+    def shape(self, extents: Sequence[int]) -> int:
+        """The address of a ``TensorShape``, which stays as long as this."""
+        key = tuple(extents)
+        if key not in self._shapes:
+            made = (ctypes.c_uint64 * (_SHAPE_BYTES // 8))()
+            self._new_shape(ctypes.addressof(made))
+            for extent in key:
+                self._add_dimension(ctypes.addressof(made), extent)
+            # Where another thread has made the same one, that has the address.
+            self._shapes.setdefault(key, made)
+        return ctypes.addressof(self._shapes[key])
 
     def memory_of(self, tensor: Any) -> tuple[int, int]:
         """Address and size in bytes of the memory of an eager tensor on the CPU.

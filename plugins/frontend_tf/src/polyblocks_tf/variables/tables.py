@@ -35,6 +35,7 @@ class _Read(ctypes.Structure):
         ("flags", _ADDRESS),
         ("bytes", ctypes.c_int64),
         ("lasting", ctypes.c_int32),
+        ("shape", _ADDRESS),
     )
 
 
@@ -75,8 +76,8 @@ class Table:
         entry: of the loaded program; kept alive.
         iterations: how often the program is run per call.
         rows: one for each of its arguments.
-        read: place and size in bytes of variables that are read, and the number of the address
-            among those that are expected, or -1.
+        read: place and size in bytes of variables that are read, the number of the address among
+            those that are expected, or -1, and the address of the shape.
         assigned: place and size of variables that are assigned, and their spare buffers.
     """
 
@@ -85,12 +86,12 @@ class Table:
         entry: Any,
         iterations: int,
         rows: Sequence[Row],
-        read: Sequence[tuple[Place, int, int]],
+        read: Sequence[tuple[Place, int, int, int]],
         assigned: Sequence[tuple[Place, int, Spare]],
     ) -> None:
         row_table = (Row * len(rows))(*rows)
         read_table = (_Read * len(read))(
-            *(_Read(at.tensor, at.mutex, at.flags, size, number) for at, size, number in read)
+            *(_Read(at.tensor, at.mutex, at.flags, *more) for at, *more in read)
         )
         assigned_table = (_Assigned * len(assigned))(
             *(
