@@ -85,6 +85,12 @@ def test_training_goes_on_in_place_and_storage_moves():
         model.two.bias.data = torch.randn(5)
         model.two.bias.data = torch.randn(5)
         agree(loaded, model)
+    square = model.one.weight
+    square.data = square.data.t()
+    with pytest.raises(polyblocks.errors.InputError, match=r"weight 'one.weight' of Network: exp"):
+        loaded(X)
+    square.data = square.data.t()
+    agree(loaded, model)
     model.two.bias.data = torch.randn(0)
     model.two.bias.data = torch.randn(4)
     with pytest.raises(polyblocks.errors.InputError, match=r"weight 'two.bias' of Network: expect"):

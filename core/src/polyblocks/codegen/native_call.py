@@ -17,8 +17,8 @@ from collections.abc import Mapping, Sequence
 #: a function of Python's protocol ``METH_FASTCALL | METH_KEYWORDS``. The word of ``self`` at
 #: :data:`SELF_OFFSET` is the address of the table.
 CALL = "polyblocks_call"
-#: ``i32 unmoved(ptr state, ptr arrays, ptr addresses, i64 count)``: whether the first elements of
-#: all these arrays, which were read before, are still where they were.
+#: ``i32 unmoved(ptr state, ptr arrays, ptr rows, ptr addresses, i64 count)``: whether all these
+#: arrays, which were read before, still lie as they did.
 UNMOVED = "polyblocks_unmoved"
 #: The protocol of :data:`CALL`; calls one of several functions, by the exact type of the first
 #: array.
@@ -228,7 +228,7 @@ done:
   ret void
 }
 
-define i32 @UNMOVED_NAME(ptr %state, ptr %arrays, ptr %addresses, i64 %count) #0 {
+define i32 @UNMOVED_NAME(ptr %state, ptr %arrays, ptr %rows, ptr %addresses, i64 %count) #0 {
 start:
   br label %each
 each:
@@ -240,7 +240,8 @@ look:
   %array = load ptr, ptr %array.at
   %address.at = getelementptr ptr, ptr %addresses, i64 %i
   %address = load ptr, ptr %address.at
-  %unmoved = call i1 @unmoved(ptr %state, ptr %array, ptr %address)
+  %row = getelementptr %row, ptr %rows, i64 %i
+  %unmoved = call i1 @unmoved(ptr %state, ptr %array, ptr %row, ptr %address)
   br i1 %unmoved, label %next, label %no
 next:
   %i.next = add i64 %i, 1
@@ -296,7 +297,7 @@ taken:
   %i.next = add i64 %i, 1
   br label %input
 
-; Of what is bound, only the address is looked at, and all of it each time if it is updated. What
+; Of what is bound, only how it lies is looked at, and all of it each time if it is updated. What
 ; has got other memory is for Python to bind anew.
 bind:
   %b = phi i64 [ 0, %input ], [ %b.next, %bound.taken ]
@@ -315,7 +316,7 @@ find:
   %b.written = icmp ne i64 %b.written.bit, 0
   br i1 %b.written, label %reread, label %glance
 glance:
-  %unmoved = call i1 @unmoved(ptr %state, ptr %b.array, ptr %b.last)
+  %unmoved = call i1 @unmoved(ptr %state, ptr %b.array, ptr %b.row, ptr %b.last)
   br i1 %unmoved, label %stay, label %slow
 stay:
   store ptr %b.last, ptr %b.address.at

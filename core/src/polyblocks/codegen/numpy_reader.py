@@ -21,11 +21,13 @@ define internal i64 @threads(ptr %state) #0 {
   ret i64 0
 }
 
-define internal i1 @unmoved(ptr %state, ptr %array, ptr %address) #0 {
-  %data.at = getelementptr i8, ptr %array, i64 16
-  %data = load ptr, ptr %data.at
+define internal i1 @unmoved(ptr %state, ptr %array, ptr %row, ptr %address) #0 {
+  %word = alloca ptr
+  %good = call i1 @read(ptr %state, ptr %array, ptr %row, ptr %word)
+  %data = load ptr, ptr %word
   %same = icmp eq ptr %data, %address
-  ret i1 %same
+  %both = and i1 %good, %same
+  ret i1 %both
 }
 
 define internal i1 @read(ptr %state, ptr %array, ptr %row, ptr %into) #0 {

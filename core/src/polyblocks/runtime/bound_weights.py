@@ -24,8 +24,8 @@ class BoundWeights:
     """Arrays in the place of the last inputs of a program.
 
     A program reads their memory, so that values that are changed in place are seen by the next
-    call. An array that has got other memory (``tensor.data = …``) is checked again and read there;
-    its shape and strides are those that it had when it was checked.
+    call. An array that has got other memory, or lies otherwise in it (``tensor.data = …``), is
+    checked again and read there.
 
     Attributes:
         slots: what they are bound to, in the program's order.
@@ -82,7 +82,7 @@ class BoundWeights:
         self.table = (ctypes.c_int64 * len(self.arrays))()
         self._memory: list[Any] = []
         self._reads = 0
-        #: Tells in one call of machine code whether all are where they were.
+        #: Tells in one call of machine code whether all lie as they did.
         self._are_unmoved: Callable[[], bool] | None = None
         self.addresses()
 
@@ -101,10 +101,10 @@ class BoundWeights:
                 for interface, array in zip(self._interfaces, self.arrays, strict=True)
             ]
         except InputError:
-            self._check(range(len(self.arrays)))  # says which one
+            self._check()  # says which one
             raise
+        self._check()
         if found != self._addresses:
-            self._check(range(len(found)))
             self._addresses = found
             self.table[:] = list[ctypes.c_int64 | int](found)
             # As long as it lives, no other array gets the same address.
@@ -113,7 +113,6 @@ class BoundWeights:
                 for interface, array in zip(self._interfaces, self.arrays, strict=True)
             ]
         else:
-            self._check(self._written)
             self._reads += 1
             if self._reads == _READS:
                 self._are_unmoved = self._look()
@@ -123,10 +122,10 @@ class BoundWeights:
         if len({type(interface) for interface in self._interfaces}) != 1:
             return None
         reader = self._interfaces[0].native_reader()
-        return None if reader is None else reader.unmoved(self.arrays, self.table)
+        return None if reader is None else reader.unmoved(self.arrays, self.slots, self.table)
 
-    def _check(self, numbers: Sequence[int] | frozenset[int] | range) -> None:
-        for k in numbers:
+    def _check(self) -> None:
+        for k in range(len(self.arrays)):
             try:
                 check(
                     self._interfaces[k],

@@ -52,7 +52,7 @@ define internal i64 @threads(ptr %state) #0 {
   ret i64 %threads
 }
 
-define internal i1 @unmoved(ptr %state, ptr %array, ptr %address) #0 {
+define internal i1 @unmoved(ptr %state, ptr %array, ptr %row, ptr %address) #0 {
   LOAD TF.handle_of ptr %state -> %handle.of
   LOAD TF.data_of ptr %state -> %data.of
   LOAD TF.status ptr %state -> %status

@@ -56,11 +56,13 @@ start:
   LOAD TORCH.any_modes ptr %state -> %any.modes
   LOAD TORCH.has_key ptr %state -> %has.key
   LOAD TORCH.transforms i64 %state -> %key
-  %modes = call zeroext i1 %any.modes(i1 zeroext false)
+  %modes.byte = call i8 %any.modes(i1 zeroext false)
+  %modes = trunc i8 %modes.byte to i1
   br i1 %modes, label %no, label %ask
 ask:
   %key.short = trunc i64 %key to i16
-  %transformed = call zeroext i1 %has.key(i16 zeroext %key.short)
+  %transformed.byte = call i8 %has.key(i16 zeroext %key.short)
+  %transformed = trunc i8 %transformed.byte to i1
   %plain = xor i1 %transformed, true
   ret i1 %plain
 no:
@@ -74,7 +76,7 @@ define internal i64 @threads(ptr %state) #0 {
   ret i64 %wide
 }
 
-define internal i1 @unmoved(ptr %state, ptr %array, ptr %address) #0 {
+define internal i1 @unmoved(ptr %state, ptr %array, ptr %row, ptr %address) #0 {
   %word = alloca ptr
   %tensor = getelementptr i8, ptr %array, i64 HEAD
   LOAD TORCH.get_data ptr %state -> %get.data
@@ -83,7 +85,35 @@ define internal i1 @unmoved(ptr %state, ptr %array, ptr %address) #0 {
   %good = icmp eq i32 %error, 0
   %same = icmp eq ptr %data, %address
   %both = and i1 %good, %same
-  ret i1 %both
+  br i1 %both, label %compare, label %no
+compare:
+  %fits = call i1 @lies(ptr %state, ptr %tensor, ptr %row, ptr %data)
+  ret i1 %fits
+no:
+  ret i1 false
+}
+
+; Whether a tensor's shape and strides, and its address, are as its row says.
+define internal i1 @lies(ptr %state, ptr %tensor, ptr %row, ptr %data) #0 {
+  %word = alloca i64
+  LOAD TORCH.get_rank ptr %state -> %get.rank
+  LOAD TORCH.get_shape ptr %state -> %get.shape
+  LOAD TORCH.get_strides ptr %state -> %get.strides
+  %rank.error = call i32 %get.rank(ptr %tensor, ptr %word)
+  %rank = load i64, ptr %word
+  %shape.error = call i32 %get.shape(ptr %tensor, ptr %word)
+  %shape = load ptr, ptr %word
+  %strides.error = call i32 %get.strides(ptr %tensor, ptr %word)
+  %strides = load ptr, ptr %word
+  %two.errors = or i32 %rank.error, %shape.error
+  %errors = or i32 %two.errors, %strides.error
+  %described = icmp eq i32 %errors, 0
+  br i1 %described, label %compare, label %no
+compare:
+  %fits = call i1 @fits(ptr %row, i64 %rank, ptr %shape, ptr %strides, ptr %data)
+  ret i1 %fits
+no:
+  ret i1 false
 }
 
 define internal i1 @read(ptr %state, ptr %array, ptr %row, ptr %into) #0 {
@@ -121,7 +151,8 @@ check.dtype:
 bits:
   LOAD TORCH.is_neg ptr %state -> %is.neg
   LOAD ROW.flags i64 %row -> %flags
-  %negated = call zeroext i1 %is.neg(ptr %tensor)
+  %negated.byte = call i8 %is.neg(ptr %tensor)
+  %negated = trunc i8 %negated.byte to i1
   br i1 %negated, label %no, label %conjugate
 conjugate:
   %complex.bit = and i64 %flags, COMPLEX
@@ -129,40 +160,29 @@ conjugate:
   br i1 %complex, label %ask.conjugate, label %update
 ask.conjugate:
   LOAD TORCH.is_conj ptr %state -> %is.conj
-  %conjugated = call zeroext i1 %is.conj(ptr %tensor)
+  %conjugated.byte = call i8 %is.conj(ptr %tensor)
+  %conjugated = trunc i8 %conjugated.byte to i1
   br i1 %conjugated, label %no, label %update
 
 ; What is updated must not be recorded by autograd.
 update:
   %written.bit = and i64 %flags, WRITTEN
   %written = icmp ne i64 %written.bit, 0
-  br i1 %written, label %mode, label %check.rank
+  br i1 %written, label %mode, label %check.data
 mode:
   LOAD TORCH.grad_mode ptr %state -> %grad.mode
-  %recording = call zeroext i1 %grad.mode()
-  br i1 %recording, label %record, label %check.rank
+  %recording.byte = call i8 %grad.mode()
+  %recording = trunc i8 %recording.byte to i1
+  br i1 %recording, label %record, label %check.data
 record:
   LOAD TORCH.requires_grad ptr %state -> %requires.grad
   %implementation = load ptr, ptr %tensor
-  %required = call zeroext i1 %requires.grad(ptr %implementation)
-  br i1 %required, label %no, label %check.rank
+  %required.byte = call i8 %requires.grad(ptr %implementation)
+  %required = trunc i8 %required.byte to i1
+  br i1 %required, label %no, label %check.data
 
-check.rank:
-  LOAD TORCH.get_rank ptr %state -> %get.rank
-  LOAD TORCH.get_shape ptr %state -> %get.shape
-  LOAD TORCH.get_strides ptr %state -> %get.strides
-  LOAD TORCH.get_data ptr %state -> %get.data
-  %rank.error = call i32 %get.rank(ptr %tensor, ptr %word)
-  %rank = load i64, ptr %word
-  %shape.error = call i32 %get.shape(ptr %tensor, ptr %word)
-  %shape = load ptr, ptr %word
-  %strides.error = call i32 %get.strides(ptr %tensor, ptr %word)
-  %strides = load ptr, ptr %word
-  %two.errors = or i32 %rank.error, %shape.error
-  %errors = or i32 %two.errors, %strides.error
-  %described = icmp eq i32 %errors, 0
-  br i1 %described, label %check.data, label %no
 check.data:
+  LOAD TORCH.get_data ptr %state -> %get.data
   LOAD TORCH.get_offset ptr %state -> %get.offset
   %data.error = call i32 %get.data(ptr %tensor, ptr %into)
   %offset.error = call i32 %get.offset(ptr %tensor, ptr %word)
@@ -182,7 +202,7 @@ check.memory:
   %usable = or i1 %beyond, %empty
   br i1 %usable, label %compare, label %no
 compare:
-  %fits = call i1 @fits(ptr %row, i64 %rank, ptr %shape, ptr %strides, ptr %data)
+  %fits = call i1 @lies(ptr %state, ptr %tensor, ptr %row, ptr %data)
   ret i1 %fits
 no:
   ret i1 false

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from polyblocks.program import ArraySpec
+from polyblocks.runtime.slots import Slot
 
 
 @dataclass(frozen=True)
@@ -22,8 +23,8 @@ class NativeReader:
       first element at ``into``; false if it is not exactly as the row says, also where it is of
       another class. ``i1 @fits(ptr %row, i64 %rank, ptr %shape, ptr %strides, ptr %data)`` is
       there to compare with.
-    - ``i1 @unmoved(ptr %state, ptr %array, ptr %address)``: whether the first element of an array
-      that was read before is still at this address.
+    - ``i1 @unmoved(ptr %state, ptr %array, ptr %row, ptr %address)``: whether an array that was
+      read before is still at this address, and lies as the row says.
     - ``i1 @allowed(ptr %state)``: whether arrays are what they look like at the moment (no tracing,
       no mode that wants to see every operation).
     - ``i64 @threads(ptr %state)``: what the framework is set to, 0 if nothing is set.
@@ -55,30 +56,39 @@ class NativeReader:
         text = native_call.call_text(self.text, self.structs)
         return native_code.place(text, native_call.CALL, native_call.UNMOVED)
 
-    def unmoved(self, arrays: Sequence[Any], addresses: Any) -> Callable[[], bool] | None:
-        """A function that tells whether arrays are still where they were read.
+    def unmoved(
+        self, arrays: Sequence[Any], slots: Sequence[Slot], addresses: Any
+    ) -> Callable[[], bool] | None:
+        """A function that tells whether arrays still lie as they did when they were checked.
 
         Args:
             arrays: which it keeps alive.
+            slots: what they are passed for.
             addresses: where they were, an array of ``ctypes.c_int64``, which may change.
 
         Returns:
-            None where there is no machine code, or an array is of a class that is not in
-            :attr:`types`.
+            None where there is no machine code, or an array is not read.
         """
         from polyblocks.codegen import native_call
 
         if any(type(array) not in self.types for array in arrays) or self.functions is None:
             return None
+        rows = [
+            self.row(slot.spec, slot.alignment, False) for slot in slots if slot.spec is not None
+        ]
+        values = [value for row in rows if row is not None for value in row[0]]
+        if len(values) < len(arrays) * len(native_call.ROW):
+            return None
         # A function of this kind keeps Python's lock.
-        kind = ctypes.PYFUNCTYPE(ctypes.c_int32, *(ctypes.c_void_p,) * 3, ctypes.c_int64)
+        kind = ctypes.PYFUNCTYPE(ctypes.c_int32, *(ctypes.c_void_p,) * 4, ctypes.c_int64)
         function = kind(self.functions[native_call.UNMOVED])
         objects = (ctypes.c_void_p * len(arrays))(*map(id, arrays))
-        held = self.state, objects, addresses, list(arrays)
-        places = [None if each is None else ctypes.addressof(each) for each in held[:3]]
+        table = (ctypes.c_int64 * len(values))(*values)
+        held = self.state, objects, table, addresses, list(arrays), rows
+        places = [None if each is None else ctypes.addressof(each) for each in held[:4]]
 
         def unmoved(held: Any = held) -> bool:
-            return bool(function(*places, len(held[-1])))
+            return bool(function(*places, len(held[4])))
 
         return unmoved
 
