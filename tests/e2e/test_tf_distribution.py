@@ -1,7 +1,8 @@
-"""TensorFlow: compiled functions that replicas of ``tf.distribute`` call."""
+"""TensorFlow: compiled functions with replicas of ``tf.distribute`` and variables elsewhere."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -57,6 +58,44 @@ assert expected[:3] == [[10.0] * 3, [20.0] * 3, [14.0] * 3], expected
 assert outcomes(compiled(step), compiled(update)) == expected
 assert outcomes(tf.function(polyblocks_jit_tf(step)), compiled(update)) == expected
 """
+
+
+ANOTHER_PROCESS = """
+import socket
+import tensorflow as tf
+from polyblocks.tf_polyblocks_compiler import polyblocks_jit_tf
+
+with socket.socket() as free:
+    free.bind(("localhost", 0))
+    address = f"localhost:{free.getsockname()[1]}"
+server = tf.distribute.Server({"worker": [address]}, job_name="worker", task_index=0)
+tf.config.experimental_connect_to_host(address, job_name="worker")
+with tf.device("/job:worker/task:0/device:CPU:0"):
+    there = tf.Variable([1.0, 2.0])
+here = tf.Variable([1.0, 2.0])
+
+def compiled(v, number):
+    return polyblocks_jit_tf(lambda x: v * x - number)
+
+x = tf.constant([3.0, -4.0])
+# What is cached for one of them is nothing for the other, whichever comes first.
+for variable, number in ((here, 0.5), (there, 0.5), (there, 0.25), (here, 0.25)):
+    f = compiled(variable, number)
+    for _ in range(2):
+        assert f(x).numpy().tolist() == [3.0 - number, -8.0 - number]
+    left = [row.op for row in f.polyblocks_report().fallbacks]
+    assert left == (["ReadVariableOp"] if variable is there else []), left
+"""
+
+
+def test_a_variable_of_another_process_is_none_of_this_one(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", ANOTHER_PROCESS],
+        env={**os.environ, "POLYBLOCKS_CACHE_DIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def test_each_replica_has_its_own_variables():

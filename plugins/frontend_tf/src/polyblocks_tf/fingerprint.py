@@ -10,7 +10,7 @@ import hashlib
 from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
-from tensorflow.python.eager import record
+from tensorflow.python.eager import context, record
 
 if TYPE_CHECKING:
     from polyblocks_tf.capture import Captured, TfCapture
@@ -46,7 +46,14 @@ def _argument(argument: Captured) -> str:
     # The bridge refuses a variable without a value. It does not when the variable has one.
     if known and not tf.raw_ops.VarIsInitializedOp(resource=argument.held):
         text += " without a value"
-    return text
+    # Nor does it translate what another process holds.
+    return text if _is_here(argument.held) else f"{text} of another process"
+
+
+def _is_here(held: Any) -> bool:
+    """Whether this process holds it, and not one that TensorFlow is connected to."""
+    device = getattr(held, "backing_device", None)
+    return device is None or device.startswith(f"{context.context().host_address_space()}/")
 
 
 def digest(capture: TfCapture) -> bytes:

@@ -58,7 +58,9 @@ class Layout:
         """Where the variable is; None if it is not on the CPU, or not owned by its handle."""
         if "CPU" not in handle.backing_device.upper():
             return None
-        variable = _word(self.functions.memory_of(handle)[0] + self.resource)
+        memory, size = self.functions.memory_of(handle)
+        # Nothing is here of a variable of another process.
+        variable = _word(memory + self.resource) if size >= self.resource + 8 else 0
         if not variable or _type_of(variable) != self.functions.addresses["type"]:
             return None
         return Place(variable + self.tensor)
