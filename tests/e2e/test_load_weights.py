@@ -219,3 +219,36 @@ def test_autograd_sees_updates(machine_code, monkeypatch):
         x = torch.ones(4)
         loaded(x, torch.zeros(4))
         assert (x == 2).all()
+
+
+@pytest.mark.parametrize("of_weights", ["numpy", "torch"])
+@pytest.mark.parametrize("of_arguments", ["numpy", "torch", "tf"])
+def test_weights_of_one_framework_beside_arguments_of_another(of_weights, of_arguments):
+    """In machine code, too, which takes over after some calls."""
+    model = torch.nn.Linear(4, 3).eval()
+    loaded_from = polyblocks.aot(model, [torch.rand(5, 4)], {"target": "cpu"}, weights="arguments")
+    weights = {name: held.detach().clone() for name, held in model.state_dict().items()}
+    if of_weights == "numpy":
+        weights = {name: held.numpy() for name, held in weights.items()}
+    loaded = polyblocks.load(loaded_from, weights=weights)
+
+    def given(x: np.ndarray):
+        if of_arguments == "tf":
+            return pytest.importorskip("tensorflow").constant(x)
+        return torch.from_numpy(x) if of_arguments == "torch" else x
+
+    random = np.random.default_rng(0)
+    kind = type(given(np.ones(1, np.float32)))
+    for turn in range(8):
+        weights["bias"][0] += 1
+        if turn == 5 and of_weights == "torch":
+            weights["bias"].data = torch.rand(3)
+        x = random.random((5, 4), np.float32)
+        expected = x @ np.asarray(weights["weight"]).T + np.asarray(weights["bias"])
+        result = loaded(given(x))
+        assert type(result) is kind
+        np.testing.assert_allclose(np.asarray(result), expected, rtol=1e-5, atol=1e-6)
+    with pytest.raises(
+        polyblocks.errors.InputError, match=r"argument 1 \('input'\) of Linear: exp"
+    ):
+        loaded(given(np.ones((4, 5), np.float32)))

@@ -37,6 +37,10 @@ TABLE: tuple[str, ...] = (
     "inputs",  # how many there are: those that are passed, then those that are bound
     "bound",  # PyObject* of each bound input
     "bound_addresses",  # of each, when it was last read
+    "others",  # UNMOVED of another reader, where the bound inputs are that one's; or null
+    "others_state",
+    "others_arrays",
+    "others_rows",
     "fresh",  # results that are made
     "makers",  # {PyObject *function, PyObject *arguments} of each
     "slots",  # {kind, value} of each argument of the entry
@@ -285,7 +289,7 @@ begin:
 input:
   %i = phi i64 [ 0, %begin ], [ %i.next, %taken ]
   %more.inputs = icmp ult i64 %i, %passed
-  br i1 %more.inputs, label %take, label %bind
+  br i1 %more.inputs, label %take, label %others
 take:
   %array.at = getelementptr ptr, ptr %arguments, i64 %i
   %array = load ptr, ptr %array.at
@@ -297,10 +301,37 @@ taken:
   %i.next = add i64 %i, 1
   br label %input
 
+; Where another framework's arrays are bound, that one's reader looks at them.
+others:
+  LOAD TABLE.others ptr %table -> %look.at.others
+  %own = icmp eq ptr %look.at.others, null
+  br i1 %own, label %bind, label %ask.others
+ask.others:
+  LOAD TABLE.others_state ptr %table -> %others.state
+  LOAD TABLE.others_arrays ptr %table -> %others.arrays
+  LOAD TABLE.others_rows ptr %table -> %others.rows
+  %others.count = sub i64 %inputs, %passed
+  %as.before = call i32 %look.at.others(ptr %others.state, ptr %others.arrays, ptr %others.rows,
+                                        ptr %bound.addresses, i64 %others.count)
+  %others.stay = icmp ne i32 %as.before, 0
+  br i1 %others.stay, label %copy, label %slow
+copy:
+  %c = phi i64 [ 0, %ask.others ], [ %c.next, %copy.one ]
+  %more.others = icmp ult i64 %c, %others.count
+  br i1 %more.others, label %copy.one, label %threads
+copy.one:
+  %c.from = getelementptr ptr, ptr %bound.addresses, i64 %c
+  %c.address = load ptr, ptr %c.from
+  %c.number = add i64 %passed, %c
+  %c.to = getelementptr ptr, ptr %addresses, i64 %c.number
+  store ptr %c.address, ptr %c.to
+  %c.next = add i64 %c, 1
+  br label %copy
+
 ; Of what is bound, only how it lies is looked at, and all of it each time if it is updated. What
 ; has got other memory is for Python to bind anew.
 bind:
-  %b = phi i64 [ 0, %input ], [ %b.next, %bound.taken ]
+  %b = phi i64 [ 0, %others ], [ %b.next, %bound.taken ]
   %b.number = add i64 %passed, %b
   %more.bound = icmp ult i64 %b.number, %inputs
   br i1 %more.bound, label %find, label %threads

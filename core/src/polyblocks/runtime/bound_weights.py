@@ -5,11 +5,14 @@ from __future__ import annotations
 import ctypes
 import difflib
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from polyblocks.errors import InputError
 from polyblocks.runtime.arrays import HOST, ArrayInterface, Device
 from polyblocks.runtime.slots import WEIGHT_NAMES, Slot, check, signature_of
+
+if TYPE_CHECKING:
+    from polyblocks.runtime.native.reader import Unmoved
 
 #: Names of missing weights that an error tells.
 _TOLD = 5
@@ -82,8 +85,8 @@ class BoundWeights:
         self.table = (ctypes.c_int64 * len(self.arrays))()
         self._memory: list[Any] = []
         self._reads = 0
-        #: Tells in one call of machine code whether all lie as they did.
-        self._are_unmoved: Callable[[], bool] | None = None
+        #: What :meth:`unmoved` gave.
+        self._unmoved: Unmoved | None = None
         self.addresses()
 
     def addresses(self) -> list[int]:
@@ -93,7 +96,7 @@ class BoundWeights:
             InputError: one has got memory that does not fit, or none; or the program updates one
                 that cannot be written now.
         """
-        if not self._written and self._are_unmoved is not None and self._are_unmoved():
+        if self._unmoved is not None and self._unmoved():
             return list(self._addresses)
         try:
             found = [
@@ -115,11 +118,14 @@ class BoundWeights:
         else:
             self._reads += 1
             if self._reads == _READS:
-                self._are_unmoved = self._look()
+                self._unmoved = self.unmoved()
         return found
 
-    def _look(self) -> Callable[[], bool] | None:
-        if len({type(interface) for interface in self._interfaces}) != 1:
+    def unmoved(self) -> Unmoved | None:
+        """Tells in one call of machine code whether all lie as they did; None where none can, or
+        where some are updated, which have to be looked at in another way.
+        """
+        if self._written or len({type(interface) for interface in self._interfaces}) != 1:
             return None
         reader = self._interfaces[0].native_reader()
         return None if reader is None else reader.unmoved(self.arrays, self.slots, self.table)

@@ -87,8 +87,11 @@ def native(
     bound = () if weights is None else tuple(weights.arrays)
     if reader is None or not is_c_function(entry) or inputs + len(signature.fresh) > _MAX_ARRAYS:
         return None
-    if any(type(array) not in reader.types for array in bound):
-        return None
+    others = None
+    if weights is not None and any(type(array) not in reader.types for array in bound):
+        others = weights.unmoved()
+        if others is None:
+            return None
     rows = _rows(reader, signature)
     slots = _slots(signature, fixed)
     functions = reader.functions if rows is not None and slots is not None else None
@@ -109,6 +112,10 @@ def native(
         "inputs": inputs,
         "bound": _array([id(array) for array in bound]),
         "bound_addresses": 0 if weights is None else weights.table,
+        "others": 0 if others is None else others.address,
+        "others_state": 0 if others is None else others.places[0],
+        "others_arrays": 0 if others is None else others.places[1],
+        "others_rows": 0 if others is None else others.places[2],
         "fresh": len(signature.fresh),
         "makers": _array([id(each) for maker in makers for each in maker]),
         "slots": _array([each for slot in slots[0] for each in slot]),
@@ -140,6 +147,7 @@ def native(
     for name, value in values.items():
         setattr(table, name, ctypes.addressof(value) if isinstance(value, ctypes.Array) else value)
     table.kept = (
+        others,
         updating,
         values,
         makers,

@@ -58,8 +58,8 @@ class NativeReader:
 
     def unmoved(
         self, arrays: Sequence[Any], slots: Sequence[Slot], addresses: Any
-    ) -> Callable[[], bool] | None:
-        """A function that tells whether arrays still lie as they did when they were checked.
+    ) -> Unmoved | None:
+        """Tells whether arrays still lie as they did when they were checked.
 
         Args:
             arrays: which it keeps alive.
@@ -79,18 +79,11 @@ class NativeReader:
         values = [value for row in rows if row is not None for value in row[0]]
         if len(values) < len(arrays) * len(native_call.ROW):
             return None
-        # A function of this kind keeps Python's lock.
-        kind = ctypes.PYFUNCTYPE(ctypes.c_int32, *(ctypes.c_void_p,) * 4, ctypes.c_int64)
-        function = kind(self.functions[native_call.UNMOVED])
         objects = (ctypes.c_void_p * len(arrays))(*map(id, arrays))
         table = (ctypes.c_int64 * len(values))(*values)
         held = self.state, objects, table, addresses, list(arrays), rows
-        places = [None if each is None else ctypes.addressof(each) for each in held[:4]]
-
-        def unmoved(held: Any = held) -> bool:
-            return bool(function(*places, len(held[4])))
-
-        return unmoved
+        places = [0 if each is None else ctypes.addressof(each) for each in held[:4]]
+        return Unmoved(self.functions[native_call.UNMOVED], places, len(arrays), held)
 
     def row(self, spec: ArraySpec, alignment: int, written: bool) -> tuple[Any, list[Any]] | None:
         """What is expected of an array, as ``native_call.ROW`` says it.
@@ -113,3 +106,31 @@ class NativeReader:
         places = ctypes.addressof(shape), ctypes.addressof(strides)
         values = (dtype, rank, *places, alignment - 1, spec.nbytes, flags)
         return values, [shape, strides]
+
+
+class Unmoved:
+    """A function of machine code with all that it is called with: ``unmoved() -> bool``.
+
+    Attributes:
+        address: of the function.
+        places: addresses of the reader's state, of the arrays, of their rows, and of where they
+            were.
+
+    Args:
+        address: see there.
+        places: see there.
+        count: of arrays.
+        held: what is kept alive.
+    """
+
+    def __init__(self, address: int, places: Sequence[int], count: int, held: Any) -> None:
+        self.address = address
+        self.places = tuple(places)
+        # A function of this kind keeps Python's lock.
+        kind = ctypes.PYFUNCTYPE(ctypes.c_int32, *(ctypes.c_void_p,) * 4, ctypes.c_int64)
+        self._function = kind(address)
+        self._count = count
+        self._held = held
+
+    def __call__(self) -> bool:
+        return bool(self._function(*self.places, self._count))
