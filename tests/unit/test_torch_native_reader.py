@@ -315,13 +315,29 @@ def test_weights_that_are_updated():
         assert made.is_fast(ones())
 
 
-def test_weights_of_another_framework_need_python():
+def test_weights_of_another_framework():
     program = weighted(product)
     arrays = [np.full((2, 3), 2, np.float32), np.full((2, 3), 3, np.float32)]
     held = bind_weights(program.manifest, {}, arrays, lambda array: NumpyArrays())
     made = both(program, ones(), weights=held)
-    assert not made.is_native
     assert (made.fast(ones()) == 5).all()
+    assert made.is_fast(ones())
+    arrays[1] += 1
+    assert (made.fast(ones()) == 6).all()
+
+
+def test_weights_of_two_frameworks_need_python():
+    program = weighted(product)
+    arrays = [np.full((2, 3), 2, np.float32), torch.full((2, 3), 3.0)]
+    held = bind_weights(
+        program.manifest,
+        {},
+        arrays,
+        lambda array: NumpyArrays() if isinstance(array, np.ndarray) else TorchArrays(),
+    )
+    made = both(program, ones(), weights=held)
+    assert (made.fast(ones()) == 5).all()
+    assert not made.is_native
 
 
 # --- while something watches ---------------------------------------------------------------------
