@@ -112,13 +112,13 @@ def aot(
         # The frontends check a dictionary.
         given = {key: value for key, value in vars(strict).items() if value is not None}
         compiled = compile(function, frontend=name, compile_options=given)
-        bound = held_arrays(owner, arrays) if weights == "arguments" else ()
+        bound = list(held_arrays(owner, arrays)) if weights == "arguments" else []
         with taken_as_arguments(array for _, array in bound):
             seen, results = _look(compiled, example_inputs, arrays)
         artifact, held = _artifact(seen, arrays, leaves, results, weights)
         artifact.manifest[NAMES] = names
         if weights == "arguments":
-            called = names_of_weights(owner, seen, held, arrays)
+            called = names_of_weights(bound, seen, held, arrays)
             artifact.manifest[WEIGHT_NAMES] = called
             rows = artifact.manifest["arguments"]
             artifact.manifest[NAMES] = names + [

@@ -12,12 +12,12 @@ from polyblocks.runtime.arrays import HOST, ArrayInterface
 
 
 def names_of_weights(
-    owner: Any, seen: Seen, rows: Sequence[int], arrays: ArrayInterface
+    named: Sequence[tuple[str, Any]], seen: Seen, rows: Sequence[int], arrays: ArrayInterface
 ) -> list[list[str]]:
     """For each array that a program takes from its function the names that it has there.
 
     Args:
-        owner: what the user gave: a function, a module, an exported program.
+        named: what :func:`held_arrays` finds.
         seen: the program, after a call.
         rows: numbers of the arrays among the program's arguments.
         arrays: of the framework.
@@ -27,7 +27,7 @@ def names_of_weights(
         stands nowhere by a name, or that the framework has copied and that others equal.
     """
     assert seen.addresses is not None
-    held = [(name, array) for name, array in held_arrays(owner, arrays) if _on_host(array, arrays)]
+    held = [(name, array) for name, array in named if arrays.device(array) == HOST]
     places: dict[int, list[str]] = {}
     for name, array in held:
         if arrays.describe(array).numel:
@@ -43,15 +43,15 @@ def names_of_weights(
     return [found[row] for row in rows]
 
 
-def _on_host(array: Any, arrays: ArrayInterface) -> bool:
-    return arrays.device(array) == HOST
-
-
 def held_arrays(owner: Any, arrays: ArrayInterface) -> Iterator[tuple[str, Any]]:
     """The arrays of an object, or those of the variables that a function names, with their names.
 
     Those of the object itself, or of the object whose method it is, have the names of
     :meth:`ArrayInterface.named`; those of a variable have its name before that.
+
+    Args:
+        owner: what the user gave: a function, a module, an exported program.
+        arrays: of the framework.
     """
     yield from arrays.named(owner).items()
     if isinstance(owner, functools.partial):
