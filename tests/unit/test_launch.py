@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from c_programs import row
 
 from polyblocks.errors import ExecutionError, InputError
 from polyblocks.program import DTYPES, ArraySpec
@@ -19,19 +20,6 @@ from polyblocks.runtime.launch import bind
 from polyblocks.runtime.numpy_arrays import NumpyArrays
 
 NUMPY = NumpyArrays()
-
-
-def row(role: str, name: str, shape=(2, 3), dtype="float32", strides=None, updates=None) -> dict:
-    spec = ArraySpec.contiguous(tuple(shape), dtype)
-    return {
-        "role": role,
-        "name": name,
-        "dtype": dtype,
-        "shape": list(shape),
-        "strides": list(strides or spec.strides),
-        "constant": False,
-        "updates": updates,
-    }
 
 
 class Fake(Executable):
