@@ -8,10 +8,10 @@ import itertools
 import re
 import sys
 import tomllib
-from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
+from offenders import offenders
 
 ROOT = Path(__file__).resolve().parents[2]
 CORE = ROOT / "core/src/polyblocks"
@@ -98,12 +98,6 @@ def imports_of(source: str) -> list[tuple[str, bool]]:
 
 def tops(path: Path) -> set[str]:
     return {name.partition(".")[0] for name, _ in imports(path)}
-
-
-def offenders(paths: Iterable[Path], banned: Callable[[Path], Iterable[object]]) -> list[str]:
-    """``file: what is banned`` for each file in which something is; empty if the rule holds."""
-    found = ((path, sorted(map(str, banned(path)))) for path in paths)
-    return [f"{path.relative_to(ROOT)}: {', '.join(words)}" for path, words in found if words]
 
 
 def test_imports_are_seen_wherever_they_are() -> None:

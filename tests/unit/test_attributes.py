@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from pathlib import Path
 
-import pytest
+from offenders import offenders
 
 from polyblocks import attributes
 
@@ -52,9 +52,8 @@ def test_no_two_constants_have_one_name():
     assert [value for value, n in Counter(NAMES.values()).items() if n > 1] == []
 
 
-@pytest.mark.parametrize("path", sources(), ids=lambda p: str(p.relative_to(ROOT)))
-def test_the_names_are_written_nowhere_else(path):
-    assert written_names(path.read_text()) == []
+def test_the_names_are_written_nowhere_else():
+    assert offenders(sources(), lambda path: written_names(path.read_text())) == []
 
 
 def test_a_name_is_found_however_it_is_written():
