@@ -19,7 +19,7 @@ from polyblocks.jax_polyblocks_compiler import (  # noqa: E402
     polyblocks_jit_jax,
     polymage_jit_jax,
 )
-from polyblocks_jax import programs  # noqa: E402
+from polyblocks_jax.launch import programs  # noqa: E402
 
 STRICT = {"strict_target": True}
 

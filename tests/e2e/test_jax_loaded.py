@@ -14,7 +14,7 @@ from polyblocks.options import CompileOptions
 
 jax = pytest.importorskip("jax")
 jnp = jax.numpy
-from polyblocks_jax.arrays import JaxArrays  # noqa: E402
+from polyblocks_jax.launch.arrays import JaxArrays  # noqa: E402
 
 pytestmark = pytest.mark.cpu
 X = np.arange(15, dtype=np.float32).reshape(3, 5)
@@ -74,7 +74,7 @@ def test_a_call_is_dispatched_by_jax_alone(sums):
 
 @pytest.mark.parametrize("why", ["no LLVM", "no room"])
 def test_what_xla_cannot_hold_goes_the_generic_way(monkeypatch, why):
-    from polyblocks_jax import programs
+    from polyblocks_jax.launch import programs
 
     def without(*args, **kwargs):
         raise ImportError("llvmlite")
@@ -102,7 +102,7 @@ def test_a_process_that_calls_it_once_compiles_nothing(sums, tmp_path, run_pytho
         f = polyblocks.load({str(tmp_path / "sums.zip")!r})
         x = jnp.arange(15.0).reshape(3, 5)
         for _ in range(2):
-            print(f(x, x)[1], "polyblocks_jax.loaded_call" in sys.modules)
+            print(f(x, x)[1], "polyblocks_jax.launch.loaded_call" in sys.modules)
         """
     assert run_python(code).stdout == "105.0 False\n105.0 True\n"
 

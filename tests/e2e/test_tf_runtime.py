@@ -25,7 +25,7 @@ from polyblocks.program import ArraySpec  # noqa: E402
 from polyblocks.runtime import buffers  # noqa: E402
 from polyblocks.runtime.arrays import HOST, Device  # noqa: E402
 from polyblocks.tf_polyblocks_compiler import polyblocks_jit_tf  # noqa: E402
-from polyblocks_tf.arrays import TfArrays  # noqa: E402
+from polyblocks_tf.launch.arrays import TfArrays  # noqa: E402
 
 WARM = """
 import json, sys, time

@@ -70,7 +70,7 @@ def test_each_way_to_overlap(function, more):
 
 
 def test_more_ways_than_are_compiled(monkeypatch):
-    monkeypatch.setattr("polyblocks_torch.aliased_arguments.VARIANTS", 2)
+    monkeypatch.setattr("polyblocks_torch.arguments.aliased_arguments.VARIANTS", 2)
     call = polyblocks_jit_torch(update)
     for way in WAYS.values():
         ours, eager = way(), way()

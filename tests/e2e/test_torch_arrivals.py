@@ -319,7 +319,7 @@ def test_draws_that_dynamo_would_repeat_are_refused_by_the_backend():
 
 def test_memory_of_results_is_poisoned_in_tests():
     from polyblocks.runtime import buffers
-    from polyblocks_torch.launcher import poisoned_tensor, pooled_tensor
+    from polyblocks_torch.launch.launcher import poisoned_tensor, pooled_tensor
 
     assert buffers.POISONED
     assert poisoned_tensor((2, 3), (3, 1), torch.float16).isnan().all()

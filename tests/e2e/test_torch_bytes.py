@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from polyblocks.torch_polyblocks_compiler import polyblocks_jit_torch
-from polyblocks_torch.decompositions import decomposition_table
+from polyblocks_torch.importing.decompositions import decomposition_table
 from polyblocks_torch.rewrites import rewrite_graph
 
 aten = torch.ops.aten

@@ -15,8 +15,8 @@ from torch._guards import TracingContext, tracing  # noqa: E402
 
 from polyblocks.errors import FallbackError  # noqa: E402
 from polyblocks_torch import polyblocks_jit_torch  # noqa: E402
-from polyblocks_torch.cached_calls import _becomes_usual  # noqa: E402
-from polyblocks_torch.gate import Gate  # noqa: E402
+from polyblocks_torch.tracing.cached_calls import _becomes_usual  # noqa: E402
+from polyblocks_torch.tracing.gate import Gate  # noqa: E402
 
 ONES = torch.ones(3, 4)
 

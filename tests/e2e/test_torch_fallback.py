@@ -17,7 +17,8 @@ from torch._dynamo.exc import BackendCompilerFailed  # noqa: E402
 
 import polyblocks  # noqa: E402
 from polyblocks.errors import FallbackError, NativeCrashError, UnsupportedError  # noqa: E402
-from polyblocks_torch import importer, polyblocks_jit_torch  # noqa: E402
+from polyblocks_torch import polyblocks_jit_torch  # noqa: E402
+from polyblocks_torch.importing import importer  # noqa: E402
 
 
 @pytest.fixture
@@ -106,7 +107,7 @@ def test_a_plan_is_cached(check, plant, monkeypatch):
     def never(*args):
         raise AssertionError("a warm start neither probes nor imports")
 
-    monkeypatch.setattr("polyblocks_torch.plan.probe_nodes", never)
+    monkeypatch.setattr("polyblocks_torch.partitioning.plan.probe_nodes", never)
     monkeypatch.setattr(importer, "import_capture", never)
     torch._dynamo.reset()
     second = check(f, torch.rand(9), whole=False)
@@ -167,7 +168,7 @@ def operations(capture):
 
 
 def test_only_what_the_failure_names_is_probed(check, monkeypatch):
-    from polyblocks_torch import plan
+    from polyblocks_torch.partitioning import plan
 
     probed: list[str] = []
     proper = plan.probe_nodes
@@ -222,7 +223,7 @@ def test_a_part_that_was_met_alone_and_cut_is_cut_again(check, monkeypatch):
 
 
 def test_what_cannot_even_be_cut_runs_in_the_framework(check, monkeypatch):
-    monkeypatch.setattr("polyblocks_torch.plan.ROUNDS", 0)
+    monkeypatch.setattr("polyblocks_torch.partitioning.plan.ROUNDS", 0)
     proper = importer.import_capture
 
     def import_capture(capture):

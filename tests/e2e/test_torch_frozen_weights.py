@@ -394,7 +394,7 @@ def test_a_target_without_it_refuses_it():
 
 
 def test_the_checks_of_many_weights_are_cheap():
-    from polyblocks_torch.frozen import FrozenWeights
+    from polyblocks_torch.arguments.frozen import FrozenWeights
 
     class NoPreparer:
         def __call__(self, addresses, num_threads):

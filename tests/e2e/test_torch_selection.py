@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from polyblocks.torch_polyblocks_compiler import polyblocks_jit_torch
-from polyblocks_torch.selection import SHORT_ROW
+from polyblocks_torch.importing.selection import SHORT_ROW
 
 FLOATS = [torch.float32, torch.float64, torch.float16, torch.bfloat16]
 INTEGERS = [torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8]

@@ -10,7 +10,8 @@ import pytest
 import torch
 
 from polyblocks.errors import FallbackError
-from polyblocks_torch import polyblocks_jit_torch, value_variants
+from polyblocks_torch import polyblocks_jit_torch
+from polyblocks_torch.tracing import value_variants
 
 #: In place of the number that users meet, for short tests.
 VALUES = 4

@@ -13,7 +13,7 @@ from sweeps import sweep
 torch = pytest.importorskip("torch")
 
 from polyblocks_torch import polyblocks_jit_torch  # noqa: E402
-from polyblocks_torch.gate import Gate  # noqa: E402
+from polyblocks_torch.tracing.gate import Gate  # noqa: E402
 
 
 @pytest.mark.parametrize("count", sweep([10, 40], 10))

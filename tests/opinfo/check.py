@@ -24,8 +24,8 @@ from torch.utils import _pytree as pytree
 from polyblocks.errors import ExecutionError, PolyBlocksError
 from polyblocks.options import CompileOptions
 from polyblocks_torch.compiler import compile_graph
-from polyblocks_torch.python_kernels import operations_kept
 from polyblocks_torch.report import FunctionReport
+from polyblocks_torch.tracing.python_kernels import operations_kept
 
 #: Entries that draw random numbers seed the generator with this one themselves.
 SEED = 42

@@ -69,7 +69,7 @@ def _run(arguments: argparse.Namespace) -> int:
     from torch_mlir.extras import fx_importer  # noqa: F401
 
     from polyblocks.options import CompileOptions
-    from polyblocks_torch import importer  # noqa: F401
+    from polyblocks_torch.importing import importer  # noqa: F401
 
     options = CompileOptions(
         target=arguments.target, arch=arguments.arch, simulate=arguments.simulate, num_threads=1

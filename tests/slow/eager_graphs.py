@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
 from eager_cases import DTYPES, Case, cases_of, changed, elementwise, recorded
 
-from polyblocks_torch.decompositions import decomposition_table
+from polyblocks_torch.importing.decompositions import decomposition_table
 
 #: Types that samples of float32 are changed to.
 OTHERS = (torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.int8, torch.uint8)

@@ -101,7 +101,7 @@ def _all(arguments: argparse.Namespace) -> int:
     from preloading import preload
     from torch_mlir.extras import fx_importer  # noqa: F401
 
-    from polyblocks_torch import importer  # noqa: F401
+    from polyblocks_torch.importing import importer  # noqa: F401
 
     preload("cpu")
     begin = time.monotonic()

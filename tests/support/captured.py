@@ -10,8 +10,8 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 from polyblocks import signature
 from polyblocks.program import Program
-from polyblocks_torch.canonical import capture_graph
-from polyblocks_torch.importer import import_capture
+from polyblocks_torch.importing.importer import import_capture
+from polyblocks_torch.recording.canonical import capture_graph
 
 
 def captured(function: Callable[..., Any], inputs: Sequence[torch.Tensor]) -> Program:

@@ -20,10 +20,10 @@ from torch._subclasses.fake_tensor import (
 from torch.utils import _pytree as pytree
 
 from polyblocks.errors import UnsupportedError
-from polyblocks_torch.decompositions import decomposition_table
-from polyblocks_torch.recorder import like
-from polyblocks_torch.refusals import refusal
-from polyblocks_torch.retrace import decompose
+from polyblocks_torch.importing.decompositions import decomposition_table
+from polyblocks_torch.importing.refusals import refusal
+from polyblocks_torch.recording.recorder import like
+from polyblocks_torch.recording.retrace import decompose
 from polyblocks_torch.rewrites import rewrite_graph
 
 aten = torch.ops.aten

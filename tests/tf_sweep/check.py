@@ -11,7 +11,7 @@ import tensorflow as tf
 from forked_sweep import Outcome
 
 from polyblocks_tf import polyblocks_jit_tf
-from polyblocks_tf.graph import everything
+from polyblocks_tf.tracing.graph import everything
 
 #: A result may differ by this much (relative, absolute).
 TOLERANCE = {

@@ -8,6 +8,7 @@ import itertools
 import re
 import sys
 import tomllib
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -304,6 +305,8 @@ TYPES_FROM_USERS: dict[str, set[str]] = {
 }
 #: Each of these is one thing, however many files it takes.
 LARGE_ROOMS = {"simt", "stablehlo", "codegen"}
+#: The same in plugins: a table of decompositions, by kinds of operations.
+LARGE_PLUGIN_ROOMS = {"polyblocks_torch/decomp"}
 
 
 def rooms_imported(room: str, running: bool) -> set[str]:
@@ -415,6 +418,12 @@ def test_a_room_can_be_surveyed() -> None:
 def plugin_files(word: str) -> list[Path]:
     """Files of the plugins in whose folders' names a word is."""
     return [f for p in PLUGINS.values() if word in str(p) for f in sources(p)]
+
+
+def test_a_room_of_a_plugin_can_be_surveyed() -> None:
+    files = [path for path in plugin_files("") if path.name != "__init__.py"]
+    sizes = Counter(str(path.parent).partition("/src/")[2] for path in files)
+    assert {room for room, n in sizes.items() if n > 16} == LARGE_PLUGIN_ROOMS
 
 
 def test_plugins_never_import_each_other() -> None:

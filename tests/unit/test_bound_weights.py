@@ -194,7 +194,7 @@ def test_machine_code_looks_where_weights_are(package):
     """After some calls; what has moved is bound anew, and looked at by machine code again."""
     if package == "torch":
         torch = pytest.importorskip("torch")
-        from polyblocks_torch.arrays import TorchArrays
+        from polyblocks_torch.launch.arrays import TorchArrays
 
         interface = TorchArrays()
         arrays = [torch.full((2, 3), 2.0), torch.nn.Parameter(torch.full((2, 3), 3.0))]

@@ -9,7 +9,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from polyblocks import mlir
 from polyblocks.errors import UnsupportedError
 from polyblocks.passes.tensor.check_sizes import CheckSizesPass, unequal_cast
-from polyblocks_torch.lowering import lower_graph
+from polyblocks_torch.importing.lowering import lower_graph
 
 CASTS = """
 func.func @main(%x: tensor<8x3xf32>) -> tensor<{size}xf32> {{

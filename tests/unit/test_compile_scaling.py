@@ -19,8 +19,8 @@ from polyblocks.pipeline import PassContext, run_stage
 from polyblocks.torch_polyblocks_compiler import polyblocks_jit_torch
 from polyblocks_cpu.describe import describe
 from polyblocks_cpu.lower import stage_s4
-from polyblocks_torch.canonical import capture_graph
-from polyblocks_torch.importer import import_capture
+from polyblocks_torch.importing.importer import import_capture
+from polyblocks_torch.recording.canonical import capture_graph
 
 
 def work(operations: int) -> dict[str, int]:

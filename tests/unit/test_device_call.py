@@ -455,7 +455,7 @@ def test_streams_of_arrays_are_waited_for_once_each():
 
 def test_tensors_are_equal_to_what_was_checked():
     torch = pytest.importorskip("torch")
-    from polyblocks_torch.arrays import TorchArrays
+    from polyblocks_torch.launch.arrays import TorchArrays
 
     arrays = TorchArrays()
     x = torch.ones(4, 4)

@@ -19,7 +19,7 @@ jax = pytest.importorskip("jax")
 jnp = jax.numpy
 from jax.experimental.layout import Format, Layout  # noqa: E402
 
-from polyblocks_jax.arrays import JaxArrays  # noqa: E402
+from polyblocks_jax.launch.arrays import JaxArrays  # noqa: E402
 
 ARRAYS = JaxArrays()
 

@@ -14,9 +14,9 @@ from polyblocks.runtime.arrays import Device  # noqa: E402
 from polyblocks.runtime.device.executable import DeviceExecutable  # noqa: E402
 from polyblocks.runtime.device.xla_device_call import XlaDeviceCall  # noqa: E402
 from polyblocks.runtime.launch import bind  # noqa: E402
-from polyblocks_jax import loaded_call, programs  # noqa: E402
-from polyblocks_jax.arrays import JaxArrays  # noqa: E402
 from polyblocks_jax.compiler import takes  # noqa: E402
+from polyblocks_jax.launch import loaded_call, programs  # noqa: E402
+from polyblocks_jax.launch.arrays import JaxArrays  # noqa: E402
 
 N = 6
 ADD = artifact(

@@ -13,9 +13,9 @@ jax = pytest.importorskip("jax")
 jnp = jax.numpy
 from polyblocks.errors import InputError  # noqa: E402
 from polyblocks.runtime.launch import bind  # noqa: E402
-from polyblocks_jax import programs  # noqa: E402
-from polyblocks_jax.arrays import JaxArrays  # noqa: E402
-from polyblocks_jax.programs import _identity  # noqa: E402
+from polyblocks_jax.launch import programs  # noqa: E402
+from polyblocks_jax.launch.arrays import JaxArrays  # noqa: E402
+from polyblocks_jax.launch.programs import _identity  # noqa: E402
 
 pytestmark = pytest.mark.cpu
 ONES = np.ones((2, 3), np.float32)

@@ -14,8 +14,9 @@ from polyblocks.errors import InputError, TargetError  # noqa: E402
 from polyblocks.runtime.arrays import HOST, Device  # noqa: E402
 from polyblocks.tf_polyblocks_compiler import polyblocks_jit_tf  # noqa: E402
 from polyblocks_nvgpu import driver as vendor  # noqa: E402
-from polyblocks_tf import device_call, function  # noqa: E402
-from polyblocks_tf.arrays import TfArrays  # noqa: E402
+from polyblocks_tf import function  # noqa: E402
+from polyblocks_tf.launch import device_call  # noqa: E402
+from polyblocks_tf.launch.arrays import TfArrays  # noqa: E402
 
 OPTIONS = {"target": "nvgpu", "arch": "sm_90a", "strict_target": True}
 GPU = Device(2, 0)

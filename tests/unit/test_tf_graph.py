@@ -7,12 +7,12 @@ import pytest
 tf = pytest.importorskip("tensorflow")
 
 from polyblocks.errors import UnsupportedError  # noqa: E402
-from polyblocks_tf import rules  # noqa: E402
 from polyblocks_tf.capture import TfCapture  # noqa: E402
 from polyblocks_tf.export import export, refusal  # noqa: E402
 from polyblocks_tf.fingerprint import digest  # noqa: E402
-from polyblocks_tf.graph import Graph, fold, holds, trace_again  # noqa: E402
 from polyblocks_tf.location import Locations  # noqa: E402
+from polyblocks_tf.operations import rules  # noqa: E402
+from polyblocks_tf.tracing.graph import Graph, fold, holds, trace_again  # noqa: E402
 
 SPEC = tf.TensorSpec((3, 4), tf.float32)
 

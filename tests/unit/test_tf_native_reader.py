@@ -16,10 +16,10 @@ from c_programs import Both, CProgram, row  # noqa: E402
 
 from polyblocks.runtime.arrays import HOST  # noqa: E402
 from polyblocks.runtime.launch import bind  # noqa: E402
-from polyblocks_tf import native_reader  # noqa: E402
-from polyblocks_tf.arrays import POOLED_BYTES, TfArrays  # noqa: E402
+from polyblocks_tf.launch import native_reader  # noqa: E402
+from polyblocks_tf.launch.arrays import POOLED_BYTES, TfArrays  # noqa: E402
+from polyblocks_tf.launch.threads import thread_setting  # noqa: E402
 from polyblocks_tf.specs import TF_DTYPES  # noqa: E402
-from polyblocks_tf.threads import thread_setting  # noqa: E402
 
 pytestmark = pytest.mark.cpu
 

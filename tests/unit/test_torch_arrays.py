@@ -9,7 +9,7 @@ torch = pytest.importorskip("torch")
 from polyblocks.errors import InputError  # noqa: E402
 from polyblocks.program import ArraySpec  # noqa: E402
 from polyblocks.runtime.arrays import HOST, Device  # noqa: E402
-from polyblocks_torch.arrays import POOLED_BYTES, TorchArrays  # noqa: E402
+from polyblocks_torch.launch.arrays import POOLED_BYTES, TorchArrays  # noqa: E402
 from polyblocks_torch.plugin import array_interface  # noqa: E402
 
 arrays = TorchArrays()

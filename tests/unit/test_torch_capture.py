@@ -13,7 +13,6 @@ from torch.utils._python_dispatch import _disable_current_modes  # noqa: E402
 
 from polyblocks.errors import UnsupportedError  # noqa: E402
 from polyblocks.runtime.source import Source  # noqa: E402
-from polyblocks_torch.canonical import capture_graph  # noqa: E402
 from polyblocks_torch.capture import (  # noqa: E402
     EmptyOutput,
     FromConstant,
@@ -23,11 +22,12 @@ from polyblocks_torch.capture import (  # noqa: E402
     ResultOutput,
     View,
 )
-from polyblocks_torch.launcher import boxed  # noqa: E402
-from polyblocks_torch.node_rules import is_random  # noqa: E402
-from polyblocks_torch.partition import boundary, obvious, steps  # noqa: E402
-from polyblocks_torch.partitioned_call import conformed  # noqa: E402
-from polyblocks_torch.retrace import decompose  # noqa: E402
+from polyblocks_torch.launch.launcher import boxed  # noqa: E402
+from polyblocks_torch.partitioning.node_rules import is_random  # noqa: E402
+from polyblocks_torch.partitioning.partition import boundary, obvious, steps  # noqa: E402
+from polyblocks_torch.partitioning.partitioned_call import conformed  # noqa: E402
+from polyblocks_torch.recording.canonical import capture_graph  # noqa: E402
+from polyblocks_torch.recording.retrace import decompose  # noqa: E402
 from polyblocks_torch.specs import is_dense, spec_of  # noqa: E402
 
 aten = torch.ops.aten

@@ -13,8 +13,8 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from polyblocks.errors import UnsupportedError
 from polyblocks_torch.decomp.every import REGISTRY
 from polyblocks_torch.decomp.registry import decomposition
-from polyblocks_torch.decompositions import decomposition_table
-from polyblocks_torch.refusals import RANDOM_OPS
+from polyblocks_torch.importing.decompositions import decomposition_table
+from polyblocks_torch.importing.refusals import RANDOM_OPS
 from polyblocks_torch.rewrites import rewrite_graph
 
 aten = torch.ops.aten

@@ -14,10 +14,11 @@ from polyblocks.errors import InputError, TargetError  # noqa: E402
 from polyblocks.options import CompileOptions  # noqa: E402
 from polyblocks.runtime.device.executable import DeviceExecutable  # noqa: E402
 from polyblocks.runtime.source import Source  # noqa: E402
-from polyblocks_torch import accelerator, backend, device_launcher, launcher  # noqa: E402
-from polyblocks_torch.argument_writer import ArgumentWriter  # noqa: E402
-from polyblocks_torch.canonical import capture_graph  # noqa: E402
-from polyblocks_torch.launcher import make_call  # noqa: E402
+from polyblocks_torch import backend  # noqa: E402
+from polyblocks_torch.launch import accelerator, device_launcher, launcher  # noqa: E402
+from polyblocks_torch.launch.argument_writer import ArgumentWriter  # noqa: E402
+from polyblocks_torch.launch.launcher import make_call  # noqa: E402
+from polyblocks_torch.recording.canonical import capture_graph  # noqa: E402
 
 GPU = torch.device("cuda", 1)
 N = 6

@@ -12,10 +12,11 @@ from torch import fx
 from torch._dynamo.backends.common import aot_autograd
 from torch.nn import functional
 
-from polyblocks_torch import backend, direct, polyblocks_jit_torch
-from polyblocks_torch.canonical import capture_graph
+from polyblocks_torch import backend, polyblocks_jit_torch
 from polyblocks_torch.graphs import graph_module
 from polyblocks_torch.location import source_location
+from polyblocks_torch.recording import direct
+from polyblocks_torch.recording.canonical import capture_graph
 
 
 def dynamo_graph(function: Callable[..., Any], *inputs: Any) -> tuple[fx.GraphModule, list[Any]]:

@@ -16,7 +16,7 @@ import torch
 from eager_cases import Case, cases_of, changed, elementwise, recorded
 from eager_graphs import NothingToRun, compare, difference
 
-from polyblocks_torch.decompositions import decomposition_table
+from polyblocks_torch.importing.decompositions import decomposition_table
 
 aten = torch.ops.aten
 

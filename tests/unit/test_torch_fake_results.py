@@ -8,8 +8,8 @@ import torch
 from torch import fx
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
-from polyblocks_torch.fake_results import result_of
-from polyblocks_torch.recorder import Recorder
+from polyblocks_torch.recording.fake_results import result_of
+from polyblocks_torch.recording.recorder import Recorder
 from polyblocks_torch.specs import storage_key
 
 aten = torch.ops.aten

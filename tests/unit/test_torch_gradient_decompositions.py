@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from polyblocks_torch.decomp.every import REGISTRY
-from polyblocks_torch.python_kernels import operations_kept
+from polyblocks_torch.tracing.python_kernels import operations_kept
 
 aten = torch.ops.aten
 

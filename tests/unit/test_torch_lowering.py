@@ -10,9 +10,9 @@ import torch
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from polyblocks.errors import UnsupportedError
-from polyblocks_torch import lowering
-from polyblocks_torch.decompositions import decomposition_table
-from polyblocks_torch.lowering import lower_graph
+from polyblocks_torch.importing import lowering
+from polyblocks_torch.importing.decompositions import decomposition_table
+from polyblocks_torch.importing.lowering import lower_graph
 
 aten = torch.ops.aten
 

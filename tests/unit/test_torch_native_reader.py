@@ -22,8 +22,8 @@ from polyblocks.runtime.bound_weights import bind_weights  # noqa: E402
 from polyblocks.runtime.foreign.foreign_arrays import by_framework  # noqa: E402
 from polyblocks.runtime.launch import bind  # noqa: E402
 from polyblocks.runtime.numpy_arrays import NumpyArrays  # noqa: E402
-from polyblocks_torch import native_reader  # noqa: E402
-from polyblocks_torch.arrays import TorchArrays  # noqa: E402
+from polyblocks_torch.launch import native_reader  # noqa: E402
+from polyblocks_torch.launch.arrays import TorchArrays  # noqa: E402
 from polyblocks_torch.specs import TORCH_DTYPES  # noqa: E402
 
 pytestmark = pytest.mark.cpu

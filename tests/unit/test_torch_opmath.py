@@ -10,10 +10,10 @@ import torch
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.nn import functional as F
 
-from polyblocks_torch.decompositions import decomposition_table
 from polyblocks_torch.elementwise import number_in
-from polyblocks_torch.lowering import lower_graph
-from polyblocks_torch.retrace import decompose
+from polyblocks_torch.importing.decompositions import decomposition_table
+from polyblocks_torch.importing.lowering import lower_graph
+from polyblocks_torch.recording.retrace import decompose
 
 aten, prims = torch.ops.aten, torch.ops.prims
 HALF = torch.float16

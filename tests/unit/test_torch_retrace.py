@@ -11,9 +11,9 @@ from torch import fx
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from polyblocks.errors import UnsupportedError
-from polyblocks_torch.decompositions import decomposition_table
-from polyblocks_torch.recorder import Recorder
-from polyblocks_torch.retrace import decompose
+from polyblocks_torch.importing.decompositions import decomposition_table
+from polyblocks_torch.recording.recorder import Recorder
+from polyblocks_torch.recording.retrace import decompose
 
 aten = torch.ops.aten
 

@@ -12,7 +12,7 @@ keras = pytest.importorskip("keras")
 
 from polyblocks.errors import FallbackError  # noqa: E402
 from polyblocks.tf_polyblocks_compiler import polyblocks_jit_tf  # noqa: E402
-from polyblocks_tf import structure  # noqa: E402
+from polyblocks_tf.tracing import structure  # noqa: E402
 
 strict = polyblocks_jit_tf(compile_options={"strict_target": True})
 

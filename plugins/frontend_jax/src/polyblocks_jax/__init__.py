@@ -23,10 +23,10 @@ check_framework("polyblocks-jax", "jax")
 
 if TYPE_CHECKING:
     from polyblocks_jax.api import polyblocks_jit_jax, polymage_jit_jax
-    from polyblocks_jax.constants import CapturedConstantWarning
+    from polyblocks_jax.transforms.constants import CapturedConstantWarning
 
 _PUBLIC = {
-    "CapturedConstantWarning": "constants",
+    "CapturedConstantWarning": "transforms.constants",
     "polyblocks_jit_jax": "api",
     "polymage_jit_jax": "api",
 }

@@ -12,7 +12,7 @@ from polyblocks.errors import InputError
 from polyblocks.options import CompileOptions, check_execution_backend, one_of_both
 from polyblocks.registry.honoured_options import checked_options
 from polyblocks_jax.compiled_function import CompiledFunction
-from polyblocks_jax.parts import FRONTEND
+from polyblocks_jax.jaxprs.parts import FRONTEND
 
 EXECUTION_BACKENDS = ("std", "xla", "polyblocks")
 

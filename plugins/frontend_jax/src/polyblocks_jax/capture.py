@@ -17,10 +17,10 @@ from polyblocks.hookspecs import Capture
 from polyblocks.isolation.forks import fork_lock
 from polyblocks.program import Argument, Result
 from polyblocks_jax.compat import jaxprs_in_params
-from polyblocks_jax.evaluate import evaluate
+from polyblocks_jax.jaxprs.evaluate import evaluate
 from polyblocks_jax.location import source_location
-from polyblocks_jax.meshes import without_mesh
 from polyblocks_jax.specs import spec_of, struct_of
+from polyblocks_jax.transforms.meshes import without_mesh
 
 if TYPE_CHECKING:
     from polyblocks.artifact import Artifact

@@ -16,10 +16,10 @@ from polyblocks.options import CompileOptions
 from polyblocks_jax.arguments import Arguments, Static
 from polyblocks_jax.compat import with_misses, without_cache
 from polyblocks_jax.compiler import Site
-from polyblocks_jax.donation import Donation
-from polyblocks_jax.experimental import SPARSE_MODULE, add_sparse_rule
-from polyblocks_jax.parts import FRONTEND
+from polyblocks_jax.jaxprs.parts import FRONTEND
 from polyblocks_jax.trace import traced
+from polyblocks_jax.transforms.donation import Donation
+from polyblocks_jax.transforms.experimental import SPARSE_MODULE, add_sparse_rule
 
 #: What ``jax.jit`` raises where an argument is no array. It traces a module of Flax, which has a
 #: ``dtype``, as if it were one, and then attributes are missing.

@@ -25,12 +25,12 @@ from polyblocks.isolation.frames import with_large_frame
 from polyblocks.options import CompileOptions
 from polyblocks.registry.registry import get_registry
 from polyblocks_jax.capture import capture_jaxpr
-from polyblocks_jax.constants import known_values
-from polyblocks_jax.inline import flatten
-from polyblocks_jax.nesting import check_inner, tell
-from polyblocks_jax.parts import FRONTEND, Equations
-from polyblocks_jax.programs import Registered, register
+from polyblocks_jax.jaxprs.inline import flatten
+from polyblocks_jax.jaxprs.nesting import check_inner, tell
+from polyblocks_jax.jaxprs.parts import FRONTEND, Equations
+from polyblocks_jax.launch.programs import Registered, register
 from polyblocks_jax.specs import text_of
+from polyblocks_jax.transforms.constants import known_values
 
 #: XLA's GPU platforms -> the ``DLDeviceType`` of their arrays.
 PLATFORMS = {"cuda": 2, "rocm": 10}

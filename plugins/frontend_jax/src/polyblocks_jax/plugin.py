@@ -28,7 +28,7 @@ def import_program(capture: Any) -> Program:
 @hookimpl
 def array_interface() -> Any:
     """How arrays are read and made."""
-    from polyblocks_jax.arrays import JaxArrays
+    from polyblocks_jax.launch.arrays import JaxArrays
 
     return JaxArrays()
 

@@ -13,19 +13,19 @@ import jax
 from jax.extend.core import ClosedJaxpr, Literal
 
 from polyblocks.frontends.function_report import Variant
-from polyblocks_jax import experimental, lowering, transformations  # noqa: F401 # rules
 from polyblocks_jax.arguments import Constant, opened
 from polyblocks_jax.compiler import Site
-from polyblocks_jax.constants import is_traced, lift_constants
-from polyblocks_jax.donation import NOTHING, Donation
-from polyblocks_jax.evaluate import evaluate
-from polyblocks_jax.forked import check_can_compile
+from polyblocks_jax.jaxprs.evaluate import evaluate
+from polyblocks_jax.jaxprs.pruning import prune
+from polyblocks_jax.launch.forked import check_can_compile
 from polyblocks_jax.location import current_location
-from polyblocks_jax.primitive import call
-from polyblocks_jax.pruning import prune
-from polyblocks_jax.references import first_reference, leave
 from polyblocks_jax.specs import text_of
-from polyblocks_jax.tracing import is_tracing
+from polyblocks_jax.transforms import experimental, lowering, transformations  # noqa: F401 # rules
+from polyblocks_jax.transforms.constants import is_traced, lift_constants
+from polyblocks_jax.transforms.donation import NOTHING, Donation
+from polyblocks_jax.transforms.primitive import call
+from polyblocks_jax.transforms.references import first_reference, leave
+from polyblocks_jax.transforms.tracing import is_tracing
 
 
 def traced(

@@ -14,9 +14,9 @@ from polyblocks.options import CompileOptions, check_execution_backend, one_of_b
 from polyblocks.registry.honoured_options import checked_options
 from polyblocks_tf.compiler import FRONTEND
 from polyblocks_tf.function import CompiledFunction
-from polyblocks_tf.loaded import is_loaded
 from polyblocks_tf.models.compiled_layer import CompiledKerasLayer, is_keras_layer
 from polyblocks_tf.models.compiled_model import CompiledModel, is_keras_model
+from polyblocks_tf.tracing.loaded import is_loaded
 
 EXECUTION_BACKENDS = ("std", "xla", "polyblocks")
 

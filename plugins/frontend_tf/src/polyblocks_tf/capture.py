@@ -16,11 +16,11 @@ from polyblocks.driver import loads_really
 from polyblocks.errors import UnsupportedError
 from polyblocks.hookspecs import Capture
 from polyblocks.program import ArraySpec
-from polyblocks_tf import rules
 from polyblocks_tf.export import export
-from polyblocks_tf.graph import Graph
 from polyblocks_tf.location import Locations
+from polyblocks_tf.operations import rules
 from polyblocks_tf.specs import spec_of
+from polyblocks_tf.tracing.graph import Graph
 
 if TYPE_CHECKING:
     from polyblocks.artifact import Artifact

@@ -22,13 +22,13 @@ from polyblocks.options import CompileOptions
 from polyblocks.runtime.source import Source
 from polyblocks_tf import fingerprint
 from polyblocks_tf.capture import TfCapture
-from polyblocks_tf.device_call import Finish, wherever_tensors_are
-from polyblocks_tf.graph import Graph, holds, large_constants, trace_again
-from polyblocks_tf.launcher import make_bound_call, make_call
-from polyblocks_tf.partition import TfOperations
-from polyblocks_tf.partitioned_call import make_partitioned_call
-from polyblocks_tf.structure import returned
-from polyblocks_tf.substitutions import SUBSTITUTIONS
+from polyblocks_tf.launch.device_call import Finish, wherever_tensors_are
+from polyblocks_tf.launch.launcher import make_bound_call, make_call
+from polyblocks_tf.operations.substitutions import SUBSTITUTIONS
+from polyblocks_tf.partitioning.partition import TfOperations
+from polyblocks_tf.partitioning.partitioned_call import make_partitioned_call
+from polyblocks_tf.tracing.graph import Graph, holds, large_constants, trace_again
+from polyblocks_tf.tracing.structure import returned
 
 #: The name under which the driver finds this frontend.
 FRONTEND = "tf"

@@ -21,21 +21,21 @@ from polyblocks.frontends.function_report import FunctionReport
 from polyblocks.isolation import forks
 from polyblocks.options import CompileOptions
 from polyblocks.registry.registry import get_registry
-from polyblocks_tf import inside
 from polyblocks_tf.compiler import compile_function
-from polyblocks_tf.device_call import is_on_gpu
-from polyblocks_tf.distribution import is_distributed, replica
-from polyblocks_tf.gradients import Recorded, forward_mode_watches
-from polyblocks_tf.graph import Graph
-from polyblocks_tf.loaded import name_of
+from polyblocks_tf.launch.device_call import is_on_gpu
 from polyblocks_tf.location import call_location
 from polyblocks_tf.models.layer import as_layer, call_context
 from polyblocks_tf.numbers.inspection import asks_for_types
 from polyblocks_tf.numbers.number import NeedsValue, Trace
 from polyblocks_tf.numbers.policy import Policy
 from polyblocks_tf.numbers.trial import Trial
-from polyblocks_tf.structure import Arguments, check_leaf, check_unmasked, plain_key
-from polyblocks_tf.tracing import scalars, trace
+from polyblocks_tf.tracing import inside
+from polyblocks_tf.tracing.distribution import is_distributed, replica
+from polyblocks_tf.tracing.gradients import Recorded, forward_mode_watches
+from polyblocks_tf.tracing.graph import Graph
+from polyblocks_tf.tracing.loaded import name_of
+from polyblocks_tf.tracing.structure import Arguments, check_leaf, check_unmasked, plain_key
+from polyblocks_tf.tracing.tracing import scalars, trace
 
 _executing_eagerly = context.executing_eagerly
 _could_record = record.could_possibly_record
@@ -187,7 +187,7 @@ class CompiledFunction:
         places: Sequence[int] = (),
         numbers: Trace | None = None,
     ) -> Any:
-        """See :func:`polyblocks_tf.tracing.trace`."""
+        """See :func:`polyblocks_tf.tracing.tracing.trace`."""
         with inside.tracing(self._name):
             return trace(self._python_function, arguments, specs, self._autograph, places, numbers)
 

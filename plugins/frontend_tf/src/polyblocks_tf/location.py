@@ -10,7 +10,7 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.util import tf_stack
 
-from polyblocks_tf.graph import everything
+from polyblocks_tf.tracing.graph import everything
 
 
 @functools.cache

@@ -30,7 +30,7 @@ def import_program(capture: Any) -> Program:
 @hookimpl
 def array_interface() -> Any:
     """How tensors are read and made."""
-    from polyblocks_tf.arrays import TfArrays
+    from polyblocks_tf.launch.arrays import TfArrays
 
     return TfArrays()
 

@@ -13,11 +13,11 @@ from torch._dynamo.eval_frame import OptimizedModule
 from polyblocks.errors import InputError
 from polyblocks.options import CompileOptions, check_execution_backend, one_of_both
 from polyblocks.registry.honoured_options import checked_options
-from polyblocks_torch import dynamo
 from polyblocks_torch.backend import compile_frame
-from polyblocks_torch.module_methods import Methods
-from polyblocks_torch.plan import FRONTEND
+from polyblocks_torch.partitioning.plan import FRONTEND
 from polyblocks_torch.report import FunctionReport
+from polyblocks_torch.tracing import dynamo
+from polyblocks_torch.tracing.module_methods import Methods
 
 EXECUTION_BACKENDS = ("std", "inductor", "polyblocks")
 

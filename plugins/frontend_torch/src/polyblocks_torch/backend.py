@@ -21,30 +21,33 @@ from polyblocks.errors import FallbackError, InputError, OptionError, PolyBlocks
 from polyblocks.isolation.frames import with_large_frame
 from polyblocks.options import CompileOptions
 from polyblocks.registry.honoured_options import checked_options
-from polyblocks_torch import direct
-from polyblocks_torch.absent_gradients import absent_gradients_told, without_absent_gradients
-from polyblocks_torch.accelerator import takes
-from polyblocks_torch.aliased_arguments import with_overlaps
-from polyblocks_torch.checkpoints import partition
-from polyblocks_torch.compiler import compile_graph
-from polyblocks_torch.eager_frames import check_draws, reason_to_run_eagerly
-from polyblocks_torch.frame_memory import check_breaks_are_allowed
-from polyblocks_torch.frozen import weights_of
-from polyblocks_torch.inner_gradients import guarding_leaves
-from polyblocks_torch.integer_arguments import with_integers
-from polyblocks_torch.location import source_location
-from polyblocks_torch.number_arguments import (
+from polyblocks_torch.arguments.aliased_arguments import with_overlaps
+from polyblocks_torch.arguments.frozen import weights_of
+from polyblocks_torch.arguments.integer_arguments import with_integers
+from polyblocks_torch.arguments.number_arguments import (
     NumbersLeft,
     are_all_numbers,
     numbers_as_tensors,
 )
-from polyblocks_torch.numpy_scalars import scalars_as_numbers
-from polyblocks_torch.plan import FRONTEND
-from polyblocks_torch.python_kernels import operations_kept
+from polyblocks_torch.arguments.numpy_scalars import scalars_as_numbers
+from polyblocks_torch.compiler import compile_graph
+from polyblocks_torch.gradients.absent_gradients import (
+    absent_gradients_told,
+    without_absent_gradients,
+)
+from polyblocks_torch.gradients.checkpoints import partition
+from polyblocks_torch.gradients.inner_gradients import guarding_leaves
+from polyblocks_torch.gradients.tangent_strides import tangents_apart
+from polyblocks_torch.launch.accelerator import takes
+from polyblocks_torch.location import source_location
+from polyblocks_torch.partitioning.plan import FRONTEND
+from polyblocks_torch.recording import direct
 from polyblocks_torch.recurrent import as_loops
 from polyblocks_torch.recurrent.shapes import shapes_alone
 from polyblocks_torch.report import FunctionReport, GraphBreak
-from polyblocks_torch.tangent_strides import tangents_apart
+from polyblocks_torch.tracing.eager_frames import check_draws, reason_to_run_eagerly
+from polyblocks_torch.tracing.frame_memory import check_breaks_are_allowed
+from polyblocks_torch.tracing.python_kernels import operations_kept
 
 
 def polyblocks_backend(

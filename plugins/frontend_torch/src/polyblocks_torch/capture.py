@@ -20,7 +20,7 @@ from polyblocks.errors import UnsupportedError
 from polyblocks.hookspecs import Capture
 from polyblocks.isolation.forks import fork_lock
 from polyblocks.program import Argument, ArraySpec, Result
-from polyblocks_torch.checks import has_checks
+from polyblocks_torch.importing.checks import has_checks
 
 if TYPE_CHECKING:
     from polyblocks.artifact import Artifact
@@ -159,6 +159,6 @@ class TorchCapture(Capture):
         if self.problem is not None:
             raise self.problem
         with fork_lock:
-            from polyblocks_torch.importer import preload
+            from polyblocks_torch.importing.importer import preload
 
             preload()

@@ -16,10 +16,9 @@ from polyblocks.frontends import programs
 from polyblocks.frontends.partition import check_may_stay
 from polyblocks.options import CompileOptions
 from polyblocks_torch import fingerprint
-from polyblocks_torch.canonical import capture_graph
 from polyblocks_torch.capture import TorchCapture
-from polyblocks_torch.launcher import make_call
-from polyblocks_torch.partition import (
+from polyblocks_torch.launch.launcher import make_call
+from polyblocks_torch.partitioning.partition import (
     FallbackOp,
     boundary,
     fallback_row,
@@ -27,8 +26,9 @@ from polyblocks_torch.partition import (
     part_capture,
     steps,
 )
-from polyblocks_torch.partitioned_call import BoxedCall, make_partitioned_call
-from polyblocks_torch.plan import FRONTEND, make_plan
+from polyblocks_torch.partitioning.partitioned_call import BoxedCall, make_partitioned_call
+from polyblocks_torch.partitioning.plan import FRONTEND, make_plan
+from polyblocks_torch.recording.canonical import capture_graph
 from polyblocks_torch.report import FunctionReport, Variant
 
 logger = logging.getLogger("polyblocks")

@@ -22,7 +22,7 @@ def fingerprint(capture: Any) -> bytes:
 @hookimpl
 def import_program(capture: Any) -> Program:
     """Decompose a captured graph and lower it to linalg on tensors."""
-    from polyblocks_torch.importer import import_capture
+    from polyblocks_torch.importing.importer import import_capture
 
     return import_capture(capture)
 
@@ -30,7 +30,7 @@ def import_program(capture: Any) -> Program:
 @hookimpl
 def array_interface() -> Any:
     """How tensors are read and made."""
-    from polyblocks_torch.arrays import TorchArrays
+    from polyblocks_torch.launch.arrays import TorchArrays
 
     return TorchArrays()
 

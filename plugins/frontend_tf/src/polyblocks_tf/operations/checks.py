@@ -19,7 +19,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.compiler.tf2xla.ops import gen_xla_ops
 
-from polyblocks_tf.graph import CHECK_OPERATION, is_constant, only_if, repeat
+from polyblocks_tf.tracing.graph import CHECK_OPERATION, is_constant, only_if, repeat
 
 Tensors = Sequence[tf.Tensor] | None
 

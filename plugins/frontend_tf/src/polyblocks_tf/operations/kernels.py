@@ -2,8 +2,8 @@
 
 They differ where nothing flows into a gradient, at NaN, at shifts by more bits than there are, and
 where a sum needs more bits than its terms. Each function here is one of
-:data:`polyblocks_tf.substitutions.SUBSTITUTIONS`. What it adds is a comparison and a selection for
-each element, which go into the loop of the operation.
+:data:`polyblocks_tf.operations.substitutions.SUBSTITUTIONS`. What it adds is a comparison and a
+selection for each element, which go into the loop of the operation.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from polyblocks_tf.graph import only_if, repeat
 from polyblocks_tf.operations import checks
+from polyblocks_tf.tracing.graph import only_if, repeat
 
 Tensors = Sequence[tf.Tensor] | None
 

@@ -32,8 +32,8 @@ from polyblocks_torch.control_flow.operators import (
     graphs_of,
 )
 from polyblocks_torch.control_flow.reversed_scans import BACKWARD
+from polyblocks_torch.importing.torch_dialect import from_builtin, tensor_type, to_builtin
 from polyblocks_torch.location import source_location
-from polyblocks_torch.torch_dialect import from_builtin, tensor_type, to_builtin
 
 #: Runs a graph on builtin tensors, at the current insertion point, and casts its results to types.
 Run = Callable[[Sequence[Any], Sequence[Any]], list[Any]]
@@ -41,7 +41,7 @@ Run = Callable[[Sequence[Any], Sequence[Any]], list[Any]]
 
 def node_importer() -> Any:
     """The class that imports the nodes of a graph, extended by control flow."""
-    from polyblocks_torch.node_importer import NodeImporter
+    from polyblocks_torch.importing.node_importer import NodeImporter
 
     class Nodes(NodeImporter):
         def _control_flow(self, loc: Any, node: fx.Node, hop: Any) -> None:

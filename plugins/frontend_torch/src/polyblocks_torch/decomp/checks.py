@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from polyblocks_torch.checks import CHECK, require
 from polyblocks_torch.decomp.registry import decomposition
+from polyblocks_torch.importing.checks import CHECK, require
 
 aten = torch.ops.aten
 

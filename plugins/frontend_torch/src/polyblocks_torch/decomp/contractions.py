@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from polyblocks_torch.decomp.registry import decomposition
-from polyblocks_torch.opmath import NARROW, converted, wide_product
+from polyblocks_torch.importing.opmath import NARROW, converted, wide_product
 
 aten = torch.ops.aten
 

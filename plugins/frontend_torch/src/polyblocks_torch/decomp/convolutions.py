@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from polyblocks_torch.decomp.registry import decomposition
-from polyblocks_torch.windows import Zeros, windows
+from polyblocks_torch.importing.windows import Zeros, windows
 
 aten = torch.ops.aten
 

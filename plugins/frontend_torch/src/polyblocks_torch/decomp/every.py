@@ -1,7 +1,7 @@
 """All of the decompositions, registered.
 
-A warm start loads single ones (those of :mod:`polyblocks_torch.python_kernels`), and must not load
-MLIR, which others need.
+A warm start loads single ones (those of :mod:`polyblocks_torch.tracing.python_kernels`), and must
+not load MLIR, which others need.
 """
 
 from polyblocks_torch.decomp import (

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from polyblocks_torch.checks import require
 from polyblocks_torch.decomp.registry import decomposition
+from polyblocks_torch.importing.checks import require
 
 aten = torch.ops.aten
 

@@ -16,7 +16,7 @@ from torch._prims_common import suggest_memory_format
 
 from polyblocks_torch.decomp.registry import decomposition
 from polyblocks_torch.decomp.resampling import all_scales
-from polyblocks_torch.opmath import NARROW
+from polyblocks_torch.importing.opmath import NARROW
 
 aten = torch.ops.aten
 

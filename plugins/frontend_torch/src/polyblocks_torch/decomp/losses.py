@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 from torch._decomp import decomposition_table
 
-from polyblocks_torch.checks import fail, require
 from polyblocks_torch.decomp.registry import decomposition
+from polyblocks_torch.importing.checks import fail, require
 
 aten = torch.ops.aten
 

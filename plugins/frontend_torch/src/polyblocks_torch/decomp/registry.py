@@ -21,7 +21,7 @@ def decomposition(*ops: torch._ops.OpOverload, rounds: bool = False) -> Callable
     Args:
         ops: the overloads.
         rounds: whether it says itself what 16-bit operands are computed in, and where results are
-            rounded on the way; see :mod:`polyblocks_torch.opmath`.
+            rounded on the way; see :mod:`polyblocks_torch.importing.opmath`.
 
     Raises:
         ValueError: an overload has a decomposition here already.

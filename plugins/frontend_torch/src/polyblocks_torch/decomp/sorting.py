@@ -6,7 +6,7 @@ parallel, vectorized nest without any scratch memory. The position takes part in
 order is stable.
 
 What is chosen from short rows by its place alone takes fewer steps, see
-:mod:`polyblocks_torch.selection`; positions are computed where they are asked for.
+:mod:`polyblocks_torch.importing.selection`; positions are computed where they are asked for.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from polyblocks_torch.decomp.registry import decomposition
-from polyblocks_torch.selection import SHORT_ROW, kth_of_short
+from polyblocks_torch.importing.selection import SHORT_ROW, kth_of_short
 
 aten = torch.ops.aten
 

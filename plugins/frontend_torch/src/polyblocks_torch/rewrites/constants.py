@@ -9,7 +9,7 @@ from torch import fx
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.utils import _pytree as pytree
 
-from polyblocks_torch.refusals import RANDOM_OPS
+from polyblocks_torch.importing.refusals import RANDOM_OPS
 
 aten = torch.ops.aten
 

@@ -23,7 +23,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from polyblocks_torch.opmath import computes, is_narrow
+from polyblocks_torch.importing.opmath import computes, is_narrow
 from polyblocks_torch.rewrites.conversions import compute_again, converted
 
 aten, prims = torch.ops.aten, torch.ops.prims

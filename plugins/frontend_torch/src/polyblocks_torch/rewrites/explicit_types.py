@@ -24,8 +24,8 @@ from typing import Any
 import torch
 from torch import fx
 
-from polyblocks_torch.checks import CHECK
 from polyblocks_torch.elementwise import fill_of, number_in, operation_of
+from polyblocks_torch.importing.checks import CHECK
 from polyblocks_torch.rewrites.conversions import compute_again, converted
 
 aten = torch.ops.aten

@@ -6,7 +6,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from polyblocks_torch.graphs import drop_unused
-from polyblocks_torch.opmath import NARROW
+from polyblocks_torch.importing.opmath import NARROW
 from polyblocks_torch.rewrites.complex_pairs import expand_complex
 from polyblocks_torch.rewrites.constants import fold_constants
 from polyblocks_torch.rewrites.empty_tensors import fold_empty_tensors

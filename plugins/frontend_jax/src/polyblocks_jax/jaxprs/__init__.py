@@ -1,0 +1,1 @@
+"""Jaxprs: evaluated, opened, pruned, and cut into parts."""

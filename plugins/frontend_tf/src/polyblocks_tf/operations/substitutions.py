@@ -1,0 +1,65 @@
+"""Operations that TensorFlow's bridge does not translate, or otherwise than TensorFlow computes
+them, written in operations that it does.
+
+To add one: write a function of the operation and its input tensors that computes its outputs with
+TensorFlow's functions, and enter it in :data:`SUBSTITUTIONS`. It gives None where it cannot stand
+for the operation; then TensorFlow runs that. Shapes are static here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from polyblocks_tf.operations import (
+    branches,
+    checks,
+    fourier,
+    images,
+    kernels,
+    linear_algebra,
+    ragged,
+    random_numbers,
+    resizing,
+    shapes,
+)
+
+Substitute = Callable[[Any, list[tf.Tensor]], Sequence[tf.Tensor] | None]
+
+
+def _branch(op: Any, inputs: list[tf.Tensor]) -> Sequence[tf.Tensor] | None:
+    return branches.known_branch(op, inputs, SUBSTITUTIONS)
+
+
+#: How the types of transforms say of how many dimensions they are.
+_RANKS = ("", "2D", "3D")
+
+SUBSTITUTIONS: dict[str, Substitute] = {
+    **checks.SUBSTITUTIONS,
+    **kernels.SUBSTITUTIONS,
+    "Assert": branches.known_check,
+    "If": _branch,
+    "StatelessIf": _branch,
+    "ImageProjectiveTransformV2": images.projective_transform,
+    "ImageProjectiveTransformV3": images.projective_transform,
+    "CropAndResize": images.crop_and_resize,
+    **{f"{kind}{rank}": fourier.fft for kind in ("FFT", "IFFT") for rank in _RANKS},
+    **{f"RFFT{rank}": fourier.rfft for rank in _RANKS},
+    **{f"IRFFT{rank}": fourier.irfft for rank in _RANKS},
+    "RaggedTensorToTensor": ragged.ragged_to_tensor,
+    "ResizeBilinear": resizing.resize_bilinear,
+    "ResizeBicubic": resizing.resize_bicubic,
+    "ResizeBicubicGrad": resizing.resize_bicubic_grad,
+    "ResizeArea": resizing.resize_area,
+    "ScaleAndTranslate": resizing.scale_and_translate,
+    "ScaleAndTranslateGrad": resizing.scale_and_translate_grad,
+    "MatrixInverse": linear_algebra.small_inverse,
+    "EnsureShape": shapes.ensured,
+    "StatelessRandomGetKeyCounter": random_numbers.key_and_counter,
+    "StatelessRandomGetAlg": random_numbers.algorithm,
+    "StatelessRandomUniformV2": random_numbers.uniform,
+    "StatelessRandomUniformIntV2": random_numbers.uniform_integers,
+    "StatelessRandomUniformFullIntV2": random_numbers.any_integers,
+}

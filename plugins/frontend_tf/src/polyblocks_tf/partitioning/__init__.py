@@ -1,0 +1,1 @@
+"""Functions that do not compile whole: parts that do, and operations that TensorFlow runs."""

@@ -1,0 +1,1 @@
+"""A function with structures of tensors -> a graph of TensorFlow, and gradients of it."""

@@ -1,0 +1,1 @@
+"""Captures -> linalg on tensors, through torch-mlir."""

@@ -1,0 +1,1 @@
+"""Calls of compiled programs with tensors."""

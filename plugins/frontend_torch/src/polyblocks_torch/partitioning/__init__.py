@@ -1,0 +1,1 @@
+"""Graphs that do not compile whole: parts that do, and operations that PyTorch runs."""

@@ -1,0 +1,1 @@
+"""Graphs of Dynamo -> graphs of ATen operations -> captures."""

@@ -1,0 +1,1 @@
+"""Python code of the user -> graphs of Dynamo: its settings, and what it cannot trace as it is."""

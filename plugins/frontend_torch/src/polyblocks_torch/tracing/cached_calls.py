@@ -1,0 +1,209 @@
+"""Calls of a function that is compiled already, without what Dynamo prepares for new ones.
+
+What ``torch.compile`` puts around a function keeps errors and half-made states of a compilation
+from its caller: 20 Python calls that are needed when something is compiled, and that take longer
+than a small program once its data has pushed them out of the caches. A call that finds its code in
+Dynamo's cache needs none of them. Dynamo still evaluates the frame and checks all its guards; where
+it finds no code, the call starts again in the ordinary way.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from types import CodeType, FunctionType
+from typing import Any
+
+import torch
+from torch import _guards, compiler
+from torch._dynamo import eval_frame
+from torch._dynamo.eval_frame import OptimizeContext
+
+from polyblocks_torch.compat import is_fx_tracing
+from polyblocks_torch.tracing.gate import Gate
+
+#: The stance in which nothing is asked for; :func:`torch.compiler.set_stance` makes others.
+_USUAL_STANCE = eval_frame._stance if eval_frame._stance == eval_frame.DynamoStance() else None
+
+#: How names of the functions begin that go on after a graph break.
+_RESUMES = "__resume_at"
+
+
+class _NotCached(Exception):
+    """Dynamo has no code for a call."""
+
+
+class LeftToPython(Exception):
+    """Dynamo has failed with the frame of a call, of which nothing has run yet.
+
+    What it was tracing may be half undone where its callback returns, and is where a call ends.
+    """
+
+
+class CachedCalls:
+    """The calls of one function, and what became of its frames.
+
+    Args:
+        gate: where calls wait for what another thread compiles.
+        tell: takes a way of calling that PyTorch runs, and why; may raise.
+    """
+
+    def __init__(self, gate: Gate, tell: Callable[[str, str], None]) -> None:
+        self._gate = gate
+        self._tell = tell
+        self._code: CodeType | None = None
+        self._interrupted = False
+        #: Whether there are variants of the function, each of which is one piece of compiled code.
+        self.whole = False
+
+    def begins_with(self, code: CodeType) -> bool:
+        """Whether calls begin with a frame of this code, so that they can start again."""
+        return code is self._code
+
+    def compiled(self, code: CodeType, result: CodeType | None) -> bool:
+        """What became of a frame.
+
+        Args:
+            code: the frame's own.
+            result: what Dynamo made of it; None if Python runs it.
+
+        Returns:
+            Whether the call goes on, and ends, without Python.
+        """
+        if code is not self._code:
+            return False
+        # Where Python runs a part, a call cannot start again.
+        interrupted = result is None or any(n.startswith(_RESUMES) for n in result.co_names)
+        self._interrupted |= interrupted
+        self.whole = not self._interrupted
+        return self.whole
+
+    def wrap(self, context: OptimizeContext, ordinary: Any) -> Any:
+        """A function whose calls look into the cache first.
+
+        Args:
+            context: Dynamo's, with the callback for new frames.
+            ordinary: what the context made of a function.
+
+        Returns:
+            A function in place of ``ordinary``, which itself is returned if it is none: modules
+            have Python around the frame that is compiled.
+        """
+        inner = getattr(ordinary, "_torchdynamo_orig_callable", None)
+        if not type(ordinary) is type(inner) is FunctionType:
+            return ordinary
+        self._code = inner.__code__
+        call = self._call(context, inner, ordinary)
+        call.__wrapped__ = inner
+        call._torchdynamo_wrapper_id = id(call)
+        # Called by another compiled function, which Python runs a part of: no frame of that one.
+        eval_frame.skip_code(call.__code__)
+        return call
+
+    def _call(self, context: OptimizeContext, inner: FunctionType, ordinary: FunctionType) -> Any:
+        gate = self._gate
+        recompiles = context._isolate_recompiles_id
+        lookup = _Lookup(inner.__code__, context.callback)
+        set_eval_frame = eval_frame.set_eval_frame
+        set_recompiles = eval_frame.set_eval_frame_isolate_recompiles_id
+
+        @functools.wraps(ordinary)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            for value in args:
+                # Dynamo's guards of a dense tensor end the process.
+                if value.__class__ is torch.Tensor and value.is_nested:
+                    self._tell("nested tensor", _NESTED)
+                    return _by_python(inner, args, kwargs)
+            if (gate.owner is not None or not _is_usual()) and not _becomes_usual(gate):
+                return ordinary(*args, **kwargs)
+            if self.whole:
+                outer_recompiles = set_recompiles(recompiles)
+                outer = set_eval_frame(lookup)
+                try:
+                    return inner(*args, **kwargs)
+                except _NotCached:
+                    pass
+                finally:
+                    set_eval_frame(outer)
+                    set_recompiles(outer_recompiles)
+            if self._interrupted:
+                try:
+                    return ordinary(*args, **kwargs)
+                except LeftToPython:
+                    return _by_python(inner, args, kwargs)
+            with gate.alone():
+                try:
+                    result = ordinary(*args, **kwargs)
+                except LeftToPython:
+                    return _by_python(inner, args, kwargs)
+                except RuntimeError as error:
+                    # With strict_target: Dynamo has not looked at it, and says so at the end.
+                    if "found no compiled frames" not in str(error):
+                        raise
+                    self._tell("call", " ".join(str(error).split()))
+                    raise
+            # A function that Dynamo never looks at is Python's as well.
+            self._interrupted |= not self.whole
+            return result
+
+        return call
+
+
+def _by_python(inner: FunctionType, args: Any, kwargs: Any) -> Any:
+    """A call that Dynamo does not look at."""
+    outer = eval_frame.set_eval_frame(None)
+    try:
+        return inner(*args, **kwargs)
+    finally:
+        eval_frame.set_eval_frame(outer)
+
+
+#: Of the layout that is torch.strided, not torch.jagged.
+_NESTED = "nested tensors cannot be compiled; pass x.to_padded_tensor(0.0)"
+
+
+def _is_usual() -> bool:
+    """Whether a call is neither traced nor forbidden: what Dynamo's own wrapper asks for."""
+    return not (
+        _is_traced()
+        or is_fx_tracing()
+        or compiler._is_exporting_flag
+        or eval_frame._stance is not _USUAL_STANCE
+    )
+
+
+def _is_traced() -> bool:
+    """Whether this thread itself traces, and not some other one."""
+    return torch._C._is_tracing() or getattr(_guards._TLS, "tracing_context", None) is not None
+
+
+def _becomes_usual(gate: Gate) -> bool:
+    """Whether a call is usual when no other thread compiles: until then all seem to be traced."""
+    # A thread that traces may hold what the other one waits for.
+    while not _is_traced() and not gate.is_mine():
+        if gate.owner is not None:
+            gate.wait()
+        elif _is_usual():
+            return True
+        elif gate.owner is None and not _is_usual():
+            return False
+    return False
+
+
+class _Lookup:
+    """Dynamo's callback while it looks for a frame in its cache.
+
+    Args:
+        code: the frame that there must be code for.
+        callback: what compiles new frames.
+    """
+
+    def __init__(self, code: CodeType, callback: Any) -> None:
+        self._code = code
+        # Dynamo finds the backend of a callback by this name, and entries of its cache by that.
+        self._torchdynamo_orig_backend = callback
+
+    def __call__(self, frame: Any, cache_entry: Any, frame_state: Any) -> Any:
+        if frame.f_code is self._code:
+            raise _NotCached
+        return self._torchdynamo_orig_backend(frame, cache_entry, frame_state)
