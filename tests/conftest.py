@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import each_choice
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -19,6 +20,12 @@ ROOT = Path(__file__).resolve().parent.parent
 # What a program leaves unwritten of its results shows. Read where the package is first imported, in
 # child processes as well.
 os.environ.setdefault("POLYBLOCKS_POISON", "1")
+
+
+@pytest.hookimpl(tryfirst=True)  # before -m takes its choice
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of products of parameters, most combinations are slow."""
+    each_choice.mark_slow(items)
 
 
 def pytest_collection_finish() -> None:

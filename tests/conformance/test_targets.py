@@ -19,6 +19,7 @@ def test_cpu(case):
     assert run(case, CompileOptions(target="cpu")).manifest["target"] == "cpu"
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("arch", CHIPS)
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_simulated_gpus(case, arch):
@@ -26,6 +27,7 @@ def test_simulated_gpus(case, arch):
     assert run(case, options).manifest["arch"] == arch
 
 
+@pytest.mark.each_choice
 @pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="runs x86-64 code")
 @pytest.mark.parametrize("arch", ["x86-64", "x86-64-v3"])
 @pytest.mark.parametrize("name", ["add f32", "divide f16", "exponential", "sum of rows"])

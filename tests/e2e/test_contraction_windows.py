@@ -73,6 +73,7 @@ def test_what_is_no_number_goes_where_it_does_in_pytorch() -> None:
     )
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("size", [6, 24, 28])
 @pytest.mark.parametrize("place", [(0, 1), (1, 0), (2, 2)], ids=str)
 def test_padding_of_a_convolution_is_not_there(size: int, place: tuple[int, int]) -> None:

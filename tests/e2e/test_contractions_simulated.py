@@ -71,6 +71,7 @@ def tile(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> lis
     return chosen
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.parametrize(
     ("tile", "arch"),

@@ -304,6 +304,7 @@ def test_random_programs(seed: int) -> None:
     check_random(seed)
 
 
+@pytest.mark.each_choice
 @pytest.mark.simulated
 @pytest.mark.parametrize("seed", [12, 20, 21, 68, 144, 162])
 def test_numbers_in_memory_that_several_kernels_need(seed: int) -> None:

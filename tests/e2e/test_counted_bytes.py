@@ -30,6 +30,7 @@ BOUNDS = {
 QUICK = ("blur_x_blur_y", "softmax", "layer_norm", "group_norm")
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("target", CHIPS)
 @pytest.mark.parametrize("program", sweep(BOUNDS, *QUICK))
 def test_one_kernel_that_moves_what_it_must(program: str, target: str) -> None:

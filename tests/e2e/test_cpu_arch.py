@@ -49,6 +49,7 @@ ROUNDINGS = {
 }
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("arch", LEVELS)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_rounding(arch: str, dtype: type) -> None:
@@ -62,6 +63,7 @@ def test_rounding(arch: str, dtype: type) -> None:
             same(y, reference(x))
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("arch", LEVELS)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_remainder(arch: str, dtype: type) -> None:
@@ -74,6 +76,7 @@ def test_remainder(arch: str, dtype: type) -> None:
         same(r, np.fmod(x, y))
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("arch", LEVELS)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_fused_multiply_add(arch: str, dtype: type) -> None:
@@ -130,6 +133,7 @@ def test_bfloat16_rounds_to_nearest_even(arch: str) -> None:
         same(back, wide + wide)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("arch", LEVELS)
 @pytest.mark.parametrize(("dtype", "type_"), [(np.float16, "f16"), (np.uint16, "bf16")])
 def test_running_maximum_of_halves(arch: str, dtype: type, type_: str) -> None:
@@ -212,6 +216,7 @@ def test_divisions_never_stop_the_process(arch: str, dtype: type) -> None:
     ]
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("arch", LEVELS)
 @pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
 def test_complex(arch: str, dtype: type) -> None:

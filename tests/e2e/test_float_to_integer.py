@@ -46,6 +46,7 @@ def assert_converted(ours: list[torch.Tensor], inputs: list[torch.Tensor]) -> No
         assert torch.equal(result, converted(x, dtype)), (x.dtype, dtype)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("arch", runnable_levels())
 @pytest.mark.parametrize("count", [1, 100])
 def test_on_every_level(arch: str, count: int) -> None:
@@ -76,6 +77,7 @@ def test_constants(number: float) -> None:
     assert_converted(compiled(f)(), constants)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("dtype", [torch.int32, torch.int64])
 @pytest.mark.parametrize("chip", ["cpu", "sm_90a", "gfx1100"])
 def test_nan_is_no_index(chip: str, dtype: torch.dtype, request: pytest.FixtureRequest) -> None:

@@ -107,6 +107,7 @@ def test_a_number_is_loaded_behind_every_barrier(arch: str, tmp_path: Path) -> N
     ]
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("arch", TARGETS)
 @pytest.mark.parametrize("text", [DOUBLE, DESCEND])
 def test_what_a_kernel_stores_is_not_noalias(arch: str, text: str, tmp_path: Path) -> None:

@@ -116,6 +116,7 @@ def check(function: Program, inputs: list[torch.Tensor], arch: str) -> tuple[int
     return len(used), len(launches)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
 @pytest.mark.parametrize("arch", CHIPS)
 @pytest.mark.parametrize("name", FUNCTIONS)

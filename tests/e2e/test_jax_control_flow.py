@@ -30,6 +30,7 @@ def test_fori_loop():
     check(lambda x: lax.fori_loop(2, 5, lambda i, c: c.at[i - 2].set(c[i - 2] + i), x), X)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("steps", [1, 2, 7, 8, 11])
 @pytest.mark.parametrize("border", ["kept", "reflected", "periodic"])
 def test_steps_of_a_stencil(steps, border):

@@ -129,6 +129,7 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], Callable[[], list[torch.Tensor]]]]
 }
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("arch", sweep(TARGETS, "sm_90a", "gfx1100"))
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_kernels_compute_what_pytorch_does_without_a_finding(name: str, arch: str) -> None:

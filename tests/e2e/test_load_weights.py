@@ -221,6 +221,7 @@ def test_autograd_sees_updates(machine_code, monkeypatch):
         assert (x == 2).all()
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("of_weights", ["numpy", "torch"])
 @pytest.mark.parametrize("of_arguments", ["numpy", "torch", "tf"])
 def test_weights_of_one_framework_beside_arguments_of_another(of_weights, of_arguments):

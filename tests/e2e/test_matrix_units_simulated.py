@@ -132,6 +132,7 @@ def check(
     assert error <= 2 * eager + 1e-6
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("dtype", sweep([torch.float16, torch.bfloat16], torch.float16), ids=str)
 @pytest.mark.parametrize("arch", sweep(CHIPS, "sm_80", "gfx1100"))
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -141,12 +142,14 @@ def test_units_compute_what_pytorch_does(
     check(name, arch, dtype, kernels)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("arch", CHIPS)
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
 def test_units_of_each_chip(arch: str, dtype: torch.dtype, kernels: list[MatrixKernel]) -> None:
     check("residual", arch, dtype, kernels)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("arch", [arch for arch in CHIPS if arch.startswith("sm")])
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
 @pytest.mark.parametrize("name", sweep(PROGRAMS, "columns of both", "residual"))
@@ -156,6 +159,7 @@ def test_units_in_ptx(
     check(name, arch, dtype, kernels, ptx=True)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("arch", CHIPS[1:])
 @pytest.mark.parametrize(
     ("rows", "columns"), [(True, True), (True, False), (False, True), (False, False)]
@@ -178,6 +182,7 @@ def test_bytes_are_multiplied_exactly(
         assert torch.equal(torch.from_numpy(found).long(), a.long() @ b.long())
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("arch", ["sm_80", "gfx1100"])
 @pytest.mark.parametrize("name", ["windows", "channels last", "three channels", "gaps and groups"])
 def test_a_convolution_is_one_kernel(name: str, arch: str, kernels: list[MatrixKernel]) -> None:

@@ -49,6 +49,7 @@ def kernels_of(case: Case, arch: str) -> list[dict[str, Any]]:
     return [rows[launch["kernel"]] for launch in launches]
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("arch", CHIPS)
 @pytest.mark.parametrize("layer", sweep(LAYERS, *SAMPLED), ids=" ".join)
 def test_a_layer_is_one_kernel(layer: tuple[str, str], arch: str) -> None:

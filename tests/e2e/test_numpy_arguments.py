@@ -94,6 +94,7 @@ def _agree(result, value) -> None:
     np.testing.assert_array_equal(np.asarray(result), np.asarray(expected))
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("kind", READ)
 def test_array_is_read_at_each_call(function, kind):
     framework, compiled = function
@@ -119,6 +120,7 @@ def test_mapped_file_is_read_at_each_call(function, tmp_path):
         _agree(compiled(value), value)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("kind", REFUSED)
 def test_what_is_no_array_of_numbers_is_refused(function, kind):
     framework, compiled = function

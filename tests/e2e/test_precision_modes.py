@@ -40,6 +40,7 @@ PROGRAMS = {
 }
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("mode", ROUNDED)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_operands_are_rounded(name: str, mode: str) -> None:

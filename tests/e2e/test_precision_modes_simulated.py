@@ -91,6 +91,7 @@ def arguments(name: str) -> list[torch.Tensor]:
     return [torch.randn(shape) for shape in PROGRAMS[name][1]]
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize(("arch", "mode"), EACH)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_operands_are_rounded_on_their_way(name: str, arch: str, mode: str) -> None:
@@ -133,6 +134,7 @@ def test_the_instruction_of_each_mode(arch: str, mode: str) -> None:
         assert "cvt.rna.tf32.f32" in text
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("arch", INSTRUCTIONS)
 @pytest.mark.parametrize("mode", [None, "fp32"])
 def test_float32_takes_no_matrix_instruction(arch: str, mode: str | None) -> None:

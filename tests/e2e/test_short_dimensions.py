@@ -38,6 +38,7 @@ def product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     return a @ b
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("rows", [2, 3, 4, 5])
 @pytest.mark.parametrize("count", [1, 2, 15, 17, 31, 100, 1031])
 def test_products_of_many_small_matrices(rows: int, count: int) -> None:
@@ -45,6 +46,7 @@ def test_products_of_many_small_matrices(rows: int, count: int) -> None:
     assert torch.equal(compiled(product)(a, b), a @ b)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("arch", ARCHS)
 def test_products_of_every_type(dtype: torch.dtype, arch: str) -> None:
@@ -67,6 +69,7 @@ def test_large_products_pass_the_caches_aligned_or_not() -> None:
     assert torch.equal(compiled(product)(a, b), a @ b)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("channels", [2, 3, 5, 6, 7, 8])
 @pytest.mark.parametrize("count", [16, 19, 64, 1001])
 def test_rows_of_channels(check: Callable[..., Any], channels: int, count: int) -> None:
@@ -104,6 +107,7 @@ def pulls_of_planes(x: torch.Tensor, y: torch.Tensor, mass: torch.Tensor) -> Any
     return (pull * dx).sum(1), (pull * dy).sum(1)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("count", [1, 2, 7, 33, 100, 257])
 @pytest.mark.parametrize("width", [1, 2, 3, 5])
 def test_sums_over_pairs_of_points(count: int, width: int) -> None:

@@ -57,6 +57,7 @@ def test_a_check_that_fails_is_told_from_within_a_tile(arch: str) -> None:
         run(places, curve)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("arch", CHIPS)
 @pytest.mark.parametrize("shape", [(67, 131), (1, 1), (2, 257)])
 def test_rows_of_two_images_in_turn(arch: str, shape: tuple[int, int]) -> None:

@@ -64,6 +64,7 @@ CHECKS: dict[Callable[[Tensor], Tensor], str] = {
 }
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("function", CHECKS)
 @pytest.mark.parametrize("gradient", [False, True])
 def test_a_check_of_the_program(function: Callable[[Tensor], Tensor], gradient: bool) -> None:

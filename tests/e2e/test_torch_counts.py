@@ -26,6 +26,7 @@ def test_types_of_values(dtype):
     check(lambda x: torch.bincount(x, minlength=7) * 2, torch.randint(0, 7, (101,)).to(dtype))
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("dtype", WEIGHTS, ids=str)
 @pytest.mark.parametrize("size", [0, 1, 101])
 def test_weights(dtype, size):

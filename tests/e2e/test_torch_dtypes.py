@@ -31,6 +31,7 @@ def test_complex_padding_is_real() -> None:
     same_as_eager(function, torch.randn(2, 3, dtype=torch.complex64))
 
 
+@pytest.mark.each_choice
 @pytest.mark.simulated
 @pytest.mark.parametrize("count", [64, 61, 1])
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16], ids=str)

@@ -22,6 +22,7 @@ def numbers(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(1)).to(dtype)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("size", SIZES, ids=str)
 @pytest.mark.parametrize("reach", [1, 2, 4])
@@ -42,6 +43,7 @@ def test_stencils_beyond_edges(
     check(function, x)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("sides", [(3, 0, 0, 2), (0, 1, 0, 1), (5, 2, 1, 4)])
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16, torch.int32], ids=str)
 def test_one_side_and_dtypes(
@@ -65,6 +67,7 @@ def test_inputs_of_any_strides(check: Callable[..., Any], mode: str) -> None:
     check(function, numbers(1, 40, 50, 3).permute(0, 3, 1, 2)[..., ::2])
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("extent", [5, 1030, 40000])
 @pytest.mark.parametrize("mode", MODES)
 def test_long_rows(check: Callable[..., Any], extent: int, mode: str) -> None:
@@ -98,6 +101,7 @@ def test_a_halved_image_that_is_enlarged_again(check: Callable[..., Any]) -> Non
         check(function, numbers(1, 2, *size))
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("count", [2, 3, 8, 13, 40])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int32], ids=str)
 def test_layers(check: Callable[..., Any], count: int, dtype: torch.dtype) -> None:
@@ -151,6 +155,7 @@ def test_a_padded_stencil_is_one_kernel(check: Callable[..., Any]) -> None:
     assert [len(part.kernels) for part in report.parts] == [1]
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("widths", [(-4, 5), (-6, 9), (5, -4), (9, -7), (-3, 3)], ids=str)
 @pytest.mark.parametrize("extent", [1, 4])
 def test_gradients_where_all_is_cut_off_and_an_end_repeated(widths, extent):

@@ -19,6 +19,7 @@ def check(f, x: Tensor, **tolerances: float) -> None:
     torch.testing.assert_close(compiled(x), f(x), equal_nan=True, **tolerances)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("mode", ["bilinear", "nearest", "nearest-exact", "bicubic"])
 @pytest.mark.parametrize("size", SIZES, ids=str)
 def test_sizes(mode: str, size: tuple[int, int]) -> None:
@@ -29,6 +30,7 @@ def test_sizes(mode: str, size: tuple[int, int]) -> None:
     check(lambda x: functional.interpolate(x, size=size, mode=mode), x, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("corners", [True, False])
 @pytest.mark.parametrize("scale", [2, 3, 4, 8, 1.5])
 def test_scales(scale: float, corners: bool) -> None:
@@ -57,6 +59,7 @@ def test_a_table_of_the_program(dtype: torch.dtype) -> None:
     check(f, x, **({"rtol": 2e-2, "atol": 0.2} if dtype == torch.bfloat16 else {}))
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("align_corners", [False, True])
 @pytest.mark.parametrize("dims", [1, 2, 3])

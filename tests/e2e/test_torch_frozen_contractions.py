@@ -121,6 +121,7 @@ def test_frozen_weights_of_images_with_channels_last(name):
     check(Weighted(function, *weights), x, 2e-5)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("name", ["linear", "two products", "convolution"])
 def test_frozen_weights_of_other_types(name, dtype):

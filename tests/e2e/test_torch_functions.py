@@ -129,6 +129,7 @@ def test_constants_small_and_large(check):
     check(f, torch.rand(3000))
 
 
+@pytest.mark.each_choice
 @pytest.mark.simulated
 @pytest.mark.parametrize("dtype", ["bool", "uint8", "float16", "bfloat16"])
 def test_constants_of_any_type(check, dtype):

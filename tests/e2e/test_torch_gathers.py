@@ -33,6 +33,7 @@ def bent(x: torch.Tensor, curve: torch.Tensor) -> torch.Tensor:
     return curve[below] * (1 - part) + curve[below + 1] * part
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("arch", ARCHS)
 @pytest.mark.parametrize("size", SIZES)
 def test_a_curve_of_every_size(size: int, arch: str) -> None:
@@ -60,6 +61,7 @@ def test_infinities_are_at_the_ends() -> None:
     same(bent, x, torch.rand(65))
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("at", [0, 17, 1000, 1002])
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), 1e30, -1e30, 66.0])
 def test_what_is_outside_is_found_in_every_lane(at: int, value: float) -> None:
@@ -132,6 +134,7 @@ def test_parts_of_a_stack_in_and_out_of_order() -> None:
     same(lambda x, y: function(x, y)[0], torch.randn(33, 7).T, torch.randn(7, 66)[:, ::2])
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("arch", ARCHS)
 @pytest.mark.parametrize("shape", [(2, 301), (4, 7, 11), (5, 3, 13), (1, 2, 6)], ids=str)
 def test_slices_that_are_looked_up_at_one_place(shape: tuple[int, ...], arch: str) -> None:

@@ -38,6 +38,7 @@ def test_copies(shape: tuple[int, int]) -> None:
     same(woven, *planes(*shape))
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("dtype", [torch.float64, torch.int8, torch.int64, torch.float16], ids=str)
 def test_of_every_type(shape: tuple[int, int], dtype: torch.dtype) -> None:

@@ -56,6 +56,7 @@ READINGS = {
 }
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("shape", [(8,), (2, 4), ()])
 @pytest.mark.parametrize("name", READINGS)
 def test_results_in_one_memory_that_they_read_in_different_ways(name, shape):

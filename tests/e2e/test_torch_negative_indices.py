@@ -96,6 +96,7 @@ def assert_equal(ours: Any, eager: Any) -> None:
         assert torch.equal(ours[name], eager[name]), name
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("dtype", [torch.int32, torch.int64])
 @pytest.mark.parametrize("source", ["argument", "constant", "computed"])
 def test_negative_indices_count_from_the_end(source: str, dtype: torch.dtype) -> None:

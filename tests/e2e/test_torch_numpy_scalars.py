@@ -30,6 +30,7 @@ def assert_same(ours, eager):
         torch.testing.assert_close(a, b, rtol=2e-3 if b.dtype == torch.float16 else 1e-6, atol=1e-6)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("dtype", [torch.int32, torch.uint8, torch.bool, torch.float16], ids=str)
 @pytest.mark.parametrize("scalar", SCALARS, ids=repr)
 def test_arithmetic_and_comparisons(dtype, scalar):
@@ -94,6 +95,7 @@ def test_gradients():
     torch.testing.assert_close(x.grad, 2 * 1.5**2 * x.detach())
 
 
+@pytest.mark.each_choice
 @pytest.mark.filterwarnings("ignore::numpy.exceptions.ComplexWarning")
 @pytest.mark.parametrize("scalar", [np.complex64(1 + 2j), np.complex128(1 + 2j)], ids=repr)
 @pytest.mark.parametrize(

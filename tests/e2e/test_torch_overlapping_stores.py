@@ -105,6 +105,7 @@ def test_updates_of_windows(function):
     assert "several elements are in one place" in str(ours.polyblocks_report())
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize(
     "overlapping",
     [lambda base: base.unfold(0, 4, 1), lambda base: base[:1].expand(4, 4)],
@@ -145,6 +146,7 @@ def test_an_update_of_windows_names_its_line_where_nothing_may_fall_back():
         ours(torch.ones(9))
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("inside", [True, False])
 @pytest.mark.parametrize("name", OPERANDS)
 def test_stores(name, inside):

@@ -11,6 +11,7 @@ from polyblocks_torch import polyblocks_jit_torch
 pytestmark = pytest.mark.cpu
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("pad", [(1, 2), (0, 3), (2, 0), (-1, 2), (1, -2), (1, 1, 2, 0)])
 @pytest.mark.parametrize("value", [0.0, 1.5])
 def test_padding_in_front_of_a_strided_one(pad: tuple[int, ...], value: float) -> None:

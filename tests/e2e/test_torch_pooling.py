@@ -28,6 +28,7 @@ POOLS: dict[str, tuple[Callable[..., Any], tuple[int, ...]]] = {
 }
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=str)
 @pytest.mark.parametrize("name", POOLS)
 def test_a_single_image(name: str, dtype: torch.dtype) -> None:

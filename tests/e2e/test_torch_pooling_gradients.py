@@ -76,6 +76,7 @@ def volumes(x: Tensor) -> list[Tensor]:
     ]
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16], ids=str)
 @pytest.mark.parametrize(
     "function, shape",

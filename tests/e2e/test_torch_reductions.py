@@ -44,6 +44,7 @@ def errors(
     ]
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("name", REDUCTIONS)
 @pytest.mark.parametrize(
     "shape, dims",
@@ -67,6 +68,7 @@ def test_reductions_along_any_dimensions(
     torch.testing.assert_close(compiled(function)(x), function(x), rtol=3e-6, atol=1e-5)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("name", ["sum", "mean", "amax", "amin"])
 @pytest.mark.parametrize("special", [float("nan"), float("inf"), -float("inf")])
 def test_special_values_wherever_they_stand(name: str, special: float) -> None:
@@ -93,6 +95,7 @@ def test_sums_of_minus_zeros_keep_the_sign_of_the_framework() -> None:
         assert torch.equal(torch.signbit(actual), torch.signbit(expected))
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("positive", [False, True], ids=["random", "positive"])
 @pytest.mark.parametrize(
     "shape, dims",
@@ -152,6 +155,7 @@ def test_long_sums_are_as_accurate_with_narrow_vectors(arch: str) -> None:
     assert error < 32 * 2.0**-48 * length
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("name", PICKS)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int32, torch.uint8])
 @pytest.mark.parametrize("shape", sweep([(37, 1031), (1031, 37), (5, 1, 3)], (37, 1031)), ids=str)

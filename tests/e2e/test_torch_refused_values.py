@@ -62,6 +62,7 @@ NUMBERS: dict[str, Callable[[Tensor, int], Tensor]] = {
 }
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("name", NUMBERS)
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int32])
 def test_numbers_that_a_type_does_not_hold(name: str, dtype: torch.dtype) -> None:

@@ -51,6 +51,7 @@ def test_every_dtype(dtype: torch.dtype) -> None:
     same(compiled(all_of_them)(x), all_of_them(x))
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("name", SCANS)
 @pytest.mark.parametrize("shape", [(5,), (3, 1, 7), (2, 40, 67), (2, 0, 3), (0, 4, 3), (1, 70, 1)])
 def test_every_dimension(name: str, shape: tuple[int, ...]) -> None:
@@ -103,6 +104,7 @@ def test_long_sums_are_as_accurate_as_eager(shape: tuple[int, ...]) -> None:
         assert error <= 2 * (torch.cumsum(x, dim).double() - exact).abs().max()
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("name", ["cumsum", "cummax"])
 @pytest.mark.parametrize(
     "shape",

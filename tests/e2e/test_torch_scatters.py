@@ -57,6 +57,7 @@ def test_index_put_of_every_dtype(dtype: torch.dtype) -> None:
     same(lambda x, i, y: x.index_put((i,), y, accumulate=True), x, i, y)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("columns", sweep([4, 16, 19, 33], 4, 19))
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int8, torch.bool], ids=str)
 def test_rows_in_vectors(columns: int, dtype: torch.dtype) -> None:
@@ -103,6 +104,7 @@ def test_scatter_reduce(reduce: str) -> None:
     same(lambda x, i, y: x.scatter_reduce(0, i, y, reduce), x, i, y)
 
 
+@pytest.mark.each_choice
 @pytest.mark.simulated
 @pytest.mark.parametrize("dtype", [torch.int32, torch.int64])
 @pytest.mark.parametrize("reduce", ["amax", "amin"])
@@ -111,6 +113,7 @@ def test_scatter_reduce_of_integers_of_both_signs(reduce: str, dtype: torch.dtyp
     same(lambda x, i, y: x.scatter_reduce(0, i, y, reduce), x, i, y)
 
 
+@pytest.mark.each_choice
 @pytest.mark.simulated
 @pytest.mark.parametrize("include_self", [True, False])
 @pytest.mark.parametrize("reduce", ["sum", "prod", "amax", "amin"])
@@ -133,6 +136,7 @@ def test_scatter_of_distinct_elements() -> None:
     same(lambda x, i, y: x.scatter(0, i, y), x, torch.randperm(40)[:30], y)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("count", [0, 5, 1000, 200_000])
 @pytest.mark.parametrize("bins", [1, 10, 3000])
 def test_histogram(count: int, bins: int) -> None:
@@ -170,6 +174,7 @@ def test_result_does_not_depend_on_the_run() -> None:
     assert all(torch.equal(function(x, i, y), first) for _ in range(5))
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("bad", [-1000, 200, 1 << 40])
 @pytest.mark.parametrize("count", [10, 300_000])
 def test_index_out_of_range(bad: int, count: int) -> None:

@@ -13,6 +13,7 @@ pytestmark = pytest.mark.cpu
 OPTIONS = {"target": "cpu", "strict_target": True}
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("shape", [(3, 5, 7), (3, 33, 131), (4, 16, 64)])
 @pytest.mark.parametrize("entries", [2, 17, 65, 129, 255, 256, 257, 258])
 def test_a_curve(entries: int, shape: tuple[int, ...]) -> None:
@@ -30,6 +31,7 @@ def test_a_curve(entries: int, shape: tuple[int, ...]) -> None:
     assert (result - exact).abs().max() <= 2 * error + 1e-7
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("dtype", [torch.float32, torch.int32])
 @pytest.mark.parametrize("index", [torch.int32, torch.int64])
 @pytest.mark.parametrize("entries", [1, 16, 64, 128, 192, 256])

@@ -76,6 +76,7 @@ def listed(results: Tensor | tuple[Tensor, ...]) -> tuple[Tensor, ...]:
     return results if isinstance(results, tuple) else (results,)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("f", PROGRAMS)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_near_float64(f: Program, shape: tuple[int, int]) -> None:
@@ -86,6 +87,7 @@ def test_near_float64(f: Program, shape: tuple[int, int]) -> None:
         assert (got - exact).abs().max() <= allowed
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("f", PROGRAMS)
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.bfloat16], ids=str)
 def test_other_types(f: Program, dtype: torch.dtype) -> None:
@@ -97,6 +99,7 @@ def test_other_types(f: Program, dtype: torch.dtype) -> None:
         assert (got.double() - exact).abs().max() <= 8 * scale
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("f", PROGRAMS)
 @pytest.mark.parametrize("number", [float("nan"), float("inf")])
 def test_what_is_no_number_spreads_as_far_as_in_the_framework(f: Program, number: float) -> None:

@@ -150,6 +150,7 @@ def test_what_the_program_converts_is_rounded_before() -> None:
         assert torch.equal(ours, expected), position
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("dtype", [torch.int16, torch.int32, torch.int64])
 @pytest.mark.parametrize(
     "function",

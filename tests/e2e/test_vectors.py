@@ -59,6 +59,7 @@ def test_special_values_as_integers(check: Callable[..., Any], dtype: torch.dtyp
     check(lambda x: x.to(torch.int64), values(1003, dtype))
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("arch", ARCHS)
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 def test_special_values_keep_their_bits(dtype: torch.dtype, arch: str) -> None:
@@ -74,6 +75,7 @@ def test_special_values_keep_their_bits(dtype: torch.dtype, arch: str) -> None:
         same_bits(a, b)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("arch", ARCHS)
 @pytest.mark.parametrize("size", SIZES)
 def test_reductions_of_every_size(check: Callable[..., Any], size: int, arch: str) -> None:
@@ -81,6 +83,7 @@ def test_reductions_of_every_size(check: Callable[..., Any], size: int, arch: st
     check(lambda x: (x.sum(1), x.amax(1), x.amin(1), x.pow(0.01).prod(1), x.sum()), x, arch=arch)
 
 
+@pytest.mark.each_choice
 @pytest.mark.simulated
 @pytest.mark.parametrize("dtype", INTEGERS, ids=str)
 def test_negative_integers(dtype: torch.dtype) -> None:
@@ -99,6 +102,7 @@ def test_reductions_of_integers(check: Callable[..., Any], dtype: torch.dtype) -
     check(lambda x: (x.sum(1), x.amax(1), x.amin(1), (x != 0).all(1), (x > 50).any(1)), x)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 @pytest.mark.parametrize("position", [0, 15, 16, 100, 998])
 def test_maximum_finds_nan_in_every_lane(
@@ -109,6 +113,7 @@ def test_maximum_finds_nan_in_every_lane(
     check(lambda x: (x.amax(1), x.amin(1)), x)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("arch", ARCHS)
 @pytest.mark.parametrize("size", AROUND_BLOCKS)
 def test_long_chains_of_every_size(check: Callable[..., Any], size: int, arch: str) -> None:
@@ -132,6 +137,7 @@ def test_long_chains_over_several_loops(check: Callable[..., Any], arch: str) ->
     check(lambda x: (torch.exp(x).sum((1, 2)), torch.tanh(x).amax((0, 2))), x, arch=arch)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("arch", ARCHS)
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 def test_long_chains_of_other_types(
@@ -141,6 +147,7 @@ def test_long_chains_of_other_types(
     check(lambda x: (torch.exp(x).sum(1, dtype=torch.float32), torch.exp(x).amax(1)), x, arch=arch)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("arch", ARCHS)
 @pytest.mark.parametrize("special", [float("nan"), float("inf"), -float("inf")])
 @pytest.mark.parametrize("size", sweep([65, 129, 257, 1000], 129))
@@ -160,6 +167,7 @@ def test_long_chains_carry_special_values(
     check(function, x, arch=arch)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("arch", ARCHS)
 @pytest.mark.parametrize("size", [5, 37, 64, 1003])
 def test_extremes_of_mixed_zeros_are_a_zero(size: int, arch: str) -> None:
@@ -177,6 +185,7 @@ def test_extremes_of_mixed_zeros_are_a_zero(size: int, arch: str) -> None:
         assert extremes.signbit()[[0, 3]].tolist() == [False, True]
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("arch", ARCHS)
 @pytest.mark.parametrize("size", [37, 64, 257])
 def test_extremes_of_infinities_are_infinite(
@@ -239,6 +248,7 @@ def test_transposed_argument(check: Callable[..., Any]) -> None:
     check(lambda x: (x + 1, x.sum(0), x.sum(1)), x)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("arch", ARCHS)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int8, torch.bool], ids=str)
 @pytest.mark.parametrize("shape", sweep([(16, 16), (33, 70), (300, 129), (5, 200)], (33, 70)))
@@ -274,6 +284,7 @@ def test_outputs_larger_than_the_caches(check: Callable[..., Any], shape: tuple[
     check(lambda x: (-x, x.t().contiguous()), x)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("arch", ARCHS)
 @pytest.mark.parametrize("size", sweep([5, 16, 33, 100, 1003], 33))
 @pytest.mark.parametrize("step", [2, 3, 4])

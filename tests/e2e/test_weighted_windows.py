@@ -51,6 +51,7 @@ def compiled(function: Callable[..., torch.Tensor]) -> Callable[..., torch.Tenso
     return result
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16])
 @pytest.mark.parametrize("shape", [(9, 9), (10, 61), (41, 37)])
 def test_as_exact_as_eager(shape: tuple[int, ...], dtype: torch.dtype) -> None:

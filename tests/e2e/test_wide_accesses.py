@@ -39,6 +39,7 @@ def wide(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choose, "_widen", widen)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("arch", ["sm_90a", "gfx1100"])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_wide_accesses_compute_what_pytorch_does(name: str, arch: str) -> None:

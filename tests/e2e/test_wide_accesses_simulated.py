@@ -76,6 +76,7 @@ def wide_rows(monkeypatch: pytest.MonkeyPatch) -> list[Kernel]:
     return chosen
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("arch", ["sm_90a", "gfx1100"])
 @pytest.mark.parametrize("name", ROWS)
 def test_rows_are_read_by_neighbours(name: str, arch: str, wide_rows: list[Kernel]) -> None:
@@ -111,6 +112,7 @@ ELEMENTS: dict[str, tuple[Callable[..., Any], Callable[[], list[torch.Tensor]], 
 }
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("arch", ["sm_90a", "gfx1100"])
 @pytest.mark.parametrize("name", ELEMENTS)
 def test_elements_are_moved_by_neighbours(

@@ -132,6 +132,7 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[float, float], tuple[float,
 }
 
 
+@pytest.mark.each_choice
 @needs_avx512
 @pytest.mark.parametrize("lanes", WIDTHS)
 @pytest.mark.parametrize("name", FUNCTIONS)

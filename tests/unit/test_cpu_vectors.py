@@ -73,6 +73,7 @@ def doubled(count: int, type_: str, last: int) -> str:
     """
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("arch", [None, "x86-64"])
 @pytest.mark.parametrize("count", [5, 16, 23, 1003])
 @pytest.mark.parametrize(
@@ -88,6 +89,7 @@ def test_rest_stays_inside(type_: str, dtype: str, count: int, arch: str | None)
     np.testing.assert_array_equal(b, a + a)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("arch", [None, "x86-64"])
 @pytest.mark.parametrize("count", [16, 23, 1003])
 @pytest.mark.parametrize("step", [2, 3, 4])
@@ -112,6 +114,7 @@ def test_elements_between_are_read_only_where_they_are(step: int, count: int, ar
     np.testing.assert_array_equal(b, a[::step])
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("arch", [None, "x86-64"])
 @pytest.mark.parametrize("count", [16, 23, 1003])
 @pytest.mark.parametrize("step", [2, 3, 4])
@@ -204,6 +207,7 @@ def test_rest_of_a_reduction_stays_inside() -> None:
     assert b[0] == np.arange(1003).sum()
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("arch", [None, "x86-64"])
 @pytest.mark.parametrize(("low", "high"), [(0, 0), (0, 40), (3, 8), (7, 39), (12, 12), (9, 4)])
 def test_bounds_that_are_known_at_run_time(low: int, high: int, arch: str | None) -> None:

@@ -125,6 +125,7 @@ def test_version_of_the_command(run):
     assert run("--version") == (0, f"polyblocks-compiler {version('polyblocks-compiler')}\n", "")
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("columns", [60, 80, 120])
 @pytest.mark.parametrize("command", [(), ("compile",), ("explain",), ("bisect",), ("cache",)])
 def test_help_is_not_cut_off(run, command, columns):

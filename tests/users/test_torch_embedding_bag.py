@@ -48,6 +48,7 @@ def test_embedding_bag_per_sample_weights():
     torch.testing.assert_close(twin.weight.grad, model.weight.grad)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("mode", [0, 1, 2])
 @pytest.mark.parametrize("padding_idx", [-1, 4])
 @pytest.mark.parametrize("last", [False, True])

@@ -20,6 +20,7 @@ def gradients(function, *values):
     return [value.grad for value in given]
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("mode", [0, 1])
 @pytest.mark.parametrize("padding", [0, 1, 2])
 @pytest.mark.parametrize("aligned", [False, True])
@@ -41,6 +42,7 @@ def test_grid_sample_3d_forms(mode, padding, aligned, shape):
     )
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("mode", [0, 1, 2])
 @pytest.mark.parametrize("padding", [0, 1, 2])
 @pytest.mark.parametrize("aligned", [False, True])
@@ -64,6 +66,7 @@ def test_gradients_of_images(mode, padding, aligned, shape):
         )
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("mode", ["bilinear", "nearest", "bicubic"])
 def test_compiled_gradients_of_images(mode, dtype):

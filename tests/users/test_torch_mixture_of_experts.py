@@ -21,6 +21,7 @@ SHAPES = {
 }
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("form", SHAPES)
 def test_grouped_mm_forms(form, dtype):

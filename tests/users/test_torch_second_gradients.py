@@ -10,6 +10,7 @@ from polyblocks.torch_polyblocks_compiler import polyblocks_jit_torch
 FUNCTIONS = {"sin": torch.sin, "exp": torch.exp, "square of a part": lambda x: x[:2] * 3}
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("name", FUNCTIONS)
 @pytest.mark.parametrize("unused", [False, True])
 def test_gradient_of_a_gradient(name, unused):

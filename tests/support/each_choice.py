@@ -1,0 +1,51 @@
+"""Each-choice coverage: of a product of parameters, so many that every value is there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+
+def cover(combinations: Sequence[Mapping[str, Any]]) -> list[int]:
+    """Positions of combinations in which every value of every parameter occurs, in their order.
+
+    Greedy: the next one has the most values that are not covered yet, so that the product of n and
+    m values is covered by max(n, m) combinations.
+    """
+    left = {(name, value) for values in combinations for name, value in values.items()}
+    kept = []
+    while left:
+        gains = [len(left & values.items()) for values in combinations]
+        best = gains.index(max(gains))
+        kept.append(best)
+        left -= combinations[best].items()
+    return sorted(kept)
+
+
+def choices(item: pytest.Item) -> dict[str, Any]:
+    """What a test got of each ``parametrize``, and of each other parameter; by identity.
+
+    Names that one ``parametrize`` sets together are one parameter.
+    """
+    values = dict(getattr(item, "callspec").params)  # noqa: B009
+    found = {}
+    for mark in item.iter_markers("parametrize"):
+        names = mark.args[0]
+        together = names if isinstance(names, (list, tuple)) else names.split(",")
+        found[str(names)] = tuple(id(values.pop(name.strip())) for name in together)
+    return found | {name: id(value) for name, value in values.items()}
+
+
+def mark_slow(items: Sequence[pytest.Item]) -> None:
+    """Mark what tests with ``each_choice`` do not need for each-choice coverage as ``slow``."""
+    functions: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("each_choice") and not item.get_closest_marker("slow"):
+            functions.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for cases in functions.values():
+        kept = cover([choices(item) for item in cases])
+        for position, item in enumerate(cases):
+            if position not in kept:
+                item.add_marker(pytest.mark.slow)
