@@ -147,34 +147,50 @@ def _mp_reference(op: str, *arguments: float) -> tuple[float, float]:
     return high, 0.0 if math.isinf(high) else float(exact - mp.mpf(high))
 
 
-def _float64_errors(op: str, result: np.ndarray, arguments: list[np.ndarray]) -> np.ndarray:
+def _float64_references(op: str, arguments: list[np.ndarray]) -> list[tuple[float, float, bool]]:
+    """Exact values as sums of two doubles, in mpmath's precision; of what is not ordinary numpy's.
+
+    mpmath knows neither signed zeros nor overflow; numpy's specials are C99's.
+    """
     with np.errstate(all="ignore"):
         # Products have no signaling NaNs, of which some C libraries make other results.
         rough = _numpy_reference(op)(*(a * 1.0 for a in arguments))
-    errors = np.zeros(len(result))
-    for i, (got, about) in enumerate(zip(result.tolist(), rough.tolist(), strict=True)):
-        values = [float(a[i]) for a in arguments]
+    found = []
+    for *values, about in zip(*(a.tolist() for a in arguments), rough.tolist(), strict=True):
         ordinary = all(math.isfinite(v) and v != 0 for v in (*values, about))
+        high, low = _mp_reference(op, *values) if ordinary else (about, 0.0)
+        found.append((high, low, ordinary))
+    return found
+
+
+def _float64_errors(result: np.ndarray, references: list[tuple[float, float, bool]]) -> np.ndarray:
+    errors = np.zeros(len(result))
+    for i, (got, (high, low, ordinary)) in enumerate(zip(result.tolist(), references, strict=True)):
         if not ordinary:
-            # mpmath knows neither signed zeros nor overflow; numpy's specials are C99's.
-            same = got == about and math.copysign(1, got) == math.copysign(1, about)
-            if not same and not (math.isnan(got) and math.isnan(about)):
+            same = got == high and math.copysign(1, got) == math.copysign(1, high)
+            if not same and not (math.isnan(got) and math.isnan(high)):
                 errors[i] = math.inf
             continue
-        high, low = _mp_reference(op, *values)
         with np.errstate(all="ignore"):
             errors[i] = abs((got - high) - low) / float(np.spacing(abs(high)))
     return errors
 
 
-@pytest.mark.parametrize("op", FLOAT_OPS)
-def test_float64_error(f64: Compiled, op: str) -> None:
+@functools.cache
+def _float64_case(op: str) -> tuple[list[np.ndarray], list[tuple[float, float, bool]]]:
+    """Arguments and their exact values, the same for all chips."""
     arguments = _arguments(op, "f64", 4000)
     keep = np.random.default_rng(2).permutation(len(arguments[0]))[:1500]
     arguments = [np.concatenate([a[: len(specials("f64"))], a[keep]]) for a in arguments]
-    (result,) = f64(_short(op), *arguments)
     with mp.workdps(50):
-        errors = _float64_errors(op, result, arguments)
+        return arguments, _float64_references(op, arguments)
+
+
+@pytest.mark.parametrize("op", FLOAT_OPS)
+def test_float64_error(f64: Compiled, op: str) -> None:
+    arguments, references = _float64_case(op)
+    (result,) = f64(_short(op), *arguments)
+    errors = _float64_errors(result, references)
     worst = int(np.argmax(errors))
     assert errors[worst] <= MAX_ULP[op][1], [float(a[worst]) for a in arguments]
 
@@ -208,7 +224,8 @@ def test_float64_integer_power(f64: Compiled) -> None:
     n = generator.integers(-300, 300, len(x)).astype(np.int32)
     (result,) = f64("fpowi", x, n)
     with mp.workdps(50):
-        errors = _float64_errors("math.powf", result, [x, n.astype(np.float64)])
+        references = _float64_references("math.powf", [x, n.astype(np.float64)])
+    errors = _float64_errors(result, references)
     assert errors.max() <= MAX_ULP["math.fpowi"][1]
 
 
@@ -223,7 +240,8 @@ def test_arguments_nearest_to_multiples_of_half_pi(f32: Compiled, f64: Compiled,
     hard64 = np.array([6381956970095103 * 2.0**797, 6411027962775774 * 2.0**-48, 1e22, 1.7e308])
     (result,) = f64(_short(op), hard64)
     with mp.workdps(400):
-        assert _float64_errors(op, result, [hard64]).max() <= MAX_ULP[op][1]
+        references = _float64_references(op, [hard64])
+    assert _float64_errors(result, references).max() <= MAX_ULP[op][1]
 
 
 def test_sincos_is_sin_and_cos() -> None:
@@ -292,7 +310,8 @@ def test_constant_exponent(kind: str, exponent: str) -> None:
             error = ulp_error(result, exact)
         else:
             with mp.workdps(50):
-                error = _float64_errors("math.powf", result, [x, np.full_like(x, float(exponent))])
+                references = _float64_references("math.powf", [x, np.full_like(x, float(exponent))])
+            error = _float64_errors(result, references)
     assert error.max() <= 1.6
     wide = exponent in ("-2.0", "4.0", "-7.0", "64.0")
     simple = kind == "f32" if wide else exponent != "-0.75"
