@@ -88,26 +88,13 @@ def aot(
     arrays: ArrayInterface = hook.array_interface()
     owner = original(function)
     function, own = hook.exported(function=owner)
-    if example_inputs is None:
-        example_inputs = own
-    if example_inputs is None:
-        raise InputError(
-            "a function that names no inputs of its own needs example inputs: pass arrays, or what "
-            "describes their shapes and dtypes"
-        )
-    example_inputs = arrays_of(arrays, example_inputs)
+    example_inputs = arrays_of(arrays, _examples(example_inputs, own))
     names = names_of(function, example_inputs, arrays)
     leaves = [leaf for leaf in arrays.leaves(example_inputs) if arrays.is_array(leaf)]
     _check_host(arrays, leaves)
     made = []
     for checked in options_by_arch(options):
-        if checked.on_gpu_tensors:
-            _check_devices(checked, bool(leaves))
-        if checked.freeze_weights:
-            raise OptionError(
-                "option 'freeze_weights' is for functions that are compiled when they are called; "
-                "a file holds its weights, or takes them at each call: leave the option out"
-            )
+        _check_options(checked, bool(leaves))
         strict = replace(checked, strict_target=True, num_iters=1)
         # The frontends check a dictionary.
         given = {key: value for key, value in vars(strict).items() if value is not None}
@@ -116,15 +103,8 @@ def aot(
         with taken_as_arguments(array for _, array in bound):
             seen, results = _look(compiled, example_inputs, arrays)
         artifact, held = _artifact(seen, arrays, leaves, results, weights)
-        artifact.manifest[NAMES] = names
-        if weights == "arguments":
-            called = names_of_weights(bound, seen, held, arrays)
-            artifact.manifest[WEIGHT_NAMES] = called
-            rows = artifact.manifest["arguments"]
-            artifact.manifest[NAMES] = names + [
-                each[0] if each else rows[row]["name"]
-                for row, each in zip(held, called, strict=True)
-            ]
+        called = names_of_weights(bound, seen, held, arrays) if weights == "arguments" else None
+        _write_names(artifact.manifest, names, held, called)
         if checked.on_gpu_tensors:
             artifact.manifest[ON_DEVICE] = True
         made.append(artifact)
@@ -136,6 +116,53 @@ def original(function: Any) -> Any:
     if not isinstance(function, CompiledFunction):
         return function
     return original_of(function) or function
+
+
+def _examples(given: Sequence[Any] | None, own: Sequence[Any] | None) -> Sequence[Any]:
+    """The inputs that are given, or those that a function names itself."""
+    if given is not None:
+        return given
+    if own is not None:
+        return own
+    raise InputError(
+        "a function that names no inputs of its own needs example inputs: pass arrays, or what "
+        "describes their shapes and dtypes"
+    )
+
+
+def _check_options(options: CompileOptions, has_arrays: bool) -> None:
+    """Refuse options that mean nothing for a file."""
+    if options.on_gpu_tensors:
+        _check_devices(options, has_arrays)
+    if options.freeze_weights:
+        raise OptionError(
+            "option 'freeze_weights' is for functions that are compiled when they are called; "
+            "a file holds its weights, or takes them at each call: leave the option out"
+        )
+
+
+def _write_names(
+    manifest: dict[str, Any],
+    names: list[str],
+    held: Sequence[int],
+    called: list[list[str]] | None,
+) -> None:
+    """Write what arguments are called.
+
+    Args:
+        manifest: of the artifact.
+        names: of the function's own arguments.
+        held: rows of the manifest's arguments that are arrays of the function.
+        called: the names of each of these; None if they are stored.
+    """
+    manifest[NAMES] = names
+    if called is None:
+        return
+    manifest[WEIGHT_NAMES] = called
+    rows = manifest["arguments"]
+    manifest[NAMES] = names + [
+        each[0] if each else rows[row]["name"] for row, each in zip(held, called, strict=True)
+    ]
 
 
 def _check_host(arrays: ArrayInterface, leaves: Sequence[Any]) -> None:

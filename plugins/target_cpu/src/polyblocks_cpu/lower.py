@@ -62,9 +62,16 @@ def stage_s4(target: TargetDescription, profile: bool = False) -> list[Any]:
         target: a description made by this target.
         profile: time every kernel.
     """
-    has = target.properties
     contents = Contents()
-    held = ("bf16",) if has["half"] else ("bf16", "f16")
+    return [
+        *_share_kernels(contents, profile),
+        *_expand_arithmetic(target, contents),
+        *_convert_to_llvm(contents),
+    ]
+
+
+def _share_kernels(contents: Contents, profile: bool) -> list[Any]:
+    """Kernels as functions, and teams of threads that run them."""
     return [
         # Loops and scalars as LLVM likes them. Checks come before kernels are outlined, since a
         # kernel with a check gets the status as one more argument.
@@ -80,8 +87,17 @@ def stage_s4(target: TargetDescription, profile: bool = False) -> list[Any]:
         # While calls of kernels can be told from others, and a team's are one.
         *([TimeKernelsPass()] if profile else []),
         MapOpenmpPass(),
-        # From here on arithmetic that LLVM would turn into library calls is replaced; each pass
-        # leaves only what the following ones and the chip's instructions can do.
+    ]
+
+
+def _expand_arithmetic(target: TargetDescription, contents: Contents) -> list[Any]:
+    """Arithmetic that the chip's instructions do, in place of what LLVM would call a library for.
+
+    Each pass leaves only what the following ones and the chip's instructions can do.
+    """
+    has = target.properties
+    held = ("bf16",) if has["half"] else ("bf16", "f16")
+    return [
         OnlyWith(
             UpstreamPass("lower-complex", "convert-complex-to-standard,canonicalize"),
             ("complex",),
@@ -101,6 +117,12 @@ def stage_s4(target: TargetDescription, profile: bool = False) -> list[Any]:
         # Whose instructions take halves again.
         LowerTilesPass(),
         OnlyWithOps(LowerDotsPass(), {"llvm.call_intrinsic"}, contents),
+    ]
+
+
+def _convert_to_llvm(contents: Contents) -> list[Any]:
+    """Loops, memory and what is left of arithmetic in the LLVM dialect."""
+    return [
         # Constants without a reader would be written into the object file.
         # What `lower-affine` leaves unread goes first: from the bottom up it takes half the time.
         UpstreamPass(

@@ -136,11 +136,7 @@ class _Converter:
         if refused is not None:
             reason, where = refused
             if self._strict:
-                raise FallbackError(
-                    f"{reason}; strict_target forbids that Python runs it",
-                    op=code.co_name,
-                    location=where,
-                )
+                raise _forbidden(code, reason, where)
             return self._left(code, reason, where)
         # A function without tensor work may have some for other arguments; Dynamo would never look
         # at it again.
@@ -190,11 +186,7 @@ class _Converter:
             where, reason = _location_of(error) or location, _failure(error)
             _forget(error)
             if self._strict:
-                raise FallbackError(
-                    f"{reason}; strict_target forbids that Python runs it",
-                    op=code.co_name,
-                    location=where,
-                ) from error
+                raise _forbidden(code, reason, where) from error
             self._failures[code] += 1
             return self._left(code, reason, where)
         finally:
@@ -236,6 +228,12 @@ class _Converter:
             # Dynamo says why in its counters only.
             reason = breaks[-1] if breaks else result.skip_reason
             self._report.frame(Frame(function, location, False, one_line(reason)))
+
+
+def _forbidden(code: CodeType, reason: str, where: str) -> FallbackError:
+    """The error that strict_target makes of a frame that Python would run."""
+    message = f"{reason}; strict_target forbids that Python runs it"
+    return FallbackError(message, op=code.co_name, location=where)
 
 
 def _warnings_after() -> dict[str, Any]:
