@@ -90,6 +90,44 @@ def test_padding_of_a_convolution_is_not_there(size: int, place: tuple[int, int]
     torch.testing.assert_close(result, expected, rtol=1e-4, atol=2e-4)
 
 
+def test_padding_that_convolutions_share_is_not_there() -> None:
+    # What both read is one buffer with one margin, in which each still knows its own padding.
+    x, v, w = torch.rand(2, 64, 24, 24) + 1, torch.randn(64, 64, 3, 3), torch.randn(64, 64, 5, 5)
+    v[:, :, 0, 1] = w[:, :, 1, 2] = w[:, :, 0, 2] = float("inf")
+
+    def f(x: torch.Tensor, v: torch.Tensor, w: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        y = x.sqrt().softmax(1)
+        a = functional.conv2d(y, v, padding=1)
+        return a, functional.conv2d(y, w, padding=2)
+
+    events: list[Event] = []
+    with listening(events.append):
+        results = polyblocks_jit_torch(compile_options=OPTIONS)(f)(x, v, w)
+    whats = [e.data.get("what") for e in events]
+    assert whats.count("margins merged") == 1
+    assert sum(e.kind == "compile-begin" for e in events) == 1
+    for result, expected in zip(results, f(x, v, w), strict=True):
+        inner = (slice(None), slice(None), slice(None), slice(2, -2))
+        assert expected[inner].isfinite().any()
+        torch.testing.assert_close(result[inner], expected[inner], rtol=1e-4, atol=2e-4)
+
+
+def test_zeros_of_a_program_are_multiplied_beside_padding() -> None:
+    # The same operation, on the same line, reads both: its own zeros are not there, the others are.
+    x, w = torch.rand(2, 64, 24, 24) + 1, torch.randn(64, 64, 3, 3)
+    w[:, :, 0, 1] = float("inf")
+
+    def f(x: torch.Tensor, w: torch.Tensor) -> list[torch.Tensor]:
+        y = x.sqrt().softmax(1)
+        wider = functional.pad(y, (2, 2, 2, 2))
+        return [functional.conv2d(z, w, padding=n) for z, n in ((y, 1), (wider, 0))]
+
+    results = polyblocks_jit_torch(compile_options=OPTIONS)(f)(x, w)
+    padded, expected = (both[0][..., 1:-1] for both in (results, f(x, w)))
+    torch.testing.assert_close(padded, expected, rtol=1e-4, atol=2e-4)
+    assert results[1][:, :, :2].isnan().all()
+
+
 def test_zeros_of_a_program_are_multiplied() -> None:
     x, w = torch.rand(2, 64, 14, 14) + 1, torch.randn(64, 64, 3, 3)
     w[:, :, 0, 1] = float("inf")

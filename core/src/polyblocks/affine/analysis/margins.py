@@ -7,11 +7,13 @@ it works on is stored in the middle.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
 from polyblocks.affine.analysis.boxes import Box, hull, reach, with_loops
+from polyblocks.affine.mlir.source import operations_at
 from polyblocks.affine.model import (
     Buffer,
     IndirectAtomic,
@@ -32,11 +34,12 @@ class Margin:
 
     Attributes:
         inside: the box outside of which all elements are.
-        location: of the operation of the framework that stores these zeros.
+        operations: the framework's that store all of these zeros, as
+            :func:`polyblocks.affine.mlir.source.operations_at` has them.
     """
 
     inside: Box
-    location: Any
+    operations: Mapping[str, Any]
 
 
 def margins_of(sequence: Sequence) -> dict[Buffer, Margin]:
@@ -44,7 +47,6 @@ def margins_of(sequence: Sequence) -> dict[Buffer, Margin]:
 
     Elements that nothing stores count as zeros: nothing reads these.
     """
-    # Equal locations are different objects.
     zeros: dict[Buffer, dict[str, Any]] = defaultdict(dict)
     inside: dict[Buffer, list[Box]] = defaultdict(list)
     others: set[Buffer] = set()
@@ -65,15 +67,19 @@ def margins_of(sequence: Sequence) -> dict[Buffer, Margin]:
         for node in walk(item.body):
             if isinstance(node, (IndirectStore, IndirectAtomic)):
                 others.add(node.buffer.base)
-    return {
-        buffer: Margin(reduce(hull, inside[buffer]), next(iter(locations.values())))
-        for buffer, locations in zeros.items()
-        if len(locations) == 1
-        and inside[buffer]
-        and buffer.kind in ("alloc", "local")
-        and buffer.outer is None
-        and buffer not in others
-    }
+    found: dict[Buffer, Margin] = {}
+    for buffer, locations in zeros.items():
+        own = buffer.kind in ("alloc", "local") and buffer.outer is None and buffer not in others
+        operations = _in_all([operations_at(location) for location in locations.values()])
+        if own and inside[buffer] and (operations or len(locations) == 1):
+            found[buffer] = Margin(reduce(hull, inside[buffer]), operations)
+    return found
+
+
+def _in_all(stored: list[dict[str, Any]]) -> dict[str, Any]:
+    """The operations that are among those of every store."""
+    first, *others = stored
+    return {text: one for text, one in first.items() if all(text in other for other in others)}
 
 
 def zeros_in(nest: Nest) -> set[Value]:

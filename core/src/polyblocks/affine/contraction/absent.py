@@ -15,6 +15,7 @@ from polyblocks.affine.analysis.margins import Margin
 from polyblocks.affine.analysis.reductions import adds_products_of
 from polyblocks.affine.contraction.product import Product, only_load
 from polyblocks.affine.expr import Expr, Var
+from polyblocks.affine.mlir.source import is_by
 from polyblocks.affine.model import Buffer, Load
 
 #: Bounds of a loop: it starts at the largest of the first ones, and ends before the least of the
@@ -118,8 +119,6 @@ def absent_of(product: Product, margins: Mapping[Buffer, Margin]) -> Absent | No
         return None
     load = only_load(operand.nodes, operand.value)
     margin = margins.get(load.buffer) if load is not None else None
-    if load is None or margin is None or margin.location != load.location:
-        return None
-    if "unknown" in str(margin.location):
+    if load is None or margin is None or not is_by(load.location, margin.operations):
         return None
     return Absent(load, margin.inside)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from polyblocks.affine.analysis.boxes import Box, covered, difference, with_loops
 from polyblocks.affine.analysis.coverage import perfect_loops
-from polyblocks.affine.analysis.margins import margins_of, zeros_in
+from polyblocks.affine.analysis.margins import Margin, margins_of, zeros_in
 from polyblocks.affine.expr import Expr, Var
+from polyblocks.affine.mlir.source import is_by
 from polyblocks.affine.model import (
     Buffer,
     Load,
@@ -59,13 +61,15 @@ class MergeMarginsPass(NestPass):
         viewed = sequence.viewed()
         by_source: dict[Buffer, list[_Padded]] = {}
         for buffer, margin in margins_of(sequence).items():
-            padded = _Padded.of(buffer, margin.inside, users)
+            padded = _Padded.of(buffer, margin, users)
             if padded is not None and not viewed & {buffer, padded.source}:
                 by_source.setdefault(padded.source, []).append(padded)
         merged = False
         for source, copies in by_source.items():
             own = users.is_only_accessed(source)
             if len(copies) < 2 and not (own and len(users.readers(source)) > 1):
+                continue
+            if not _are_told_apart(copies, users):
                 continue
             whole = _merge(source, copies, own, sequence, users)
             context.decide(
@@ -92,6 +96,7 @@ class _Padded:
         copy: the nest that copies.
         zeros: the nests that make the margin.
         zero: the constant.
+        operations: the framework's that store the margin, by the text of their locations.
     """
 
     buffer: Buffer
@@ -100,10 +105,12 @@ class _Padded:
     copy: Nest
     zeros: list[Nest]
     zero: Op
+    operations: Mapping[str, Any]
 
     @classmethod
-    def of(cls, buffer: Buffer, inside: Box, users: Users) -> _Padded | None:
-        """The buffer, with zeros outside of a box, as a copy; None if it is none."""
+    def of(cls, buffer: Buffer, margin: Margin, users: Users) -> _Padded | None:
+        """The buffer, which has a margin, as a copy; None if it is none."""
+        inside = margin.inside
         copies: list[Nest] = []
         zeros: list[Nest] = []
         filled: list[Box] = []
@@ -135,7 +142,8 @@ class _Padded:
         if writers and users.before(copies[0], writers[-1]):
             return None
         zero = next(n for n in walk(zeros[0].body) if isinstance(n, Op))
-        return cls(buffer, source, tuple(b for b, _ in inside), copies[0], zeros, zero)
+        low = tuple(b for b, _ in inside)
+        return cls(buffer, source, low, copies[0], zeros, zero, margin.operations)
 
 
 def _copied(nest: Nest, inside: Box) -> Buffer | None:
@@ -162,6 +170,7 @@ def _merge(
     source: Buffer, copies: list[_Padded], own: bool, sequence: Sequence, users: Users
 ) -> Buffer:
     """Put one buffer in the place of all copies, and of the array if it is the program's own."""
+    location = _location(copies)
     unit = max(LINE // source.bytes_per_element, 1)
     low = [max(c.low[d] for c in copies) for d in range(len(source.shape))]
     high = [
@@ -190,7 +199,7 @@ def _merge(
                 node.buffer = whole
         item.changed = True
     at = sequence.items.index(first)
-    sequence.items[at:at] = _margin(whole, copies, low)
+    sequence.items[at:at] = _margin(whole, copies, low, location)
     sequence.items[:] = [item for item in sequence.items if item not in dropped]
     for item in dropped:
         users.drop(item)
@@ -199,8 +208,8 @@ def _merge(
     return whole
 
 
-def _margin(whole: Buffer, copies: list[_Padded], low: list[int]) -> list[Nest]:
-    """Nests that store the zeros that some copy has."""
+def _margin(whole: Buffer, copies: list[_Padded], low: list[int], location: Any) -> list[Nest]:
+    """Nests at a location that store the zeros that some copy has."""
     inside = tuple((b, b + n) for b, n in zip(low, copies[0].source.shape, strict=True))
     done: list[Box] = [inside]
     nests: list[Nest] = []
@@ -215,7 +224,35 @@ def _margin(whole: Buffer, copies: list[_Padded], low: list[int]) -> list[Nest]:
             )
             value = Value(whole.element)
             zero = replace(each.zero, results=[value])
-            body: list[Node] = [zero, Store(value, whole, index, each.zero.location)]
+            body: list[Node] = [zero, Store(value, whole, index, location)]
             nests.append(like(each.zeros[0], around(variables, body)))
         done.append(box)
     return nests
+
+
+def _location(copies: list[_Padded]) -> Any:
+    """Where the zeros of all copies come from; None if that is unknown.
+
+    An operation reads zeros of its own in its copy (:func:`_are_told_apart`), so the ones that
+    store some may all be named as storing each.
+    """
+    operations = {text: place for each in copies for text, place in each.operations.items()}
+    places = list(operations.values())
+    return type(places[0]).fused(places) if places else None
+
+
+def _are_told_apart(copies: list[_Padded], users: Users) -> bool:
+    """Whether no operation that stores the zeros of a copy reads another one's zeros.
+
+    Products with its own are left out; in one buffer, those of others would be as well.
+    """
+    stored = {text for each in copies for text in each.operations}
+    return not any(
+        isinstance(node, Load)
+        and node.buffer is each.buffer
+        and is_by(node.location, stored - each.operations.keys())
+        for each in copies
+        for nest in users.readers(each.buffer)
+        if isinstance(nest, Nest)
+        for node in walk(nest.body)
+    )

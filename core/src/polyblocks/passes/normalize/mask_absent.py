@@ -15,6 +15,7 @@ from polyblocks.affine.analysis.reductions import EXTENSIONS
 from polyblocks.affine.contraction.choice import has_enough, has_tiles
 from polyblocks.affine.contraction.factors import is_product
 from polyblocks.affine.expr import Expr
+from polyblocks.affine.mlir.source import is_by
 from polyblocks.affine.model import (
     Buffer,
     For,
@@ -75,7 +76,7 @@ class MaskAbsentPass(NestPass):
             return
         lattices = lattices_of(sequence)
         known = {
-            buffer: _Zeros(margin.inside, lattices.get(buffer), str(margin.location))
+            buffer: _Zeros(margin.inside, lattices.get(buffer), frozenset(margin.operations))
             for buffer, margin in margins_of(sequence).items()
         }
         users = Users(sequence)
@@ -105,17 +106,17 @@ class _Zeros:
     Attributes:
         inside: the box outside of which all are zeros.
         lattice: where they are in the box; None for everywhere.
-        location: of the operation of the framework that stores the zeros.
+        operations: the framework's that store the zeros.
     """
 
     inside: Box
     lattice: Lattice | None
-    location: str
+    operations: frozenset[str]
 
     def spans(self, load: Load) -> list[tuple[Expr, int]]:
         """Numbers that are from 0 to below others where an element is there; none if all are."""
         found: list[tuple[Expr, int]] = []
-        if "unknown" in self.location or str(load.location) != self.location:
+        if not is_by(load.location, self.operations):
             return found
         for expr, (low, high) in zip(load.index, self.inside, strict=True):
             least, most = expr.range()

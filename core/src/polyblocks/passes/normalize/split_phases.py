@@ -12,6 +12,7 @@ from polyblocks.affine.analysis.reductions import ReductionNest, adds_products_o
 from polyblocks.affine.contraction.factors import DTYPES
 from polyblocks.affine.element import printed
 from polyblocks.affine.expr import Expr, Var
+from polyblocks.affine.mlir.source import is_by, operations_at
 from polyblocks.affine.model import (
     Buffer,
     For,
@@ -203,7 +204,7 @@ class _Split:
         if len(loads) != 1 or loads[0] not in shape.inner or not shape.reorderable():
             return None
         (load,) = loads
-        if load.location != lattice.location or "unknown" in str(load.location):
+        if not is_by(load.location, operations_at(lattice.location)):
             return None
         innermost = shape.reductions[-1]
         if not adds_products_of(load.result, shape.inner, innermost.arguments, innermost.yields):
