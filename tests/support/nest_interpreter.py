@@ -10,6 +10,7 @@ import numpy as np
 
 from polyblocks.affine.expr import Var
 from polyblocks.affine.model import (
+    AffineAccess,
     Alloca,
     Buffer,
     For,
@@ -73,7 +74,7 @@ class Machine:
             return float(node.attributes["value"])
         return OPERATIONS[node.name](*(values[v] for v in node.operands))
 
-    def _at(self, node: Load | Store, variables: dict[Var, int]) -> tuple[int, ...]:
+    def _at(self, node: AffineAccess, variables: dict[Var, int]) -> tuple[int, ...]:
         index = tuple(e.evaluate(variables) for e in node.index)
         for i, extent in zip(index, node.buffer.shape, strict=True):
             if not 0 <= i < extent:

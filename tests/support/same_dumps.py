@@ -1,4 +1,4 @@
-"""Whether two trees compile alike: dumps of 40 programs after every stage, for three chips.
+"""Whether two trees compile alike: dumps of 40 programs after every stage, for five chips.
 
     python -m tests.support.same_dumps write out/before      # in the one tree
     python -m tests.support.same_dumps write out/after       # in the other
@@ -29,8 +29,14 @@ from polyblocks.api import compile_text
 from polyblocks.errors import PolyBlocksError, UnsupportedError
 from polyblocks.options import CompileOptions
 
-#: Of the CPU one that every machine can compile for, whatever it is.
-CHIPS = {"x86-64-v4": "cpu", "sm_90a": "nvgpu", "gfx1100": "amdgpu"}
+#: Of CPUs those that every machine can compile for, whatever it is.
+CHIPS = {
+    "x86-64-v4": "cpu",
+    "neoverse-v2": "cpu",
+    "sm_80": "nvgpu",
+    "sm_90a": "nvgpu",
+    "gfx1100": "amdgpu",
+}
 COUNT = 40
 
 _LOCATION = re.compile(r" ?loc\((?:[^()]|\([^()]*\))*\)|^#loc.*\n", re.MULTILINE)
@@ -59,10 +65,10 @@ def _tensors(arrays: Sequence[Any]) -> list[torch.Tensor]:
     return [torch.from_numpy(array) for array in arrays]
 
 
-def write(folder: Path) -> None:
-    """Compile all programs; each has a folder of dumps for each chip."""
-    for name, text in islice(modules(), COUNT):
-        for arch, target in CHIPS.items():
+def write(folder: Path, count: int = COUNT, chips: Sequence[str] = tuple(CHIPS)) -> None:
+    """Compile the first ``count`` programs; each has a folder of dumps for each chip."""
+    for name, text in islice(modules(), count):
+        for arch, target in ((chip, CHIPS[chip]) for chip in chips):
             place = folder / arch / name
             place.mkdir(parents=True)
             print(arch, name, flush=True)
@@ -95,13 +101,16 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("write").add_argument("folder", type=Path)
+    writing = commands.add_parser("write")
+    writing.add_argument("folder", type=Path)
+    writing.add_argument("--count", type=int, default=COUNT)
+    writing.add_argument("--chips", nargs="+", choices=CHIPS, default=tuple(CHIPS))
     both = commands.add_parser("compare")
     both.add_argument("before", type=Path)
     both.add_argument("after", type=Path)
     arguments = parser.parse_args()
     if arguments.command == "write":
-        write(arguments.folder)
+        write(arguments.folder, arguments.count, arguments.chips)
         return 0
     found = compare(arguments.before, arguments.after)
     count = sum(p.is_file() for p in arguments.before.rglob("*"))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
+    Access,
     Alloca,
     Buffer,
     Check,
@@ -36,6 +37,11 @@ PLACE = (Expr.of(ROW), Expr.of(ROW) + 1)
 MOVED = (Expr.of(OTHER), Expr.of(OTHER) + 1)
 #: What is replaced by what; all else stays.
 REPLACED = {OLD: NEW, GIVEN: TAKEN, AT: TO, PLACE: MOVED}
+
+ORDER = [
+    *("Op", "Index", "Load", "Store", "IndirectLoad", "IndirectStore", "IndirectAtomic"),
+    *("Alloca", "Check", "For"),
+]
 
 NODES: list[Node] = [
     Op("math.exp", [GIVEN], {"fastmath": "reassoc"}, [Value(F32)], "here"),
@@ -94,7 +100,13 @@ def same(old: Any, new: Any) -> bool:
 
 
 def test_there_is_an_example_of_every_kind() -> None:
-    assert [type(node) for node in NODES] == list(get_args(Node))
+    def concrete(kind: type) -> set[type]:
+        found = {kind} if dataclasses.is_dataclass(kind) else set()
+        return found.union(*map(concrete, kind.__subclasses__()))
+
+    # A dataclass with slots is made anew, and the class that it was made of stays.
+    kinds = {kind.__name__ for kind in concrete(Node)}
+    assert [type(node).__name__ for node in NODES] == sorted(kinds, key=ORDER.index)
 
 
 @pytest.mark.parametrize("node", NODES, ids=lambda node: type(node).__name__)
@@ -123,3 +135,30 @@ def test_the_body_of_a_loop_is_copied() -> None:
     (store,) = loop.body
     assert isinstance(store, Store)
     assert store.buffer is NEW
+
+
+@pytest.mark.parametrize("node", NODES, ids=lambda node: type(node).__name__)
+def test_a_node_tells_all_its_values_expressions_and_buffers(node: Node) -> None:
+    node = copied(node)
+    held: list[Any] = []
+    for field in dataclasses.fields(node):
+        value = getattr(node, field.name)
+        held += value if isinstance(value, (list, tuple)) else [value]
+    # Arguments of a loop are its own, and so is its variable.
+    own = set(node.arguments) if isinstance(node, For) else set()
+    values = {v for v in held if isinstance(v, Value)} - own
+    assert values == {*node.uses, *node.defines}
+    assert {e for e in held if isinstance(e, Expr)} == set(node.exprs)
+    assert isinstance(node, Access) == (node.reads or node.writes)
+
+
+@pytest.mark.parametrize("node", NODES, ids=lambda node: type(node).__name__)
+def test_all_that_is_used_can_be_replaced_in_place(node: Node) -> None:
+    node = copied(node)
+    defined, marks = node.defines, node.marks
+    values = {value: Value(value.type) for value in node.uses}
+    node.replace_uses(values.__getitem__)
+    node.replace_exprs(lambda expr: expr + 5)
+    assert set(node.uses) == set(values.values())
+    assert all(min(e.const for e in node.exprs) >= 5 for _ in node.exprs)
+    assert (node.defines, node.marks) == (defined, marks)

@@ -10,6 +10,7 @@ from tests.support.nests import Context, buffer, innermost, row_sum, run, tiled_
 
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
+    AffineAccess,
     Alloca,
     Buffer,
     For,
@@ -49,7 +50,7 @@ def both(first: Nest, second: Nest) -> Nest:
     assert isinstance(a, For)
     assert isinstance(b, For)
     for node in walk(b.body):
-        if isinstance(node, (Load, Store)):
+        if isinstance(node, AffineAccess):
             node.index = tuple(e.substitute({b.var: Expr.of(a.var)}) for e in node.index)
     return Nest([For(a.var, [*a.body, *b.body])], [], changed=True)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from polyblocks.affine.expr import Expr, Var
-from polyblocks.affine.model import Buffer, For, Load, Node, Store, Value
+from polyblocks.affine.model import AffineAccess, Buffer, For, Load, Node, Store, Value
 from polyblocks.affine.vectors.interleaves import interleaves
 
 A, B = Buffer((400,), "f32", "input"), Buffer((100, 4), "f32", "output")
@@ -18,7 +18,7 @@ def places(body: list[Node], var: Var) -> list[tuple[int, int, int] | None]:
     found = interleaves(For(var, body))
     return [
         (found[n][0].step, found[n][0].reach, found[n][1])
-        if isinstance(n, (Load, Store)) and n in found
+        if isinstance(n, AffineAccess) and n in found
         else None
         for n in body
     ]

@@ -6,7 +6,18 @@ import numpy as np
 from tests.support.nests import Context, buffer, run, weighted
 
 from polyblocks.affine.expr import Expr, Var
-from polyblocks.affine.model import Buffer, For, Load, Nest, Op, Sequence, Store, Value, walk
+from polyblocks.affine.model import (
+    AffineAccess,
+    Buffer,
+    For,
+    Load,
+    Nest,
+    Op,
+    Sequence,
+    Store,
+    Value,
+    walk,
+)
 from polyblocks.passes.fuse.merge_reductions import MergeReductionsPass
 from polyblocks.passes.normalize.classify_nests import name_nests
 
@@ -25,7 +36,7 @@ def total(
         inner += [Load(y, factor, at), Op("arith.mulf", [x, y], {}, [z])]
     term = x if factor is None else z
     inner.append(Op("arith.addf", [argument, term], {"fastmath": "reassoc"}, [new]))
-    after: list[Load | Op | Store] = [Store(result, target, (Expr.of(i),))]
+    after: list[AffineAccess | Op] = [Store(result, target, (Expr.of(i),))]
     if divisor is not None:
         after = [
             Load(d, divisor, (Expr.of(i),)),
@@ -74,7 +85,7 @@ def test_weights_of_two_sums_stay_in_a_register() -> None:
     (nest,) = program.check(merged=True)
     loops = [n for n in walk(nest.body) if isinstance(n, For)]
     assert [len(loop.inits) for loop in loops] == [0, 2]
-    touched = {n.buffer for n in walk(nest.body) if isinstance(n, (Load, Store))}
+    touched = {n.buffer for n in walk(nest.body) if isinstance(n, AffineAccess)}
     assert program.weights not in touched
 
 

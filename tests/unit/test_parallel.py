@@ -10,6 +10,7 @@ from polyblocks.affine.access import address
 from polyblocks.affine.analysis.parallel import is_parallel
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
+    AffineAccess,
     Buffer,
     For,
     Index,
@@ -44,7 +45,7 @@ def conflict(loop: For) -> bool:
                 high = min([node.var.extent, *(e.evaluate(values) for e in node.upper)])
                 for i in range(low, high):
                     run(node.body, values | {node.var: i}, t)
-            elif isinstance(node, (Load, Store)):
+            elif isinstance(node, AffineAccess):
                 place = (node.buffer.base, address(node.buffer, node.index).evaluate(values))
                 touched.setdefault(place, set()).add(t)
                 if isinstance(node, Store):

@@ -12,7 +12,7 @@ from tests.support.nests import TARGET, Context, buffer, check, run, weighted
 from polyblocks.affine.cost.group_cost import alone
 from polyblocks.affine.cost.tile_cost import TileCost
 from polyblocks.affine.expr import Expr
-from polyblocks.affine.model import Alloca, Buffer, For, Load, Nest, Sequence, Store, walk
+from polyblocks.affine.model import AffineAccess, Alloca, Buffer, For, Nest, Sequence, Store, walk
 from polyblocks.affine.tiles.fusion_stages import FusionStage
 from polyblocks.affine.tiles.slices import Slices, slices
 from polyblocks.affine.tiles.tile_writer import tiled
@@ -46,7 +46,7 @@ class Counting(Machine):
         super().__init__(contents)
         self.stores: Counter[tuple[Buffer, tuple[int, ...]]] = Counter()
 
-    def _at(self, node: Load | Store, variables: dict) -> tuple[int, ...]:
+    def _at(self, node: AffineAccess, variables: dict) -> tuple[int, ...]:
         index = super()._at(node, variables)
         if isinstance(node, Store):
             self.stores[node.buffer, index] += 1

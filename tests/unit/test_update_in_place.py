@@ -7,7 +7,17 @@ import pytest
 from tests.support.nests import Context, buffer, run, tiled_like, weighted
 
 from polyblocks.affine.expr import Expr, Var
-from polyblocks.affine.model import Buffer, For, Load, Nest, Sequence, Store, Value, walk
+from polyblocks.affine.model import (
+    AffineAccess,
+    Buffer,
+    For,
+    Load,
+    Nest,
+    Sequence,
+    Store,
+    Value,
+    walk,
+)
 from polyblocks.passes.map.update_in_place import UpdateInPlacePass
 
 ROWS, COLUMNS = 7, 11
@@ -34,7 +44,7 @@ def check(nests: list[Nest], buffers: list[Buffer], in_place: bool) -> None:
     UpdateInPlacePass().transform(sequence, context)
     assert [what for what, _ in context.decisions] == ["in place"] * in_place
     nodes = [n for nest in sequence.nests() for n in walk(nest.body)]
-    touched = {n.buffer for n in nodes if isinstance(n, (Load, Store))}
+    touched = {n.buffer for n in nodes if isinstance(n, AffineAccess)}
     assert (new not in touched) == in_place
     np.testing.assert_array_equal(run(sequence, values, out)[: ROWS - 1, :COLUMNS], expected)
 

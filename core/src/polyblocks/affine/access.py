@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 from functools import lru_cache
 
 from polyblocks.affine.expr import Atom, Div, Expr, Mod, Var
-from polyblocks.affine.model import Buffer, Load, Node, Store, walk
+from polyblocks.affine.model import AffineAccess, Buffer, Node, walk
 
 
 def strides(buffer: Buffer) -> tuple[int, ...]:
@@ -153,6 +153,6 @@ def stride_along(buffer: Buffer, index: Collection[Expr], var: Var) -> int | Non
     return moved
 
 
-def accesses(nodes: list[Node]) -> list[Load | Store]:
+def accesses(nodes: list[Node]) -> list[AffineAccess]:
     """All affine accesses in these nodes."""
-    return [n for n in walk(nodes) if isinstance(n, (Load, Store))]
+    return [n for n in walk(nodes) if isinstance(n, AffineAccess)]

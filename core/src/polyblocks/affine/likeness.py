@@ -11,22 +11,7 @@ from typing import Any, Generic, TypeVar
 
 from polyblocks.affine.access import strides
 from polyblocks.affine.expr import Expr, Mod, Var
-from polyblocks.affine.model import (
-    Alloca,
-    Buffer,
-    Check,
-    For,
-    Index,
-    IndirectAtomic,
-    IndirectLoad,
-    Load,
-    Nest,
-    Node,
-    Op,
-    Store,
-    Value,
-    walk,
-)
+from polyblocks.affine.model import Access, Alloca, Buffer, For, Nest, Node, Value, walk
 
 T = TypeVar("T")
 
@@ -90,30 +75,16 @@ class _Names:
         return code, tuple(self._said)
 
     def _node(self, node: Node) -> Hashable:
-        if isinstance(node, Op):
-            attributes = tuple([(name, hash(a)) for name, a in node.attributes.items()])
-            operands = tuple([self._value(v) for v in node.operands])
-            return node.name, operands, attributes, tuple([self._value(v) for v in node.results])
-        if isinstance(node, Load):
-            place = self._exprs(node.index), self._exprs(node.where)
-            return 0, self._value(node.result), self._buffer(node.buffer), place
-        if isinstance(node, Store):
-            marks = node.stream, node.peel
-            stored = self._value(node.value), self._buffer(node.buffer)
-            return 1, stored, self._exprs(node.index), marks
         if isinstance(node, For):
             return self._loop(node)
-        if isinstance(node, Index):
-            return 2, self._value(node.result), self._expr(node.expr)
-        if isinstance(node, Check):
-            return 3, self._value(node.condition)
-        if isinstance(node, Alloca):
-            return 4, self._buffer(node.buffer)
-        # At places known at run time.
-        places = tuple([self._value(v) for v in node.index])
-        value = self._value(node.result if isinstance(node, IndirectLoad) else node.value)
-        how = node.op if isinstance(node, IndirectAtomic) else ""
-        return type(node).__name__, how, value, self._buffer(node.buffer), places
+        buffer = node.buffer if isinstance(node, (Access, Alloca)) else None
+        return (
+            *(type(node), node.marks, len(node.exprs)),
+            *map(self._value, node.uses),
+            *map(self._expr, node.exprs),
+            *map(self._value, node.defines),
+            None if buffer is None else self._buffer(buffer),
+        )
 
     def _loop(self, loop: For) -> Hashable:
         self._variables[loop.var] = len(self._variables)
@@ -121,12 +92,11 @@ class _Names:
             (self._buffer(f.buffer), self._exprs(f.index), f.write, f.level)
             for f in loop.prefetches
         ]
-        head = loop.var.extent, self._exprs(loop.lower), self._exprs(loop.upper)
-        marks = loop.level, loop.tile, loop.lanes, loop.unit, loop.simd, tuple(fetched)
+        head = loop.var.extent, self._exprs(loop.exprs), loop.marks, tuple(fetched)
         before = tuple([self._value(v) for v in (*loop.inits, *loop.arguments)])
         body = tuple([self._node(node) for node in loop.body])
         after = tuple([self._value(v) for v in (*loop.yields, *loop.results)])
-        return head, marks, before, body, after
+        return head, before, body, after
 
     def _value(self, value: Value) -> int:
         found = self._values.get(value)

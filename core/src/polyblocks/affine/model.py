@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import itertools
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Set
+from collections.abc import Callable, Hashable, Iterable, Iterator, Set
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar, TypeVar
 
 from polyblocks.affine.expr import Expr, Var
+
+T = TypeVar("T")
 
 _numbers = itertools.count()
 
@@ -116,8 +118,88 @@ class Value:
         return f"%{self.number}"
 
 
+class Node:
+    """What all nodes tell of themselves; a class of nodes says what differs from a node without
+    values, expressions and memory.
+
+    Attributes:
+        reads: whether it reads an element of its ``buffer``.
+        writes: whether it writes an element of its ``buffer``.
+    """
+
+    __slots__ = ()
+
+    reads: ClassVar[bool] = False
+    writes: ClassVar[bool] = False
+
+    @property
+    def uses(self) -> list[Value]:
+        """The values that the node itself uses (a For: inits and yields)."""
+        return []
+
+    @property
+    def defines(self) -> list[Value]:
+        """The values that the node defines for those after it."""
+        return []
+
+    @property
+    def exprs(self) -> tuple[Expr, ...]:
+        """Its affine expressions: of an index, of a condition, bounds besides 0 and the extent."""
+        return ()
+
+    def variables(self) -> Iterator[Var]:
+        """The variables in its expressions; one may come several times."""
+        for expr in self.exprs:
+            yield from expr.variables()
+
+    @property
+    def marks(self) -> tuple[Hashable, ...]:
+        """What tells it from nodes of its class with the same values, expressions and buffers."""
+        return ()
+
+    def copied(self, to: Renaming) -> Node:
+        """A copy with fresh results, which ``to`` takes in."""
+        raise NotImplementedError
+
+    def replace_uses(self, use: Callable[[Value], Value]) -> None:
+        """Use ``use(value)`` in the place of every value, in place."""
+
+    def replace_exprs(self, change: Callable[[Expr], Expr]) -> None:
+        """Apply ``change`` to every affine expression, in place."""
+
+
+@dataclass(slots=True)
+class Renaming:
+    """What copies use in the place of values, variables and buffers; copies of a node extend it."""
+
+    values: dict[Value, Value]
+    variables: dict[Var, Expr]
+    buffers: dict[Buffer, Buffer]
+
+    def use(self, value: Value) -> Value:
+        """What stands for a value."""
+        return self.values.get(value, value)
+
+    def all(self, values: Iterable[Value]) -> list[Value]:
+        """What stands for values."""
+        return [self.values.get(v, v) for v in values]
+
+    def fresh(self, value: Value) -> Value:
+        """A new value that stands for a result."""
+        new = self.values[value] = Value(value.type)
+        return new
+
+    def at(self, exprs: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        """What stands for expressions."""
+        return tuple([e.substitute(self.variables) for e in exprs])
+
+    def buffer(self, buffer: Buffer) -> Buffer:
+        """What stands for a buffer."""
+        return self.buffers.get(buffer, buffer)
+
+
 @dataclass(eq=False, slots=True)
-class Op:
+class Op(Node):
     """A scalar operation without regions or memory effects."""
 
     name: str
@@ -126,17 +208,135 @@ class Op:
     results: list[Value]
     location: Any = None
 
+    @property
+    def uses(self) -> list[Value]:
+        return self.operands
+
+    @property
+    def defines(self) -> list[Value]:
+        return self.results
+
+    @property
+    def marks(self) -> tuple[Hashable, ...]:
+        attributes = self.attributes
+        if not attributes:
+            return (self.name,)
+        return self.name, *[(name, hash(a)) for name, a in sorted(attributes.items())]
+
+    def copied(self, to: Renaming) -> Op:
+        results = [to.fresh(r) for r in self.results]
+        return Op(self.name, to.all(self.operands), self.attributes, results, self.location)
+
+    def replace_uses(self, use: Callable[[Value], Value]) -> None:
+        self.operands = [use(v) for v in self.operands]
+
 
 @dataclass(eq=False, slots=True)
-class Index:
+class Index(Node):
     """An affine expression as a value of type index."""
 
     result: Value
     expr: Expr
 
+    @property
+    def defines(self) -> list[Value]:
+        return [self.result]
+
+    @property
+    def exprs(self) -> tuple[Expr, ...]:
+        return (self.expr,)
+
+    def copied(self, to: Renaming) -> Index:
+        return Index(to.fresh(self.result), self.expr.substitute(to.variables))
+
+    def replace_exprs(self, change: Callable[[Expr], Expr]) -> None:
+        self.expr = change(self.expr)
+
+
+class Access(Node):
+    """What reads or writes one element of a buffer, wherever its index comes from."""
+
+    __slots__ = ("buffer", "index", "location")
+
+    buffer: Buffer
+    index: tuple[Expr, ...] | list[Value]
+    location: Any
+
+    def index_by(self, expr: Callable[[Expr], T], value: Callable[[Value], T]) -> list[T]:
+        """What one function makes of affine indices, and another one of those at run time."""
+        raise NotImplementedError
+
+    def permute(self, order: Iterable[int]) -> None:
+        """Let dimension ``i`` of the index be what dimension ``order[i]`` is, in place."""
+        raise NotImplementedError
+
+
+class AffineAccess(Access):
+    """An access with affine indices."""
+
+    __slots__ = ()
+
+    index: tuple[Expr, ...]
+
+    def index_by(self, expr: Callable[[Expr], T], value: Callable[[Value], T]) -> list[T]:
+        return [expr(e) for e in self.index]
+
+    def permute(self, order: Iterable[int]) -> None:
+        self.index = tuple(self.index[d] for d in order)
+
+    @property
+    def exprs(self) -> tuple[Expr, ...]:
+        return self.index
+
+    def replace_exprs(self, change: Callable[[Expr], Expr]) -> None:
+        self.index = tuple(change(e) for e in self.index)
+
+
+class IndirectAccess(Access):
+    """An access with indices known only at run time."""
+
+    __slots__ = ()
+
+    index: list[Value]
+
+    def index_by(self, expr: Callable[[Expr], T], value: Callable[[Value], T]) -> list[T]:
+        return [value(v) for v in self.index]
+
+    def permute(self, order: Iterable[int]) -> None:
+        self.index = [self.index[d] for d in order]
+
+    @property
+    def uses(self) -> list[Value]:
+        return self.index
+
+    def replace_uses(self, use: Callable[[Value], Value]) -> None:
+        self.index = [use(v) for v in self.index]
+
+
+class AnyLoad(Access):
+    """An access that yields what it reads."""
+
+    __slots__ = ("result",)
+
+    reads = True
+    result: Value
+
+    @property
+    def defines(self) -> list[Value]:
+        return [self.result]
+
+
+class AnyStore(Access):
+    """An access that writes, a value or what it makes of the value and the element."""
+
+    __slots__ = ("value",)
+
+    writes = True
+    value: Value
+
 
 @dataclass(eq=False, slots=True)
-class Load:
+class Load(AnyLoad, AffineAccess):
     """``result = buffer[index]`` with affine indices.
 
     Nothing is read where one of ``where`` is negative: the result is zero there.
@@ -148,9 +348,22 @@ class Load:
     location: Any = None
     where: tuple[Expr, ...] = ()
 
+    @property
+    def exprs(self) -> tuple[Expr, ...]:
+        return (*self.index, *self.where) if self.where else self.index
+
+    def copied(self, to: Renaming) -> Load:
+        where = to.at(self.where) if self.where else ()
+        index = to.at(self.index)
+        return Load(to.fresh(self.result), to.buffer(self.buffer), index, self.location, where)
+
+    def replace_exprs(self, change: Callable[[Expr], Expr]) -> None:
+        self.index = tuple(change(e) for e in self.index)
+        self.where = tuple(change(e) for e in self.where)
+
 
 @dataclass(eq=False, slots=True)
-class Store:
+class Store(AnyStore, AffineAccess):
     """``buffer[index] = value`` with affine indices.
 
     ``stream`` is the alignment in bytes with which whole vectors may pass the caches, if the buffer
@@ -165,9 +378,24 @@ class Store:
     stream: int = 0
     peel: bool = False
 
+    @property
+    def uses(self) -> list[Value]:
+        return [self.value]
+
+    @property
+    def marks(self) -> tuple[Hashable, ...]:
+        return self.stream, self.peel
+
+    def copied(self, to: Renaming) -> Store:
+        value, buffer, index = to.use(self.value), to.buffer(self.buffer), to.at(self.index)
+        return Store(value, buffer, index, self.location, self.stream, self.peel)
+
+    def replace_uses(self, use: Callable[[Value], Value]) -> None:
+        self.value = use(self.value)
+
 
 @dataclass(eq=False, slots=True)
-class IndirectLoad:
+class IndirectLoad(AnyLoad, IndirectAccess):
     """``result = buffer[values]``: indices known only at run time (a gather)."""
 
     result: Value
@@ -175,9 +403,27 @@ class IndirectLoad:
     index: list[Value]
     location: Any = None
 
+    def copied(self, to: Renaming) -> IndirectLoad:
+        index = to.all(self.index)
+        return IndirectLoad(to.fresh(self.result), to.buffer(self.buffer), index, self.location)
+
+
+class _IndirectWrite(AnyStore, IndirectAccess):
+    """One that uses its indices and its value."""
+
+    __slots__ = ()
+
+    @property
+    def uses(self) -> list[Value]:
+        return [*self.index, self.value]
+
+    def replace_uses(self, use: Callable[[Value], Value]) -> None:
+        self.index = [use(v) for v in self.index]
+        self.value = use(self.value)
+
 
 @dataclass(eq=False, slots=True)
-class IndirectStore:
+class IndirectStore(_IndirectWrite):
     """``buffer[values] = value``: indices known only at run time (a scatter)."""
 
     value: Value
@@ -185,13 +431,19 @@ class IndirectStore:
     index: list[Value]
     location: Any = None
 
+    def copied(self, to: Renaming) -> IndirectStore:
+        index = to.all(self.index)
+        return IndirectStore(to.use(self.value), to.buffer(self.buffer), index, self.location)
+
 
 @dataclass(eq=False, slots=True)
-class IndirectAtomic:
+class IndirectAtomic(_IndirectWrite):
     """``buffer[values] = op(buffer[values], value)`` in one piece.
 
     ``op`` is the name of an operation whose operands may be exchanged.
     """
+
+    reads = True
 
     op: str
     value: Value
@@ -199,21 +451,45 @@ class IndirectAtomic:
     index: list[Value]
     location: Any = None
 
+    @property
+    def marks(self) -> tuple[Hashable, ...]:
+        return (self.op,)
+
+    def copied(self, to: Renaming) -> IndirectAtomic:
+        value, buffer, index = to.use(self.value), to.buffer(self.buffer), to.all(self.index)
+        return IndirectAtomic(self.op, value, buffer, index, self.location)
+
 
 @dataclass(eq=False, slots=True)
-class Alloca:
+class Alloca(Node):
     """A buffer that lives in one iteration of the enclosing loop."""
 
     buffer: Buffer
 
+    def copied(self, to: Renaming) -> Alloca:
+        b = self.buffer
+        new = Buffer(b.shape, b.element, b.kind, bytes_per_element=b.bytes_per_element)
+        to.buffers[b] = new
+        return Alloca(new)
+
 
 @dataclass(eq=False, slots=True)
-class Check:
+class Check(Node):
     """The program fails with ``message`` unless ``condition`` holds."""
 
     condition: Value
     message: Any
     location: Any = None
+
+    @property
+    def uses(self) -> list[Value]:
+        return [self.condition]
+
+    def copied(self, to: Renaming) -> Check:
+        return Check(to.use(self.condition), self.message, self.location)
+
+    def replace_uses(self, use: Callable[[Value], Value]) -> None:
+        self.condition = use(self.condition)
 
 
 @dataclass(frozen=True)
@@ -251,9 +527,13 @@ class Prefetch:
     write: bool
     level: int
 
+    def copied(self, to: Renaming) -> Prefetch:
+        """A copy at what stands for its place."""
+        return Prefetch(to.buffer(self.buffer), to.at(self.index), self.write, self.level)
+
 
 @dataclass(eq=False, slots=True)
-class For:
+class For(Node):
     """A loop ``var = max(0, *lower) … min(extent, *upper) - 1`` with loop-carried values.
 
     Attributes:
@@ -290,6 +570,51 @@ class For:
     prefetches: list[Prefetch] = field(default_factory=list)
 
     @property
+    def uses(self) -> list[Value]:
+        return [*self.inits, *self.yields]
+
+    @property
+    def defines(self) -> list[Value]:
+        return self.results
+
+    @property
+    def exprs(self) -> tuple[Expr, ...]:
+        return self.bounds
+
+    @property
+    def marks(self) -> tuple[Hashable, ...]:
+        return self.level, len(self.lower), self.tile, self.lanes, self.unit, self.simd
+
+    def copied(self, to: Renaming) -> For:
+        """A copy with a fresh variable, and copies of the nodes in it."""
+        var = Var(self.var.extent, self.var.name)
+        to.variables[self.var] = Expr.of(var)
+        inits = to.all(self.inits)
+        arguments = [to.fresh(a) for a in self.arguments]
+        body = [node.copied(to) for node in self.body]
+        yields = to.all(self.yields)
+        results = [to.fresh(r) for r in self.results]
+        return For(
+            *(var, body, inits, arguments, results, yields),
+            level=self.level,
+            lower=to.at(self.lower),
+            upper=to.at(self.upper),
+            tile=self.tile,
+            lanes=self.lanes,
+            unit=self.unit,
+            simd=self.simd,
+            prefetches=[f.copied(to) for f in self.prefetches],
+        )
+
+    def replace_uses(self, use: Callable[[Value], Value]) -> None:
+        self.inits = [use(v) for v in self.inits]
+        self.yields = [use(v) for v in self.yields]
+
+    def replace_exprs(self, change: Callable[[Expr], Expr]) -> None:
+        self.lower = tuple(change(e) for e in self.lower)
+        self.upper = tuple(change(e) for e in self.upper)
+
+    @property
     def bounds(self) -> tuple[Expr, ...]:
         """The bounds besides 0 and the extent."""
         return (*self.lower, *self.upper)
@@ -322,11 +647,6 @@ class For:
         return min((high - low).range()[1] for high in upper)
 
 
-#: What reads or writes one element, wherever its index comes from.
-Access = Load | Store | IndirectLoad | IndirectStore
-Node = Op | Index | Access | IndirectAtomic | Alloca | Check | For
-
-
 class Nest:
     """One top-level loop nest (or straight-line code) of ``@main``.
 
@@ -357,14 +677,14 @@ class Nest:
     def changed(self, value: bool) -> None:
         self._changed = value
         self._effects: tuple[frozenset[Buffer], frozenset[Buffer]] | None = None
-        self._touching: dict[Buffer, list[Access | IndirectAtomic]] | None = None
+        self._touching: dict[Buffer, list[Access]] | None = None
 
-    def touching(self, buffer: Buffer) -> list[Access | IndirectAtomic]:
+    def touching(self, buffer: Buffer) -> list[Access]:
         """What accesses a buffer or a view of it, in order, remembered until the next change."""
         if self._touching is None:
             self._touching = {}
             for node in walk(self.body):
-                if not isinstance(node, (Op, Index, For, Alloca, Check)):
+                if isinstance(node, Access):
                     self._touching.setdefault(node.buffer.base, []).append(node)
         return self._touching.get(buffer, [])
 
@@ -374,12 +694,11 @@ class Nest:
             reads: set[Buffer] = set()
             writes: set[Buffer] = set()
             for node in walk(self.body):
-                if isinstance(node, Op):
-                    continue
-                if isinstance(node, (Load, IndirectLoad, IndirectAtomic)):
-                    reads.add(node.buffer)
-                if isinstance(node, (Store, IndirectStore, IndirectAtomic)):
-                    writes.add(node.buffer)
+                if isinstance(node, Access):
+                    if node.reads:
+                        reads.add(node.buffer)
+                    if node.writes:
+                        writes.add(node.buffer)
             self._effects = frozenset(reads), frozenset(writes)
         return self._effects
 
@@ -491,32 +810,6 @@ def walk(nodes: Iterable[Node]) -> Iterator[Node]:
             stack.pop()
 
 
-def operands(node: Node) -> list[Value]:
-    """The values that a node itself uses (a For: inits and yields)."""
-    if isinstance(node, Op):
-        return node.operands
-    if isinstance(node, Store):
-        return [node.value]
-    if isinstance(node, Check):
-        return [node.condition]
-    if isinstance(node, IndirectLoad):
-        return node.index
-    if isinstance(node, (IndirectStore, IndirectAtomic)):
-        return [*node.index, node.value]
-    if isinstance(node, For):
-        return [*node.inits, *node.yields]
-    return []
-
-
-def results(node: Node) -> list[Value]:
-    """The values that a node defines for those after it."""
-    if isinstance(node, Op):
-        return node.results
-    if isinstance(node, (Index, Load, IndirectLoad)):
-        return [node.result]
-    return node.results if isinstance(node, For) else []
-
-
 def reads(item: Nest | Opaque) -> Set[Buffer]:
     """Buffers that an item reads."""
     if isinstance(item, ControlFlow):
@@ -547,75 +840,8 @@ def clone(
     ``values`` is extended by the copies, so that the caller finds the new values in it. Loops of
     the copied nodes get fresh variables.
     """
-    buffers = {} if buffers is None else buffers
-
-    def use(value: Value) -> Value:
-        return values.get(value, value)
-
-    def fresh(value: Value) -> Value:
-        values[value] = Value(value.type)
-        return values[value]
-
-    def at(index: tuple[Expr, ...]) -> tuple[Expr, ...]:
-        return tuple([e.substitute(variables) for e in index])
-
-    def buffer(old: Buffer) -> Buffer:
-        return buffers.get(old, old)
-
-    out: list[Node] = []
-    for n in nodes:
-        if isinstance(n, Op):
-            ops = [values.get(v, v) for v in n.operands]
-            out.append(Op(n.name, ops, n.attributes, [fresh(r) for r in n.results], n.location))
-        elif isinstance(n, Index):
-            out.append(Index(fresh(n.result), n.expr.substitute(variables)))
-        elif isinstance(n, Load):
-            moved, where_ = at(n.index), at(n.where)
-            out.append(Load(fresh(n.result), buffer(n.buffer), moved, n.location, where_))
-        elif isinstance(n, Store):
-            value, moved = use(n.value), at(n.index)
-            out.append(Store(value, buffer(n.buffer), moved, n.location, n.stream, n.peel))
-        elif isinstance(n, IndirectLoad):
-            where = [use(v) for v in n.index]
-            out.append(IndirectLoad(fresh(n.result), buffer(n.buffer), where, n.location))
-        elif isinstance(n, IndirectStore):
-            where = [use(v) for v in n.index]
-            out.append(IndirectStore(use(n.value), buffer(n.buffer), where, n.location))
-        elif isinstance(n, IndirectAtomic):
-            where = [use(v) for v in n.index]
-            out.append(IndirectAtomic(n.op, use(n.value), buffer(n.buffer), where, n.location))
-        elif isinstance(n, Check):
-            out.append(Check(use(n.condition), n.message, n.location))
-        elif isinstance(n, Alloca):
-            b = n.buffer
-            new = Buffer(b.shape, b.element, b.kind, bytes_per_element=b.bytes_per_element)
-            buffers[b] = new
-            out.append(Alloca(new))
-        else:
-            var = Var(n.var.extent, n.var.name)
-            variables[n.var] = Expr.of(var)
-            inits = [use(v) for v in n.inits]
-            arguments = [fresh(a) for a in n.arguments]
-            body = clone(n.body, values, variables, buffers)
-            yields = [use(v) for v in n.yields]
-            results_ = [fresh(r) for r in n.results]
-            fetched = [
-                Prefetch(buffer(f.buffer), at(f.index), f.write, f.level) for f in n.prefetches
-            ]
-            out.append(
-                For(
-                    *(var, body, inits, arguments, results_, yields),
-                    level=n.level,
-                    lower=at(n.lower),
-                    upper=at(n.upper),
-                    tile=n.tile,
-                    lanes=n.lanes,
-                    unit=n.unit,
-                    simd=n.simd,
-                    prefetches=fetched,
-                )
-            )
-    return out
+    to = Renaming(values, variables, {} if buffers is None else buffers)
+    return [node.copied(to) for node in nodes]
 
 
 def replace_values(nodes: Iterable[Node], mapping: dict[Value, Value]) -> None:
@@ -627,42 +853,19 @@ def replace_values(nodes: Iterable[Node], mapping: dict[Value, Value]) -> None:
         return value
 
     for node in walk(nodes):
-        if isinstance(node, Op):
-            if not mapping.keys().isdisjoint(node.operands):
-                node.operands = [use(v) for v in node.operands]
-        elif isinstance(node, (Load, Index)):
-            pass
-        elif isinstance(node, Store):
-            node.value = use(node.value)
-        elif isinstance(node, Check):
-            node.condition = use(node.condition)
-        elif isinstance(node, IndirectLoad):
-            node.index = [use(v) for v in node.index]
-        elif isinstance(node, (IndirectStore, IndirectAtomic)):
-            node.index = [use(v) for v in node.index]
-            node.value = use(node.value)
-        elif isinstance(node, For):
-            node.inits = [use(v) for v in node.inits]
-            node.yields = [use(v) for v in node.yields]
+        if not mapping.keys().isdisjoint(node.uses):
+            node.replace_uses(use)
 
 
 def transform_indices(nodes: Iterable[Node], change: Callable[[Expr], Expr]) -> None:
     """Apply ``change`` to every affine expression in these nodes, in place."""
     for node in walk(nodes):
-        if isinstance(node, (Load, Store)):
-            node.index = tuple(change(e) for e in node.index)
-            if isinstance(node, Load):
-                node.where = tuple(change(e) for e in node.where)
-        elif isinstance(node, Index):
-            node.expr = change(node.expr)
-        elif isinstance(node, For) and node.bounded:
-            node.lower = tuple(change(e) for e in node.lower)
-            node.upper = tuple(change(e) for e in node.upper)
+        node.replace_exprs(change)
 
 
 def program_buffers(nodes: Iterable[Node]) -> list[Buffer]:
     """The buffers that nodes touch and that live longer than an iteration, as they are met."""
-    touched = (n.buffer for n in walk(nodes) if isinstance(n, (Access, IndirectAtomic)))
+    touched = (n.buffer for n in walk(nodes) if isinstance(n, Access))
     return list(dict.fromkeys(b for b in touched if b.kind != "local"))
 
 
@@ -671,8 +874,7 @@ def remove_dead(nodes: list[Node]) -> None:
     live = _live_values(nodes)
     _sweep(nodes, live)
     if any(isinstance(n, Alloca) for n in walk(nodes)):
-        accesses = (Load, IndirectLoad, Store, IndirectStore, IndirectAtomic)
-        used = {n.buffer for n in walk(nodes) if isinstance(n, accesses)}
+        used = {n.buffer for n in walk(nodes) if isinstance(n, Access)}
         _drop_allocas(nodes, used)
 
 
@@ -681,20 +883,17 @@ def _live_values(nodes: list[Node]) -> set[Value]:
     needs: dict[Value, list[Value]] = {}
     pending: list[Value] = []
     for node in walk(nodes):
-        if isinstance(node, Op):
-            for result in node.results:
-                needs[result] = node.operands
-        elif isinstance(node, IndirectLoad):
-            needs[node.result] = node.index
-        elif isinstance(node, For):
+        if isinstance(node, For):
             carried = zip(node.inits, node.arguments, node.results, node.yields, strict=True)
             for init, argument, result, yielded in carried:
                 needs[argument] = [init, yielded]
                 needs[result] = [init, yielded]
                 # The argument is what the yield of the iteration before was.
                 needs.setdefault(yielded, [])
-        elif isinstance(node, (Store, IndirectStore, IndirectAtomic, Check)):
-            pending.extend(operands(node))
+        elif made := node.defines:
+            needs.update(dict.fromkeys(made, node.uses))
+        else:
+            pending.extend(node.uses)
     live: set[Value] = set()
     while pending:
         value = pending.pop()
@@ -707,13 +906,7 @@ def _live_values(nodes: list[Node]) -> set[Value]:
 def _sweep(nodes: list[Node], live: set[Value]) -> None:
     kept: list[Node] = []
     for node in nodes:
-        if isinstance(node, Op):
-            if node.results and live.isdisjoint(node.results):
-                continue
-        elif isinstance(node, (Load, Index, IndirectLoad)):
-            if node.result not in live:
-                continue
-        elif isinstance(node, For):
+        if isinstance(node, For):
             alive = [
                 i
                 for i, (a, r) in enumerate(zip(node.arguments, node.results, strict=True))
@@ -727,6 +920,8 @@ def _sweep(nodes: list[Node], live: set[Value]) -> None:
             _sweep(node.body, live)
             if not node.body and not node.results:
                 continue
+        elif (made := node.defines) and live.isdisjoint(made):
+            continue
         kept.append(node)
     nodes[:] = kept
 

@@ -2,16 +2,7 @@
 
 from __future__ import annotations
 
-from polyblocks.affine.model import (
-    For,
-    IndirectLoad,
-    IndirectStore,
-    Node,
-    Op,
-    Value,
-    operands,
-    results,
-)
+from polyblocks.affine.model import For, IndirectAccess, Node, Op, Value
 
 #: Operations per result of scalar ops that are not one instruction, from the lengths of the
 #: generated expansions.
@@ -72,7 +63,7 @@ def operations(nodes: list[Node]) -> int:
     """
     users: dict[Value, list[str]] = {}
     for node in nodes:
-        for value in operands(node):
+        for value in node.uses:
             users.setdefault(value, []).append(node.name if isinstance(node, Op) else "")
     total = 0
     for node in nodes:
@@ -81,7 +72,7 @@ def operations(nodes: list[Node]) -> int:
                 user in ("arith.addf", "arith.subf") for user in users.get(node.results[0], [""])
             )
             total += 0 if fused else operation_cost(node.name)
-        elif isinstance(node, (IndirectLoad, IndirectStore)):
+        elif isinstance(node, IndirectAccess):
             total += 4
         elif isinstance(node, For):
             total += operations(node.body)
@@ -109,12 +100,12 @@ def constants(nodes: list[Node]) -> int:
 
 def alive(nodes: list[Node]) -> int:
     """Values of straight-line nodes that are still needed, where these are most; no constants."""
-    made = {r for n in nodes if not _is_constant(n) for r in results(n)}
+    made = {r for n in nodes if not _is_constant(n) for r in n.defines}
     needed: set[Value] = set()
     most = 0
     for node in reversed(nodes):
-        needed -= set(results(node))
-        needed |= made & set(operands(node))
+        needed -= set(node.defines)
+        needed |= made & set(node.uses)
         most = max(most, len(needed))
     return most
 

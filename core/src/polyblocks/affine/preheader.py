@@ -2,19 +2,9 @@
 
 from __future__ import annotations
 
+from polyblocks.affine.dataflow import variables_of
 from polyblocks.affine.flat_views import FlatViews, is_flat
-from polyblocks.affine.model import (
-    Buffer,
-    ControlFlow,
-    Index,
-    IndirectLoad,
-    Load,
-    Nest,
-    Node,
-    Sequence,
-    operands,
-    walk,
-)
+from polyblocks.affine.model import AnyLoad, Buffer, ControlFlow, Load, Nest, Node, Sequence, walk
 from polyblocks.affine.prologue import copied
 
 _LOOPS = ("affine.for", "scf.for", "scf.while")
@@ -68,13 +58,11 @@ class Preheader:
     def depends_on_constants(self, nodes: list[Node]) -> bool:
         """Whether code reads what the loop does not change, and nothing that it moves over."""
         nodes = list(walk(nodes))
-        if any(v.external is not None for node in nodes for v in operands(node)):
+        if any(v.external is not None for node in nodes for v in node.uses):
             return False
-        moving = [e for n in nodes if isinstance(n, Load) for e in n.index]
-        moving += [n.expr for n in nodes if isinstance(n, Index)]
-        if any(v.value is not None for e in moving for v in e.variables()):
+        if any(v.value is not None for v in variables_of(nodes)):
             return False
-        loads = [n for n in nodes if isinstance(n, (Load, IndirectLoad))]
+        loads = [n for n in nodes if isinstance(n, AnyLoad)]
         outer = [n.buffer for n in loads if n.buffer.kind != "local"]
         return bool(outer) and all(self._lasts(buffer) for buffer in outer)
 

@@ -5,18 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from polyblocks.affine.flat_views import FlatViews, is_flat
-from polyblocks.affine.model import (
-    Buffer,
-    ControlFlow,
-    IndirectLoad,
-    Load,
-    Nest,
-    Node,
-    Sequence,
-    operands,
-    walk,
-    writes,
-)
+from polyblocks.affine.model import AnyLoad, Buffer, ControlFlow, Nest, Node, Sequence, walk, writes
 from polyblocks.affine.prologue import copied
 from polyblocks.attributes import PREPARATION, REGION_ATTRIBUTE
 
@@ -63,9 +52,9 @@ class Preparation:
     def depends_on_constants(self, nodes: list[Node]) -> bool:
         """Whether code reads something that lasts, and nothing else that lives outside of it."""
         nodes = list(walk(nodes))
-        if any(v.external is not None for node in nodes for v in operands(node)):
+        if any(v.external is not None for node in nodes for v in node.uses):
             return False
-        loads = [n for n in nodes if isinstance(n, (Load, IndirectLoad))]
+        loads = [n for n in nodes if isinstance(n, AnyLoad)]
         if not all(n.buffer.viewed is None or is_flat(n.buffer) for n in loads):
             return False
         found = {n.buffer.base for n in loads if n.buffer.kind != "local"}

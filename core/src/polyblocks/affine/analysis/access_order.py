@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from polyblocks.affine.access import stride_along
 from polyblocks.affine.expr import Var
-from polyblocks.affine.model import For, Load, Node, Store
+from polyblocks.affine.model import AffineAccess, For, Node
 
 
 def fastest_last(variables: list[Var], body: list[Node]) -> list[Var]:
@@ -34,10 +34,10 @@ def _bytes_in_order(body: Iterable[Node], var: Var) -> float:
     return total
 
 
-def _weighted(nodes: Iterable[Node], times: float) -> Iterable[tuple[Load | Store, float]]:
+def _weighted(nodes: Iterable[Node], times: float) -> Iterable[tuple[AffineAccess, float]]:
     """Affine accesses with how often one iteration does them."""
     for node in nodes:
-        if isinstance(node, (Load, Store)):
+        if isinstance(node, AffineAccess):
             yield node, times
         elif isinstance(node, For):
             yield from _weighted(node.body, times * max(node.trips, 1))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from polyblocks.affine.expr import Expr, Var
-from polyblocks.affine.model import For, Load, Node, Store
+from polyblocks.affine.model import AffineAccess, For, Node
 
 Box = tuple[tuple[int, int], ...]
 
@@ -96,12 +96,12 @@ def difference(box: Box, others: Iterable[Box]) -> list[Box]:
 
 def with_loops(
     nodes: Sequence[Node], around: tuple[For, ...] = ()
-) -> Iterator[tuple[Load | Store, tuple[For, ...]]]:
+) -> Iterator[tuple[AffineAccess, tuple[For, ...]]]:
     """All affine accesses in these nodes, each with the loops around it, from the outside in."""
     for node in nodes:
         if isinstance(node, For):
             yield from with_loops(node.body, (*around, node))
-        elif isinstance(node, (Load, Store)):
+        elif isinstance(node, AffineAccess):
             yield node, around
 
 

@@ -19,7 +19,17 @@ from polyblocks.affine.analysis.parallel import is_parallel
 from polyblocks.affine.analysis.reduction_chains import StraightLineCode
 from polyblocks.affine.analysis.reductions import ReductionNest
 from polyblocks.affine.expr import Var
-from polyblocks.affine.model import Buffer, For, Index, IndirectLoad, Load, Node, Op, Store
+from polyblocks.affine.model import (
+    AffineAccess,
+    Buffer,
+    For,
+    Index,
+    IndirectLoad,
+    Load,
+    Node,
+    Op,
+    Store,
+)
 from polyblocks.affine.subnests import parallel_shell
 
 
@@ -195,7 +205,7 @@ def _is_arithmetic(nodes: list[Node]) -> bool:
 
 
 def _is_epilogue(nodes: list[Node]) -> bool:
-    return all(isinstance(n, (Op, Index, Load, IndirectLoad, Store)) for n in nodes)
+    return all(isinstance(n, (Op, Index, AffineAccess, IndirectLoad)) for n in nodes)
 
 
 def _combiners(innermost: For) -> list[Op] | None:

@@ -23,18 +23,17 @@ from polyblocks.affine.analysis.known_values import CASTS, binary
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
     Access,
+    AnyLoad,
+    AnyStore,
     Buffer,
     For,
     Index,
-    IndirectLoad,
-    IndirectStore,
+    IndirectAccess,
     Load,
     Node,
     Op,
     Store,
     Value,
-    operands,
-    results,
     walk,
 )
 
@@ -139,7 +138,7 @@ def analyze(nodes: Iterable[Node], line: int = 64) -> Level:
     root = Level(None, 1)
     nodes = list(nodes)
     accesses = [n for n in walk(nodes) if isinstance(n, Access)]
-    indirect = any(isinstance(n, (IndirectLoad, IndirectStore)) for n in accesses)
+    indirect = any(isinstance(n, IndirectAccess) for n in accesses)
     _collect(root, nodes, _Scope(indirect, _flat_views(accesses)))
     _Measure(line).level(root)
     return root
@@ -181,16 +180,14 @@ class _Scope:
 
     def place(self, node: Access) -> tuple[Buffer, tuple[Expr, ...]]:
         """What an access touches, by the one name of its memory."""
-        if isinstance(node, (Load, Store)):
-            index = node.index
-            if self.shifts:
-                index = tuple(e.substitute(self.shifts) for e in index)
-        else:
-            index = tuple(self.at(v) for v in node.index)
+        index = tuple(node.index_by(self._shifted, self.at))
         flat = self.flat.get(node.buffer.base)
         if flat is None or node.buffer is flat:
             return node.buffer, index
         return flat, (address(node.buffer, index),)
+
+    def _shifted(self, expr: Expr) -> Expr:
+        return expr.substitute(self.shifts) if self.shifts else expr
 
     def at(self, value: Value) -> Expr:
         """An index value as an expression."""
@@ -210,7 +207,7 @@ class _Scope:
                 self._define(node)
             else:
                 self.values[node.results[0]] = expr
-        elif isinstance(node, (Load, IndirectLoad)):
+        elif isinstance(node, AnyLoad):
             self._define(node)
 
     def _expr(self, op: Op) -> Expr | None:
@@ -226,16 +223,16 @@ class _Scope:
         first, second = known
         return None if first is None or second is None else binary(op.name, first, second)
 
-    def _define(self, node: Op | Load | IndirectLoad) -> None:
+    def _define(self, node: Op | AnyLoad) -> None:
         """Results that change where an operand does."""
-        exprs = list(node.index) if isinstance(node, Load) else [self.at(v) for v in operands(node)]
+        exprs = list(node.index) if isinstance(node, Load) else [self.at(v) for v in node.uses]
         variables = {v for e in exprs for v in e.variables()}
         changing = [
             level
             for level in self.around
             if level.var in variables or any(level in self.unknown.get(v, ()) for v in variables)
         ]
-        for result in results(node):
+        for result in node.defines:
             self.values[result] = self._new(changing)
 
     def changing(self, index: Iterable[Expr]) -> dict[Var, list[Level]]:
@@ -274,7 +271,7 @@ def _collect(level: Level, nodes: Iterable[Node], scope: _Scope) -> None:
             level.inner.append(inner)
         elif isinstance(node, Access):
             buffer, index = scope.place(node)
-            store = isinstance(node, (Store, IndirectStore))
+            store = isinstance(node, AnyStore)
             terms = tuple(e.terms for e in index)
             group = found.get((buffer, store, terms))
             if group is None:

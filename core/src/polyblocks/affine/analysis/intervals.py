@@ -9,7 +9,7 @@ from typing import Any
 
 from polyblocks.affine.analysis.outcomes import Relation, float_relation, integer_relation
 from polyblocks.affine.element import printed
-from polyblocks.affine.model import Index, IndirectLoad, Load, Node, Op, Value, results
+from polyblocks.affine.model import AnyLoad, Index, Node, Op, Value
 
 #: Significant bits of the floating-point types whose arithmetic is followed.
 PRECISION = {"f32": 24, "f64": 53}
@@ -129,12 +129,12 @@ class Intervals:
         if isinstance(node, Index):
             low, high = node.expr.range()
             self.of[node.result] = Interval(low, high, whole=True)
-        elif isinstance(node, (Load, IndirectLoad)):
+        elif isinstance(node, AnyLoad):
             self.of[node.result] = _of_type(node.result)
         elif isinstance(node, Op) and len(node.results) == 1:
             self._learn(node, node.results[0])
         else:
-            for value in results(node):
+            for value in node.defines:
                 self.of[value] = _of_type(value)
 
     def _learn(self, op: Op, result: Value) -> None:

@@ -10,6 +10,7 @@ from polyblocks.affine.model import (
     Check,
     For,
     Index,
+    IndirectAccess,
     IndirectLoad,
     IndirectStore,
     Load,
@@ -65,7 +66,7 @@ class KnownValues:
         nodes[:] = kept
         return changes
 
-    def _in_bounds(self, node: IndirectLoad | IndirectStore) -> tuple[Expr, ...] | None:
+    def _in_bounds(self, node: IndirectAccess) -> tuple[Expr, ...] | None:
         """The affine indices of an access; None if one is not, or may be out of bounds."""
         if node.buffer.viewed is not None:
             return None

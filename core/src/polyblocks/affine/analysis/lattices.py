@@ -15,9 +15,9 @@ from polyblocks.affine.analysis.coverage import perfect_loops
 from polyblocks.affine.analysis.margins import is_zero
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
+    AnyStore,
     Buffer,
     For,
-    IndirectStore,
     Nest,
     Op,
     Sequence,
@@ -114,7 +114,7 @@ def _only_store(nest: Nest) -> tuple[Store, list[For]] | None:
     loops, body = perfect_loops(nest.body)
     if any(f.inits or f.bounded for f in loops) or any(isinstance(n, For) for n in body):
         return None
-    stores = [n for n in body if isinstance(n, (Store, IndirectStore))]
+    stores = [n for n in body if isinstance(n, AnyStore)]
     if len(stores) != 1 or not isinstance(stores[0], Store):
         return None
     return stores[0], loops

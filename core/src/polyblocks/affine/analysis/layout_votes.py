@@ -9,11 +9,11 @@ from math import prod
 from polyblocks.affine.access import stride_along
 from polyblocks.affine.analysis.contractions import contraction_of
 from polyblocks.affine.expr import Var
-from polyblocks.affine.model import Buffer, For, Load, Nest, Node, Store
+from polyblocks.affine.model import AffineAccess, Buffer, For, Nest, Node
 from polyblocks.affine.steps import without_steps
 
 #: An access, the variables of the loops around it, and the bytes that it moves in all.
-_Walk = tuple[Load | Store, list[Var], int]
+_Walk = tuple[AffineAccess, list[Var], int]
 
 
 @dataclass
@@ -79,19 +79,19 @@ class Ballot:
             self._walks[nest] = [(n, v, moved // _repeats(n, v)) for n, v, moved in found]
         return self._walks[nest]
 
-    def _in_order(self, node: Load | Store, variables: list[Var]) -> list[Var]:
+    def _in_order(self, node: AffineAccess, variables: list[Var]) -> list[Var]:
         """The variables along which an access of a known layout is in order."""
         if id(node) not in self._ordered:
             self._ordered[id(node)] = [v for v in variables if _stride(node, v) == 1]
         return self._ordered[id(node)]
 
 
-def _stride(node: Load | Store, var: Var) -> int | None:
+def _stride(node: AffineAccess, var: Var) -> int | None:
     """Elements from one iteration to the next, but for those in which a place jumps."""
     return stride_along(node.buffer, [without_steps(e) for e in node.index], var)
 
 
-def _repeats(node: Load | Store, variables: list[Var]) -> int:
+def _repeats(node: AffineAccess, variables: list[Var]) -> int:
     """How often an access comes to each number of a table: one that all rows read is one row.
 
     What is computed of parameters with each element counts as often as it is read.
@@ -108,5 +108,5 @@ def walks(nodes: list[Node], outer: Iterable[Var] = (), times: int = 1) -> Itera
         if isinstance(node, For):
             inner = [*outer, node.var] if node.var.extent > 1 else list(outer)
             yield from walks(node.body, inner, times * max(node.trips, 1))
-        elif isinstance(node, (Load, Store)):
+        elif isinstance(node, AffineAccess):
             yield node, list(outer), times * node.buffer.bytes_per_element

@@ -8,12 +8,12 @@ from polyblocks.affine.analysis.coverage import same_for
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
     Access,
+    AffineAccess,
     Alloca,
+    AnyStore,
     For,
     Index,
-    IndirectLoad,
-    IndirectStore,
-    Load,
+    IndirectAccess,
     Node,
     Store,
     Value,
@@ -25,13 +25,13 @@ def is_parallel(loop: For, nodes: list[Node]) -> bool:
     """Whether no iteration of ``loop`` touches what another one writes."""
     local = {n.buffer for n in walk(loop.body) if isinstance(n, Alloca)}
     accesses = [n for n in walk(loop.body) if isinstance(n, Access) and n.buffer not in local]
-    stores = [n for n in accesses if isinstance(n, (Store, IndirectStore))]
+    stores = [n for n in accesses if isinstance(n, AnyStore)]
     inside = [n for n in walk(loop.body) if isinstance(n, For)]
     blocks = _Blocks(inside)
     inner = {n.var for n in inside} | blocks.numbers
     reach: _Reach | None = None
     exprs: dict[Value, Expr] = {}
-    if any(isinstance(n, (IndirectLoad, IndirectStore)) for n in accesses):
+    if any(isinstance(n, IndirectAccess) for n in accesses):
         exprs = {n.result: n.expr for n in walk(nodes) if isinstance(n, Index)}
     for store in stores:
         for other in accesses:
@@ -44,7 +44,7 @@ def is_parallel(loop: For, nodes: list[Node]) -> bool:
             mine, theirs = _known_dimensions(store, other, exprs)
             if same_for(blocks.counted(mine), blocks.counted(theirs), loop.var, inner):
                 continue
-            if not isinstance(store, Store) or not isinstance(other, (Load, Store)):
+            if not isinstance(store, Store) or not isinstance(other, AffineAccess):
                 return False
             reach = reach or _Reach(loop)
             if not reach.apart(store, other):
@@ -53,10 +53,10 @@ def is_parallel(loop: For, nodes: list[Node]) -> bool:
 
 
 def _apart_in_memory(
-    store: Store | IndirectStore, other: Access, loop: For, inner: set[Var], blocks: _Blocks
+    store: AnyStore, other: Access, loop: For, inner: set[Var], blocks: _Blocks
 ) -> bool:
     """Whether accesses through two views of one buffer meet in one iteration only."""
-    if not isinstance(store, Store) or not isinstance(other, (Load, Store)):
+    if not isinstance(store, Store) or not isinstance(other, AffineAccess):
         return False
     if not is_whole(store.buffer) or not is_whole(other.buffer):
         return False
@@ -99,7 +99,7 @@ class _Blocks:
         return expr
 
 
-def _place_in_bounds(access: Load | Store, var: Var) -> tuple[Expr, set[Var]]:
+def _place_in_bounds(access: AffineAccess, var: Var) -> tuple[Expr, set[Var]]:
     """The address of an access, where indices that seem to leave the buffer are any inside.
 
     Loops that end before their extent does keep them in it. ``var`` moves no such index.
@@ -125,16 +125,14 @@ def _known_dimensions(
     """The indices of two accesses in the dimensions in which both are affine."""
     pairs = [
         (mine, theirs)
-        for mine, theirs in zip(_exprs(a, exprs), _exprs(b, exprs), strict=True)
+        for mine, theirs in zip(*(_exprs(access, exprs) for access in (a, b)), strict=True)
         if mine is not None and theirs is not None
     ]
     return [mine for mine, _ in pairs], [theirs for _, theirs in pairs]
 
 
 def _exprs(access: Access, exprs: dict[Value, Expr]) -> list[Expr | None]:
-    if isinstance(access, (Load, Store)):
-        return list(access.index)
-    return [exprs.get(v) for v in access.index]
+    return access.index_by(lambda expr: expr, exprs.get)
 
 
 class _Reach:
@@ -144,7 +142,7 @@ class _Reach:
         self.var = loop.var
         self.around = dict(with_loops(loop.body))
 
-    def apart(self, a: Load | Store, b: Load | Store) -> bool:
+    def apart(self, a: AffineAccess, b: AffineAccess) -> bool:
         """Whether different iterations never touch the same element through ``a`` and ``b``."""
         if overlap(self._box(a), self._box(b)):
             (first_a, last_a), (first_b, last_b) = self._active(a), self._active(b)
@@ -152,10 +150,10 @@ class _Reach:
             return max(last_a, last_b) <= min(first_a, first_b)
         return True
 
-    def _box(self, access: Load | Store) -> Box:
+    def _box(self, access: AffineAccess) -> Box:
         return tuple(reach(e, self.around[access]) for e in access.index)
 
-    def _active(self, access: Load | Store) -> tuple[int, int]:
+    def _active(self, access: AffineAccess) -> tuple[int, int]:
         """First and last iteration in which an access can happen, from bounds that say so."""
         first, last = 0, self.var.extent - 1
         for loop in self.around[access]:

@@ -9,7 +9,8 @@ from functools import cached_property
 from typing import Any
 
 from polyblocks.affine.analysis.reductions import COMMUTATIVE
-from polyblocks.affine.model import Index, Load, Node, Op, Value, operands, results
+from polyblocks.affine.dataflow import makers_of, slice_of
+from polyblocks.affine.model import Index, Load, Node, Op, Value
 
 
 @dataclass(frozen=True)
@@ -35,8 +36,8 @@ class StraightLineCode:
 
     def __init__(self, nodes: list[Node]) -> None:
         self.nodes = nodes
-        self._makers = {value: node for node in nodes for value in results(node)}
-        self._uses = Counter(value for node in nodes for value in operands(node))
+        self._makers = makers_of(nodes)
+        self._uses = Counter(value for node in nodes for value in node.uses)
 
     def chains(self) -> list[ReductionChain]:
         """The longest chains, in program order."""
@@ -59,7 +60,7 @@ class StraightLineCode:
         while pending:
             value = pending.pop()
             if self._inside(value, last.name):
-                pending.extend(reversed(operands(self._makers[value])))
+                pending.extend(reversed(self._makers[value].uses))
             else:
                 terms.append(value)
         return ReductionChain(last, terms)
@@ -93,18 +94,11 @@ class StraightLineCode:
                 form = (node.name, *attributes, *used)
             else:
                 form = node
-            for i, value in enumerate(results(node)):
+            for i, value in enumerate(node.defines):
                 forms[value] = numbers.setdefault((i, form), len(numbers))
         return forms
 
     def loads(self, values: Iterable[Value]) -> list[Load]:
         """The loads on which values depend, in program order."""
-        needed: set[Value] = set()
-        pending = list(values)
-        while pending:
-            value = pending.pop()
-            if value not in needed:
-                needed.add(value)
-                maker = self._makers.get(value)
-                pending.extend(() if maker is None else operands(maker))
-        return [n for n in self.nodes if isinstance(n, Load) and n.result in needed]
+        needed = slice_of(values, self._makers)
+        return [n for n in self.nodes if isinstance(n, Load) and n in needed]

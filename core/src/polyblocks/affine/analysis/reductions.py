@@ -7,19 +7,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from polyblocks.affine.dataflow import ops_of
 from polyblocks.affine.element import printed
-from polyblocks.affine.model import (
-    Alloca,
-    For,
-    Index,
-    Load,
-    Nest,
-    Node,
-    Op,
-    Value,
-    operands,
-    walk,
-)
+from polyblocks.affine.model import Alloca, For, Index, Load, Nest, Node, Op, Value, walk
 from polyblocks.affine.subnests import parallel_shell
 
 #: Ops with which a reduction gives the same result in any order (floating point: where
@@ -148,9 +138,9 @@ class ReductionNest:
         found: list[Op] = []
         users: dict[Value, int] = {}
         for node in walk(innermost.body):
-            for operand in operands(node):
+            for operand in node.uses:
                 users[operand] = users.get(operand, 0) + 1
-        makers = {r: n for n in innermost.body if isinstance(n, Op) for r in n.results}
+        makers = ops_of(innermost.body)
         for argument, value in zip(innermost.arguments, innermost.yields, strict=True):
             op = makers.get(value)
             if op is None or op.name not in COMMUTATIVE or argument not in op.operands:

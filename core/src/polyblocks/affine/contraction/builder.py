@@ -23,11 +23,12 @@ from polyblocks.affine.contraction.kept_panels import KeptPanels
 from polyblocks.affine.contraction.product import Operand, Product
 from polyblocks.affine.contraction.step_loops import Place, StepLoops
 from polyblocks.affine.contraction.tiling import Tiling
-from polyblocks.affine.contraction.units import constant
+from polyblocks.affine.dataflow import ops_of
 from polyblocks.affine.element import element_bytes
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.loop_digits import counted, row_of_lines
 from polyblocks.affine.model import (
+    AffineAccess,
     Alloca,
     Buffer,
     For,
@@ -39,6 +40,7 @@ from polyblocks.affine.model import (
     around,
     clone,
 )
+from polyblocks.affine.ops import Ops
 from polyblocks.affine.subnests import mark_tiles
 
 #: Bytes of a buffer that has room on a thread's stack.
@@ -543,8 +545,9 @@ class ContractionBuilder:
         combiners = self.product.combiners
         assert combiners is not None
         inits = [values.get(v, v) for v in self.product.inits]
+        ops = Ops(out)
         return [
-            _combined(op, out, init, value)
+            ops.like(op, [init, value])
             for op, init, value in zip(combiners, inits, found, strict=True)
         ]
 
@@ -553,7 +556,7 @@ class ContractionBuilder:
         exprs = [
             e
             for n in (*self.product.before, *self.product.after)
-            if isinstance(n, (Load, Store))
+            if isinstance(n, AffineAccess)
             for e in n.index
         ]
         return extents if any(e.coefficient(var) is None for e in exprs) else []
@@ -695,7 +698,7 @@ class ContractionBuilder:
         self._columns(_Rows([], panel, lane, column, []), *place, values, inner)
         for operand in product.operands:
             if operand.of_rows:
-                values[operand.value] = constant(product.offset, operand.value.type, inner)
+                values[operand.value] = Ops(inner).constant(product.offset, operand.value.type)
         inner += clone(product.body, values, {})
         (value,) = product.yields
         found = Value(argument.type)
@@ -738,7 +741,7 @@ class ContractionBuilder:
             else:
                 inits += [values.get(v, v) for v in product.inits]
         if excess is not None:
-            inits = [_without(init, excess, out) for init in inits]
+            inits = [Ops(out).op("arith.subi", [init, excess]) for init in inits]
         tile = _Rows(rows, panel, lane, column, maps)
         if self.chained:
             self._chains(tile, inits, first, upper, out)
@@ -824,7 +827,7 @@ class ContractionBuilder:
             mine = places[row * count : (row + 1) * count]
             for op, value, (buffer, at) in zip(combiners, found[row], mine, strict=True):
                 old = self._load(body, buffer, at)
-                body.append(Store(_combined(op, body, old, value), buffer, at))
+                body.append(Store(Ops(body).like(op, [old, value]), buffer, at))
         return body
 
     def _step_loops(self, tile: _Rows, first: Expr, upper: tuple[Expr, ...]) -> StepLoops:
@@ -1029,7 +1032,7 @@ class ContractionBuilder:
             assert combiners is not None
             old = [self._load(out, buffer, (row, column)) for buffer in self.partial]
             found = [
-                _combined(op, out, before, value)
+                Ops(out).like(op, [before, value])
                 for op, before, value in zip(combiners, old, found, strict=True)
             ]
         for value, buffer in zip(found, self.partial, strict=True):
@@ -1052,7 +1055,7 @@ class ContractionBuilder:
         if not isinstance(stored, Store) or stored.value not in product.results:
             return False
         (init,) = product.inits
-        makers = {r: n for n in product.before if isinstance(n, Op) for r in n.results}
+        makers = ops_of(product.before)
         while init in makers and makers[init].name in CASTS:
             (init,) = makers[init].operands
         if init not in makers or not is_zero(makers[init]):
@@ -1094,16 +1097,3 @@ def _lane(count: int) -> tuple[Var, tuple[Expr, ...]]:
 
 def _like(values: list[Value]) -> list[Value]:
     return [Value(v.type) for v in values]
-
-
-def _without(value: Value, part: Value, out: list[Node]) -> Value:
-    """A sum without a part of it."""
-    result = Value(value.type)
-    out.append(Op("arith.subi", [value, part], {}, [result]))
-    return result
-
-
-def _combined(op: Op, out: list[Node], a: Value, b: Value) -> Value:
-    result = Value(op.results[0].type)
-    out.append(Op(op.name, [a, b], op.attributes, [result], op.location))
-    return result

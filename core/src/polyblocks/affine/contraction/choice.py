@@ -26,7 +26,7 @@ from polyblocks.affine.contraction.units import in_a_word
 from polyblocks.affine.cost import rates
 from polyblocks.affine.element import element_bytes
 from polyblocks.affine.flat_views import FlatViews
-from polyblocks.affine.model import Load, Node, Store
+from polyblocks.affine.model import AffineAccess, Load, Node
 from polyblocks.affine.prologue import Prologue
 from polyblocks.target import MatrixUnit, TargetDescription
 
@@ -250,7 +250,7 @@ class TilingCost:
         places = [
             e
             for n in (*product.before, *product.after)
-            if isinstance(n, (Load, Store))
+            if isinstance(n, AffineAccess)
             for e in n.index
         ]
         scattered = any(e.coefficient(product.row) is None for e in places)

@@ -10,22 +10,11 @@ from math import prod
 
 from polyblocks.affine.contraction.product import Operand, Product
 from polyblocks.affine.contraction.tiling import Tiling
+from polyblocks.affine.dataflow import variables_of
 from polyblocks.affine.element import element_bytes
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.loop_digits import counted, row_of_lines
-from polyblocks.affine.model import (
-    Access,
-    Buffer,
-    For,
-    Index,
-    Load,
-    Nest,
-    Node,
-    Store,
-    Value,
-    around,
-    clone,
-)
+from polyblocks.affine.model import Access, Buffer, For, Nest, Node, Store, Value, around, clone
 from polyblocks.affine.prologue import Prologue
 
 #: Elements of a panel over those that it is copied from, at most: a row that is read again and
@@ -47,19 +36,13 @@ def can_be_kept(operand: Operand, product: Product, prologue: Prologue) -> bool:
     return elements <= MOST * sum(b.numel for b in sources)
 
 
-def _variables(operand: Operand) -> set[Var]:
-    exprs = [e for n in operand.nodes if isinstance(n, Load) for e in n.index]
-    exprs += [n.expr for n in operand.nodes if isinstance(n, Index)]
-    return {v for e in exprs for v in e.variables()}
-
-
 def _batch(operand: Operand, product: Product) -> list[Var]:
     """The variables that move an operand, but for its side and the step.
 
     They are those of the batch, and those of tiles around the contraction.
     """
     side = product.row if operand.of_rows else product.column
-    found = _variables(operand) - {side, product.step}
+    found = variables_of(operand.nodes) - {side, product.step}
     batch = [v for v in product.batch if v in found]
     return [*sorted(found - {*batch}, key=lambda v: v.id), *batch]
 

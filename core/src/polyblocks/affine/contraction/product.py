@@ -11,9 +11,10 @@ from polyblocks.affine.analysis.contractions import Contraction
 from polyblocks.affine.analysis.reductions import in_any_order
 from polyblocks.affine.contraction.units import Grouped, in_groups
 from polyblocks.affine.contraction.windows import Windows, longest_last, windows_of
+from polyblocks.affine.dataflow import makers_of, slice_of, variables_of
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.flat_views import FlatViews, flattenable
-from polyblocks.affine.model import Index, Load, Node, Op, Store, Value, clone, operands, results
+from polyblocks.affine.model import AffineAccess, Load, Node, Op, Store, Value, clone
 from polyblocks.target import MatrixUnit, TargetDescription
 
 
@@ -331,7 +332,7 @@ def _closer(stores: list[Store], var: Var, other: Var) -> bool:
     return all(a is not None and b is not None and abs(a) < abs(b) for a, b in strides)
 
 
-def _slowest_first(variables: list[Var], accesses: Sequence[Load | Store]) -> list[Var]:
+def _slowest_first(variables: list[Var], accesses: Sequence[AffineAccess]) -> list[Var]:
     """The variables in the order in which they move accesses through memory, the fastest last."""
     places = [address(n.buffer, n.index) for n in accesses]
 
@@ -366,7 +367,7 @@ def _digits(variables: list[Var], whole: Var) -> dict[Var, Expr]:
 
 def _flatten(node: Node, views: FlatViews) -> None:
     """Let an access at digits of variables be one of a view, where its address is linear."""
-    if not isinstance(node, (Load, Store)) or not flattenable(node.buffer):
+    if not isinstance(node, AffineAccess) or not flattenable(node.buffer):
         return
     if all(isinstance(atom, Var) for e in node.index for atom, _ in e.terms):
         return
@@ -419,18 +420,18 @@ class _Split:
         self._inner = inner
         constants = [n for n in before if isinstance(n, Op) and n.name == "arith.constant"]
         self._nodes = [*constants, *inner]
-        self._makers = {r: n for n in self._nodes for r in results(n)}
+        self._makers = makers_of(self._nodes)
         #: What moves a value; what is computed before the reduction is there for an element only.
         self._moves: dict[Value, frozenset[str]] = {
-            r: frozenset({self.CARRIED}) for n in before for r in results(n)
+            r: frozenset({self.CARRIED}) for n in before for r in n.defines
         }
         self._moves |= {a: frozenset({self.CARRIED}) for a in arguments}
         self._moves |= {r: frozenset() for n in constants for r in n.results}
         for node in inner:
             moved = self._moved(node)
-            self._moves.update(dict.fromkeys(results(node), moved))
+            self._moves.update(dict.fromkeys(node.defines, moved))
         joint = {n for n in inner if not self._one_sided(n)}
-        used = {v for n in joint for v in operands(n)} | set(yields)
+        used = {v for n in joint for v in n.uses} | set(yields)
         self.operands = [
             (v, self._code(v), self._moves[v] == {self.ROWS})
             for v in sorted(used, key=lambda v: v.number)
@@ -441,14 +442,11 @@ class _Split:
         self.joint = [n for n in inner if n in joint or n in loose]
 
     def _moved(self, node: Node) -> frozenset[str]:
-        exprs = node.index if isinstance(node, Load) else ()
-        if isinstance(node, Index):
-            exprs = (node.expr,)
-        found = {self._sides[v] for e in exprs for v in e.variables() if v in self._sides}
-        return frozenset(found).union(*(self._moves.get(v, frozenset()) for v in operands(node)))
+        found = {self._sides[v] for v in variables_of([node]) if v in self._sides}
+        return frozenset(found).union(*(self._moves.get(v, frozenset()) for v in node.uses))
 
     def _one_sided(self, node: Node) -> bool:
-        moved = frozenset().union(*(self._moves[r] for r in results(node)))
+        moved = frozenset().union(*(self._moves[r] for r in node.defines))
         return len(moved) < 2 and self.CARRIED not in moved
 
     def _loose(self, value: Value) -> list[Node]:
@@ -456,11 +454,5 @@ class _Split:
 
     def _code(self, value: Value) -> list[Node]:
         """The nodes that compute a value, in order."""
-        needed: set[Node] = set()
-        pending = [value]
-        while pending:
-            maker = self._makers.get(pending.pop())
-            if maker is not None and maker not in needed:
-                needed.add(maker)
-                pending.extend(operands(maker))
+        needed = slice_of([value], self._makers)
         return [n for n in self._nodes if n in needed]

@@ -11,16 +11,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 from polyblocks.affine.access import address
 from polyblocks.affine.analysis.contractions import Contraction, ReductionLoops
 from polyblocks.affine.analysis.reduction_chains import StraightLineCode
 from polyblocks.affine.analysis.reductions import in_any_order
+from polyblocks.affine.dataflow import makers_of, slice_of, variables_of
 from polyblocks.affine.element import printed
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.flat_views import FlatViews
-from polyblocks.affine.model import Buffer, For, Index, Load, Node, Op, Value, clone, operands
+from polyblocks.affine.model import Buffer, For, Index, Load, Node, Op, Value, clone
+from polyblocks.affine.ops import Integers, Ops, integer
 from polyblocks.target import MatrixUnit, TargetDescription
 
 #: Bits of a word.
@@ -135,14 +136,7 @@ class _Factor:
     code: list[Node]
 
     def moved_by(self, variables: list[Var]) -> bool:
-        found = {v for n in self.code for e in _exprs(n) for v in e.variables()}
-        return any(v in found for v in variables)
-
-
-def _exprs(node: Node) -> tuple[Expr, ...]:
-    if isinstance(node, Load):
-        return node.index
-    return (node.expr,) if isinstance(node, Index) else ()
+        return not variables_of(self.code).isdisjoint(variables)
 
 
 @dataclass(frozen=True)
@@ -194,10 +188,10 @@ class _Code:
 
     def __init__(self, nodes: list[Node], before: list[Node], carried: list[Value]) -> None:
         self._nodes = nodes
-        self._makers = {r: n for n in nodes if isinstance(n, (Op, Index, Load)) for r in _made(n)}
-        self._fixed = {r for n in before if isinstance(n, (Op, Index, Load)) for r in _made(n)}
-        self._fixed -= self._makers.keys()
-        self._fixed |= set(carried)
+        code = (Op, Index, Load)
+        self._makers = makers_of(n for n in nodes if isinstance(n, code))
+        fixed = makers_of(n for n in before if isinstance(n, code)).keys() - self._makers.keys()
+        self._fixed = fixed | set(carried)
 
     def maker(self, value: Value) -> Node | None:
         """The node that makes a value; None if it comes from outside."""
@@ -218,21 +212,10 @@ class _Code:
 
     def _of(self, value: Value) -> list[Node] | None:
         """The nodes that compute a value, in order; None if it depends on the element."""
-        needed: set[Node] = set()
-        pending = [value]
-        while pending:
-            each = pending.pop()
-            if each in self._fixed:
-                return None
-            maker = self.maker(each)
-            if maker is not None and maker not in needed:
-                needed.add(maker)
-                pending.extend(operands(maker))
+        needed = slice_of([value], self._makers)
+        if not self._fixed.isdisjoint((value, *(v for n in needed for v in n.uses))):
+            return None
         return [n for n in self._nodes if n in needed]
-
-
-def _made(node: Op | Index | Load) -> list[Value]:
-    return node.results if isinstance(node, Op) else [node.result]
 
 
 @dataclass(frozen=True)
@@ -296,13 +279,14 @@ class _Grouping:
         last = reduction.loops[-1]
         (value,) = last.arguments
         body: list[Node] = []
+        ops = Ops(body)
         for of_rows, of_columns in self.pairs:
-            row = self._word(of_rows, var, group, views, body)
+            row = self._word(of_rows, var, group, views, ops)
             if self.flipped:
-                row = _op("arith.xori", [row, constant(_SIGNS, row.type, body)], body)
-            column = self._word(of_columns, var, group, views, body)
+                row = ops.op("arith.xori", [row, ops.constant(_SIGNS, row.type)])
+            column = self._word(of_columns, var, group, views, ops)
             words = (row, column) if self.rows_first else (column, row)
-            value = _dot(self.unit, value, *words, body)
+            value = ops.intrinsic(self.unit.operation, [value, *words])
         loops: list[For] = []
         for loop in reversed(reduction.loops):
             inside: list[Node] = [loops[0]] if loops else body
@@ -332,34 +316,33 @@ class _Grouping:
 
         return min(reversed(reduction.order), key=badness)
 
-    def _word(
-        self, factor: _Factor, var: Var, group: Var, views: FlatViews, out: list[Node]
-    ) -> Value:
+    def _word(self, factor: _Factor, var: Var, group: Var, views: FlatViews, ops: Ops) -> Value:
         """The word with a factor of each of a group's steps."""
         count = in_a_word(self.unit)
-        i32 = _integer(WORD)
+        i32 = integer(WORD)
         words = _words(factor, var, count, views)
         if words is not None:
             view, place = words
             word = Value(i32)
             place = place.substitute({var: Expr.of(group) * count}) // count
-            out.append(Load(word, view, (place,)))
+            ops.out.append(Load(word, view, (place,)))
             return word
         bits = WORD // count
         whole: Value | None = None
         for number, (place, there) in enumerate(_places(var, group, count)):
             values: dict[Value, Value] = {}
-            out += clone(factor.code, values, {var: place})
+            ops.out += clone(factor.code, values, {var: place})
             part = values[factor.value]
             if not printed(part.type).startswith("i"):
-                part = _op("arith.bitcast", [part], out, _integer(bits))
+                part = ops.op("arith.bitcast", [part], integer(bits))
             if there is not None:
-                nothing = constant(0, part.type, out)
-                part = _op("arith.select", [_is_zero(there, out), part, nothing], out, part.type)
-            part = _op("arith.extui", [part], out, i32)
+                nothing, rest = ops.constant(0, part.type), ops.index(there)
+                inside = ops.compare(Integers.EQUAL, rest, ops.constant(0, rest.type))
+                part = ops.select(inside, part, nothing)
+            part = ops.op("arith.extui", [part], i32)
             if number:
-                part = _op("arith.shli", [part, constant(bits * number, i32, out)], out)
-            whole = part if whole is None else _op("arith.ori", [whole, part], out)
+                part = ops.op("arith.shli", [part, ops.constant(bits * number, i32)])
+            whole = part if whole is None else ops.op("arith.ori", [whole, part])
         assert whole is not None
         return whole
 
@@ -404,53 +387,5 @@ def _words(factor: _Factor, var: Var, count: int, views: FlatViews) -> tuple[Buf
         return None
     if any(factor % count for atom, factor in place.terms if atom is not var):
         return None
-    view = views.of_words(load.buffer, count, _integer(WORD))
+    view = views.of_words(load.buffer, count, integer(WORD))
     return None if view is None else (view, place)
-
-
-def _is_zero(place: Expr, out: list[Node]) -> Value:
-    from polyblocks.mlir import ir
-
-    index = ir.IndexType.get()
-    number = Value(index)
-    out.append(Index(number, place))
-    predicate = {"predicate": ir.IntegerAttr.get(_integer(64), 0)}
-    result = Value(_integer(1))
-    zero = constant(0, index, out)
-    out.append(Op("arith.cmpi", [number, zero], predicate, [result]))
-    return result
-
-
-def _dot(unit: MatrixUnit, value: Value, first: Value, second: Value, out: list[Node]) -> Value:
-    """One call of a unit, on one lane."""
-    from polyblocks.mlir import ir
-
-    attributes = {
-        "intrin": ir.StringAttr.get(unit.operation),
-        "operandSegmentSizes": ir.DenseI32ArrayAttr.get([3, 0]),
-        "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
-    }
-    result = Value(value.type)
-    out.append(Op("llvm.call_intrinsic", [value, first, second], attributes, [result]))
-    return result
-
-
-def _op(name: str, inputs: list[Value], out: list[Node], type_: Any = None) -> Value:
-    result = Value(inputs[0].type if type_ is None else type_)
-    out.append(Op(name, inputs, {}, [result]))
-    return result
-
-
-def constant(number: int, type_: Any, out: list[Node]) -> Value:
-    """A constant of an integer type, or ``index``."""
-    from polyblocks.mlir import ir
-
-    result = Value(type_)
-    out.append(Op("arith.constant", [], {"value": ir.IntegerAttr.get(type_, number)}, [result]))
-    return result
-
-
-def _integer(bits: int) -> Any:
-    from polyblocks.mlir import ir
-
-    return ir.IntegerType.get_signless(bits)

@@ -12,7 +12,7 @@ from polyblocks.affine.analysis.reductions import ReductionNest
 from polyblocks.affine.cost import rates
 from polyblocks.affine.cost.tile_cost import Cost, TileCost, _Extents
 from polyblocks.affine.expr import Var
-from polyblocks.affine.model import Buffer, For, Load, Node, Store, walk
+from polyblocks.affine.model import AffineAccess, Buffer, For, Node, walk
 from polyblocks.affine.tiles.contiguity import held_by_iterations, written_out
 from polyblocks.affine.tiles.fusion_stages import slots
 from polyblocks.affine.tiles.slices import has_even_slices
@@ -331,7 +331,7 @@ def _scanned(nodes: list[Node]) -> set[Buffer]:
     for loop in (n for n in walk(nodes) if isinstance(n, For) and n.inits):
         inner = any(isinstance(n, For) for n in loop.body)
         if not inner and ReductionNest([], [], [loop], loop.body, []).combiners() is None:
-            found |= {n.buffer for n in loop.body if isinstance(n, (Load, Store))}
+            found |= {n.buffer for n in loop.body if isinstance(n, AffineAccess)}
     return found
 
 

@@ -21,19 +21,17 @@ from polyblocks.affine.cost.traffic import traffic_of_loops
 from polyblocks.affine.expr import Var
 from polyblocks.affine.model import (
     Access,
+    AffineAccess,
+    AnyLoad,
     Buffer,
     For,
     Index,
-    IndirectLoad,
-    IndirectStore,
+    IndirectAccess,
     Load,
     Nest,
     Node,
     Op,
-    Store,
     Value,
-    operands,
-    results,
 )
 from polyblocks.target import MemoryLevel, TargetDescription
 
@@ -325,7 +323,7 @@ class _Work:
 
     def _moves(self, node: Access, times: int) -> int:
         """How often an access runs once it has left the loops that do not move it."""
-        if not isinstance(node, (Load, Store)):
+        if not isinstance(node, AffineAccess):
             return times
         used = {var for e in node.index for var in e.variables()}
         for var, trips in reversed(self._loops):
@@ -345,27 +343,27 @@ def lanes_per_element(nodes: Iterable[Node], var: Var, trips: int, lanes: int) -
     for node in nodes:
         if isinstance(node, Index):
             walks[node.result] = node.expr.coefficient(var)
-        elif isinstance(node, (IndirectLoad, IndirectStore)):
+        elif isinstance(node, IndirectAccess):
             # Whole rows are copied in vectors, whatever row it is.
             *rows, column = [walks.get(v, 0) for v in node.index] or [0]
             if any(row != 0 for row in rows) or column not in (0, 1):
                 return float(lanes)
-        elif isinstance(node, (Load, Store)) and not _contiguous(node, var):
+        elif isinstance(node, AffineAccess) and not _contiguous(node, var):
             return float(lanes)
-        if isinstance(node, (Op, Load, IndirectLoad)):
+        if isinstance(node, (Op, AnyLoad)):
             moved = _depends(node, var, walks)
-            walks.update(dict.fromkeys(results(node), None if moved else 0))
+            walks.update(dict.fromkeys(node.defines, None if moved else 0))
     return -(-trips // lanes) * lanes / trips if trips else 1.0
 
 
-def _depends(node: Op | Load | IndirectLoad, var: Var, walks: dict[Value, int | None]) -> bool:
+def _depends(node: Op | AnyLoad, var: Var, walks: dict[Value, int | None]) -> bool:
     """Whether a result differs among the iterations of ``var``."""
     if isinstance(node, Load):
         return any(var in set(e.variables()) for e in node.index)
-    return any(walks.get(v, 0) != 0 for v in operands(node))
+    return any(walks.get(v, 0) != 0 for v in node.uses)
 
 
-def _contiguous(node: Load | Store, var: Var) -> bool:
+def _contiguous(node: AffineAccess, var: Var) -> bool:
     """Whether neighbouring iterations access the same element or neighbouring ones."""
     moved = [d for d, e in enumerate(node.index) if var in set(e.variables())]
     if not moved:

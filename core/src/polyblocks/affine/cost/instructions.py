@@ -9,22 +9,24 @@ from typing import Any
 
 from polyblocks.affine import operation_cost as cost
 from polyblocks.affine.access import address
+from polyblocks.affine.dataflow import ops_of
 from polyblocks.affine.element import printed
 from polyblocks.affine.model import (
     Access,
+    AffineAccess,
     Alloca,
+    AnyLoad,
+    AnyStore,
     Check,
     For,
     Index,
     IndirectAtomic,
     IndirectLoad,
-    IndirectStore,
     Load,
     Node,
     Op,
     Store,
     Value,
-    operands,
 )
 from polyblocks.affine.vectors.interleaves import Interleave
 from polyblocks.affine.vectors.lanes import BITS, Lanes, lanes_of
@@ -122,7 +124,7 @@ class ScalarMix:
     def __init__(self, nodes: Iterable[Node], registers: Registers) -> None:
         self.nodes = [n for n in nodes if not isinstance(n, (For, Alloca))]
         self._registers = registers
-        self._users, self._makers = _users(self.nodes), _makers(self.nodes)
+        self._users, self._makers = _users(self.nodes), ops_of(self.nodes)
         free = _free(self.nodes, self._users)
         self.nodes = [n for n in self.nodes if n not in free]
 
@@ -135,9 +137,9 @@ class ScalarMix:
             elif node.name not in _FREE:
                 mix.scalars += max(1, cost.operation_cost(node.name))
             return mix
-        if isinstance(node, (Load, IndirectLoad, IndirectAtomic)):
+        if isinstance(node, (AnyLoad, IndirectAtomic)):
             mix.loaded += node.buffer.bytes_per_element
-        if isinstance(node, (Store, IndirectStore, IndirectAtomic)):
+        if isinstance(node, AnyStore):
             mix.stored += node.buffer.bytes_per_element
         # A check compares and branches; where an access is belongs to its instruction.
         mix.scalars += 2 if isinstance(node, Check) else 1
@@ -168,7 +170,7 @@ class VectorMix:
         self._body(loop.body, self.each, self.once)
 
     def _body(self, nodes: list[Node], each: Mix, once: Mix) -> None:
-        users, makers = _users(nodes), {**self._constants, **_makers(nodes)}
+        users, makers = _users(nodes), {**self._constants, **ops_of(nodes)}
         free = _free(nodes, users)
         if self.registers.pairs and self.lanes.gathered:
             free |= self._second_of_pairs(nodes, makers)
@@ -188,7 +190,7 @@ class VectorMix:
                     once.scalars += max(1, cost.operation_cost(node.name))
             elif isinstance(node, Index):
                 (each if node.result in varying else once).others += 1
-            elif isinstance(node, (Load, IndirectLoad)) and node.result not in varying:
+            elif isinstance(node, AnyLoad) and node.result not in varying:
                 once.scalars += 1
                 once.loaded += node.buffer.bytes_per_element
             elif isinstance(node, Check):
@@ -234,11 +236,11 @@ class VectorMix:
         size = node.buffer.bytes_per_element
         moved = self.width * size
         filled = self._filled(8 * size)
-        store = isinstance(node, (Store, IndirectStore))
+        store = isinstance(node, AnyStore)
         if isinstance(node, IndirectLoad) and node in self.lanes.gathered:
             mix.gathered += self.width
             return
-        if isinstance(node, (Load, Store)) and node in self.lanes.interleaved:
+        if isinstance(node, AffineAccess) and node in self.lanes.interleaved:
             group, _ = self.lanes.interleaved[node]
             if group not in self._seen:
                 self._seen.add(group)
@@ -266,7 +268,7 @@ class VectorMix:
         line = self.registers.line
         if moved < line:
             return True
-        if isinstance(node, (IndirectLoad, IndirectStore)):
+        if not isinstance(node, AffineAccess):
             return False
         rest = address(node.buffer, node.index)
         size = node.buffer.bytes_per_element
@@ -284,7 +286,7 @@ def square_mix(loop: For, registers: Registers) -> Mix:
     (inner,) = loop.body
     assert isinstance(inner, For)
     width = inner.var.extent
-    users, makers = _users(inner.body), _makers(inner.body)
+    users, makers = _users(inner.body), ops_of(inner.body)
     crossed = lanes_of(inner, loop.var).crossed
     mix = Mix()
     for node in inner.body:
@@ -292,7 +294,7 @@ def square_mix(loop: For, registers: Registers) -> Mix:
             bits = max(BITS.get(printed(v.type), 0) for v in (*node.operands, *node.results))
             filled = max(registers.narrow, width * bits / registers.bits)
             count(node, width * filled, mix, users, makers)
-        elif isinstance(node, (Load, Store)):
+        elif isinstance(node, AffineAccess):
             moved = width * node.buffer.bytes_per_element
             if isinstance(node, Store):
                 mix.stored += width * moved
@@ -400,7 +402,7 @@ def _constant(value: Value, makers: dict[Value, Op]) -> float | None:
 def _users(nodes: Iterable[Node]) -> dict[Value, list[Node]]:
     users: dict[Value, list[Node]] = {}
     for node in nodes:
-        for value in operands(node):
+        for value in node.uses:
             users.setdefault(value, []).append(node)
     return users
 
@@ -420,7 +422,7 @@ def _free(nodes: Iterable[Node], users: dict[Value, list[Node]]) -> set[Node]:
     the compared numbers are made is a part of the smaller and of the larger of both.
     """
     free: set[Node] = set()
-    makers = _makers(nodes)
+    makers = ops_of(nodes)
     taken: set[Node] = set()
     for node in nodes:
         if not isinstance(node, Op):
@@ -460,10 +462,6 @@ def _chooses_compared(node: Op, makers: dict[Value, Op]) -> bool:
         and maker.name == "arith.cmpf"
         and set(maker.operands) == set(node.operands[1:])
     )
-
-
-def _makers(nodes: Iterable[Node]) -> dict[Value, Op]:
-    return {r: n for n in nodes if isinstance(n, Op) for r in n.results}
 
 
 def _by_root(node: Op, makers: dict[Value, Op]) -> bool:

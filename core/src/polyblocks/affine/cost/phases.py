@@ -9,18 +9,17 @@ from polyblocks.affine.analysis.footprints import Level
 from polyblocks.affine.cost.instructions import Mix, Registers, ScalarMix, VectorMix, square_mix
 from polyblocks.affine.cost.tile_cost import ROW_START
 from polyblocks.affine.model import (
+    AffineAccess,
+    AnyLoad,
+    AnyStore,
     For,
     Index,
-    IndirectAtomic,
     IndirectLoad,
     IndirectStore,
     Load,
     Node,
     Op,
-    Store,
     Value,
-    operands,
-    results,
     walk,
 )
 from polyblocks.target import TargetDescription
@@ -81,11 +80,7 @@ class _Builder:
         self._constants = {
             n.results[0]: n for n in walk(nodes) if isinstance(n, Op) and n.name == "arith.constant"
         }
-        self._stored = {
-            n.buffer.base
-            for n in walk(nodes)
-            if isinstance(n, (Store, IndirectStore, IndirectAtomic))
-        }
+        self._stored = {n.buffer.base for n in walk(nodes) if isinstance(n, AnyStore)}
 
     def phase(self, level: Level, nodes: list[Node], around: list[_Around], times: float) -> Phase:
         """A loop's phase; ``times`` is how often its body runs."""
@@ -125,10 +120,10 @@ class _Builder:
                 self._define(node, around)
         for node in scalars.nodes:
             runs = times
-            if unrolled and isinstance(node, (Load, Store)) and node.buffer.kind == "local":
+            if unrolled and isinstance(node, AffineAccess) and node.buffer.kind == "local":
                 # In registers: all its places are known.
                 continue
-            if unrolled and not isinstance(node, (Store, IndirectStore, IndirectAtomic)):
+            if unrolled and not isinstance(node, AnyStore):
                 changing = self._where(node, around)
                 runs = self._runs(changing, around)
                 if isinstance(node, Op) and node.name in ("arith.divf", "math.sqrt"):
@@ -164,14 +159,14 @@ class _Builder:
             exprs = node.index if isinstance(node, Load) else (node.expr,)
             variables = {v for e in exprs for v in e.variables()}
             found = {a.level for a in around if a.level.loop_var in variables}
-        for value in operands(node):
+        for value in node.uses:
             found |= self._changing.get(value, frozenset())
-        if isinstance(node, (Load, IndirectLoad)) and node.buffer.base in self._stored:
+        if isinstance(node, AnyLoad) and node.buffer.base in self._stored:
             found = {a.level for a in around}
         return frozenset(found)
 
     def _define(self, node: Node, around: list[_Around]) -> None:
-        for result in results(node):
+        for result in node.defines:
             self._changing[result] = (
                 frozenset(a.level for a in around)
                 if isinstance(node, For)

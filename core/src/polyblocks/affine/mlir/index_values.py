@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from polyblocks.affine.model import Node, Op, Value
+from polyblocks.affine.model import Node, Value
+from polyblocks.affine.ops import Ops
 from polyblocks.mlir import ir
 
 _OPERATIONS = {
@@ -22,12 +23,7 @@ def apply_map(op: Any, operands: list[Value], body: list[Node]) -> Value | None:
     """
     amap = ir.AffineMapAttr(op.attributes["map"]).value
     index = ir.IndexType.get(op.context)
-    nodes: list[Node] = []
-
-    def operation(name: str, left: Value, right: Value) -> Value:
-        result = Value(index)
-        nodes.append(Op(name, [left, right], {}, [result], op.location))
-        return result
+    ops = Ops(location=op.location)
 
     def compute(expr: Any) -> Value | None:
         if isinstance(expr, ir.AffineDimExpr):
@@ -35,21 +31,18 @@ def apply_map(op: Any, operands: list[Value], body: list[Node]) -> Value | None:
         if isinstance(expr, ir.AffineSymbolExpr):
             return operands[amap.n_dims + expr.position]
         if isinstance(expr, ir.AffineConstantExpr):
-            result = Value(index)
-            number = ir.IntegerAttr.get(index, expr.value)
-            nodes.append(Op("arith.constant", [], {"value": number}, [result]))
-            return result
+            return ops.constant(expr.value, index)
         left, right = compute(expr.lhs), compute(expr.rhs)
         if left is None or right is None:
             return None
         if isinstance(expr, ir.AffineModExpr):
             # Never negative, unlike a remainder.
-            whole = operation("arith.floordivsi", left, right)
-            return operation("arith.subi", left, operation("arith.muli", whole, right))
+            whole = ops.op("arith.floordivsi", [left, right])
+            return ops.op("arith.subi", [left, ops.op("arith.muli", [whole, right])])
         name = _OPERATIONS.get(type(expr).__name__)
-        return None if name is None else operation(name, left, right)
+        return None if name is None else ops.op(name, [left, right])
 
     value = compute(amap.results[0])
     if value is not None:
-        body.extend(nodes)
+        body.extend(ops.out)
     return value

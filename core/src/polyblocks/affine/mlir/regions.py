@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from polyblocks.affine.model import Access, Nest, operands, walk
+from polyblocks.affine.model import Access, Nest, walk
 from polyblocks.attributes import REGION_ATTRIBUTE
 from polyblocks.mlir import ir
 
@@ -31,7 +31,7 @@ def stands_before(nest: Nest, place: Nest) -> bool:
     """
     needed: list[Any] = []
     for node in walk(nest.body):
-        needed.extend(v.external for v in operands(node) if v.external is not None)
+        needed.extend(v.external for v in node.uses if v.external is not None)
         if isinstance(node, Access):
             buffer = node.buffer
             while buffer.value is None and buffer.viewed is not None:

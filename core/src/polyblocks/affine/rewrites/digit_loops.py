@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from polyblocks.affine.expr import Expr, Var
-from polyblocks.affine.model import For, Index, Load, Node, Store, Value, transform_indices, walk
+from polyblocks.affine.model import For, Value, transform_indices, walk
 
 
 def split_at_digits(loops: list[For]) -> bool:
@@ -41,18 +41,12 @@ def _lowest_digit(loop: For) -> int | None:
     divisors = {
         divisor
         for node in walk(loop.body)
-        for expr in _indices(node)
+        for expr in node.exprs
         for dividend, divisor in _divisions(expr)
         if dividend == whole
     }
     lowest = min(divisors, default=0)
     return lowest if 0 < lowest < loop.var.extent and loop.var.extent % lowest == 0 else None
-
-
-def _indices(node: Node) -> tuple[Expr, ...]:
-    if isinstance(node, (Load, Store)):
-        return node.index
-    return (node.expr,) if isinstance(node, Index) else ()
 
 
 def _divisions(expr: Expr) -> Iterator[tuple[Expr, int]]:

@@ -9,20 +9,8 @@ from polyblocks.affine.access import strides
 from polyblocks.affine.analysis.intervals import Intervals
 from polyblocks.affine.element import printed
 from polyblocks.affine.flat_views import FlatViews, flattenable
-from polyblocks.affine.model import (
-    For,
-    Index,
-    IndirectLoad,
-    IndirectStore,
-    Load,
-    Node,
-    Op,
-    Store,
-    Value,
-    operands,
-    results,
-    walk,
-)
+from polyblocks.affine.model import AnyStore, For, Index, IndirectLoad, Load, Node, Op, Value, walk
+from polyblocks.affine.ops import Ops
 
 
 @dataclass(frozen=True)
@@ -108,33 +96,22 @@ class _Addresses:
         at = Linear()
         for value, step in zip(node.index, strides(buffer), strict=True):
             at = at.plus(self.of(value), step)
-        nodes: list[Node] = []
-
-        def constant(number: int) -> Value:
-            value = Value(index)
-            nodes.append(
-                Op("arith.constant", [], {"value": ir.IntegerAttr.get(index, number)}, [value])
-            )
-            return value
-
-        def operation(name: str, left: Value, right: Value) -> Value:
-            value = Value(index)
-            nodes.append(Op(name, [left, right], {}, [value], node.location))
-            return value
-
+        ops = Ops(location=node.location)
         total: Value | None = None
         for value, factor in at.terms:
-            part = value if factor == 1 else operation("arith.muli", value, constant(factor))
-            total = part if total is None else operation("arith.addi", total, part)
+            part = value
+            if factor != 1:
+                part = ops.op("arith.muli", [value, ops.constant(factor, index)])
+            total = part if total is None else ops.op("arith.addi", [total, part])
         if total is None:
-            total = constant(at.const)
+            total = ops.constant(at.const, index)
         elif at.const:
-            total = operation("arith.addi", total, constant(at.const))
-        for made in nodes:
+            total = ops.op("arith.addi", [total, ops.constant(at.const, index)])
+        for made in ops.out:
             self.intervals.learn(made)
         flat = self.views.of(buffer)
         self.changes += 1
-        return [*nodes, IndirectLoad(node.result, flat, [total], node.location)]
+        return [*ops.out, IndirectLoad(node.result, flat, [total], node.location)]
 
 
 def flatten_addresses(nodes: list[Node], views: FlatViews, intervals: Intervals) -> int:
@@ -144,7 +121,7 @@ def flatten_addresses(nodes: list[Node], views: FlatViews, intervals: Intervals)
     the same for all iterations of the innermost loop: vectors are loaded there.
     """
     in_order = {n for loop in walk(nodes) if isinstance(loop, For) for n in _along_rows(loop)}
-    written = {n.buffer.base for n in walk(nodes) if isinstance(n, (Store, IndirectStore))}
+    written = {n.buffer.base for n in walk(nodes) if isinstance(n, AnyStore)}
 
     def wanted(node: IndirectLoad) -> bool:
         buffer = node.buffer
@@ -174,8 +151,8 @@ def _along_rows(loop: For) -> Iterator[IndirectLoad]:
         in_order = last is not None and counting.get(last) == 1
         if isinstance(node, IndirectLoad) and in_order and not any(v in counting for v in outer):
             yield node
-        moving = any(v in counting for v in operands(node))
+        moving = any(v in counting for v in node.uses)
         if isinstance(node, Load):
             moving = any(loop.var in e.variables() for e in node.index)
         if moving:
-            counting.update(dict.fromkeys(results(node), None))
+            counting.update(dict.fromkeys(node.defines, None))

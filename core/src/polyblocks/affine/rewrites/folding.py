@@ -3,23 +3,11 @@
 from __future__ import annotations
 
 import struct
-from typing import Any
 
 from polyblocks.affine.analysis.intervals import Interval, Intervals
 from polyblocks.affine.element import printed
-from polyblocks.affine.model import (
-    Check,
-    For,
-    Node,
-    Op,
-    Value,
-    remove_dead,
-    replace_values,
-    results,
-)
-
-#: Whether both of what ``arith.cmpf`` compares are numbers.
-_ORDERED = 7
+from polyblocks.affine.model import Check, For, Node, Op, Value, remove_dead, replace_values
+from polyblocks.affine.ops import Floats, Ops, constant
 
 
 def fold(nodes: list[Node]) -> tuple[Intervals, int]:
@@ -83,7 +71,7 @@ class _Folding:
         truth = self.intervals.truths.get(result)
         if truth is not None and op.name != "arith.constant":
             self.changes += 1
-            return [*made, _constant(result, truth)]
+            return [*made, constant(truth, result.type, result=result)]
         return [*made, op]
 
     def _check_number(self, op: Op, following: list[Node]) -> list[Node]:
@@ -92,8 +80,6 @@ class _Folding:
         Then it always holds of integers of numbers; what it needs is known before, and one
         comparison of floating-point numbers is less work.
         """
-        from polyblocks.mlir import ir
-
         number = self._use(op.operands[0])
         found = self.intervals.get(number)
         if not found.nans or not found.bounded:
@@ -104,12 +90,9 @@ class _Folding:
             return []
         self.changes += 1
         self.intervals.of[number] = Interval(found.low, found.high, whole=found.whole)
-        ordered = Value(ir.IntegerType.get_signless(1))
-        predicate = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), _ORDERED)
-        compared = Op(
-            "arith.cmpf", [number, number], {"predicate": predicate}, [ordered], op.location
-        )
-        return [compared, Check(ordered, check.message, check.location)]
+        ops = Ops(location=op.location)
+        ordered = ops.compare(Floats.ORDERED, number, number)
+        return [*ops.out, Check(ordered, check.message, check.location)]
 
     def _failing(self, following: list[Node], result: Value) -> Check | None:
         """The first check of a block that fails if an integer is the lowest one, as NaN is."""
@@ -121,7 +104,7 @@ class _Folding:
             if isinstance(node, Check):
                 if trial.truths.get(self._use(node.condition)) is False:
                     return node
-            elif result not in results(node):
+            elif result not in node.defines:
                 trial.learn(node)
         return None
 
@@ -146,8 +129,6 @@ class _Folding:
 
     def _compare_narrow(self, op: Op) -> list[Node]:
         """Compare what was extended as it was before, with a number that is one of its type."""
-        from polyblocks.mlir import ir
-
         makers = [self._makers.get(v) for v in op.operands]
         wide = [m.operands[0] if m and m.name == "arith.extf" else None for m in makers]
         first, second = wide
@@ -158,15 +139,14 @@ class _Folding:
         narrow = first or second
         if narrow is None:
             return []
-        constant = makers[0 if second is not None else 1]
-        if constant is None or constant.name != "arith.constant" or printed(narrow.type) != "f32":
+        known = makers[0 if second is not None else 1]
+        if known is None or known.name != "arith.constant" or printed(narrow.type) != "f32":
             return []
-        number = constant.attributes["value"].value
+        number = known.attributes["value"].value
         if not _is_single(number):
             return []
-        value = Value(narrow.type)
-        attribute = ir.FloatAttr.get(narrow.type, number)
-        made = Op("arith.constant", [], {"value": attribute}, [value], op.location)
+        made = constant(number, narrow.type, op.location)
+        (value,) = made.results
         self.intervals.learn(made)
         op.operands = [value if v is None else v for v in wide]
         self.changes += 1
@@ -179,10 +159,3 @@ def _is_single(number: float) -> bool:
         return bool(struct.unpack("f", struct.pack("f", number))[0] == number)
     except OverflowError:
         return False
-
-
-def _constant(result: Value, truth: bool) -> Op:
-    from polyblocks.mlir import ir
-
-    attribute: Any = ir.IntegerAttr.get(result.type, int(truth))
-    return Op("arith.constant", [], {"value": attribute}, [result])

@@ -7,11 +7,13 @@ from dataclasses import dataclass, field, replace
 
 from polyblocks.affine.analysis.coverage import digits, iteration_at, perfect_loops
 from polyblocks.affine.analysis.reductions import EXTENSIONS
+from polyblocks.affine.dataflow import variables_of
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
+    AnyLoad,
+    AnyStore,
     Buffer,
     For,
-    Index,
     IndirectLoad,
     IndirectStore,
     Load,
@@ -25,7 +27,6 @@ from polyblocks.affine.model import (
     reads,
     reads_from,
     replace_values,
-    results,
     walk,
     writes,
 )
@@ -93,7 +94,7 @@ class Producer:
 
     def is_plain_in(self, consumer: Nest | list[Node]) -> bool:
         """Whether its code at what a consumer reads needs no divisions that are not there yet."""
-        used = {v for e in _exprs(self.body) for v in e.variables()}
+        used = variables_of(self.body)
         nodes = consumer.body if isinstance(consumer, Nest) else consumer
         accesses: Iterable[Node] = (
             consumer.touching(self.buffer.base) if isinstance(consumer, Nest) else list(walk(nodes))
@@ -133,7 +134,7 @@ class Candidate:
         producer = writers[0]
         if reads_from(producer, buffer):
             return None
-        stores = [n for n in producer.touching(buffer) if isinstance(n, (Store, IndirectStore))]
+        stores = [n for n in producer.touching(buffer) if isinstance(n, AnyStore)]
         if len(stores) != 1 or not isinstance(stores[0], Store) or stores[0].buffer is not buffer:
             return None
         loops = _loops_around(producer.body, stores[0])
@@ -195,7 +196,7 @@ def with_conversions(nest: Nest, users: Users) -> list[Node]:
                 scaled = [v for v in node.operands if v not in constants]
                 if len(scaled) == 1:
                     body, value = [n for n in body if n is not node], scaled[0]
-        body = [n for n in body if not constants.intersection(results(n))]
+        body = [n for n in body if not constants.intersection(n.defines)]
         if all(isinstance(n, Load) or getattr(n, "name", "") in EXTENSIONS for n in body):
             return replace(producer, body=body, value=value)
         return None
@@ -265,15 +266,6 @@ def _inline_into(
     nodes[:] = out
 
 
-def _exprs(body: list[Node]) -> Iterator[Expr]:
-    """The places and numbers in straight-line code."""
-    for node in body:
-        if isinstance(node, Load):
-            yield from node.index
-        elif isinstance(node, Index):
-            yield node.expr
-
-
 def is_plain(exprs: Iterable[Expr], index: Iterable[Expr]) -> bool:
     """Whether the expressions have no quotients and remainders but those of the index."""
     there = {atom for e in index for atom, _ in e.terms}
@@ -285,7 +277,7 @@ def _reads_plainly(nest: Nest, buffer: Buffer, gathered: bool) -> bool:
     return all(
         (gathered or isinstance(n, Load)) and n.buffer is buffer
         for n in nest.touching(buffer)
-        if isinstance(n, (Load, IndirectLoad))
+        if isinstance(n, AnyLoad)
     )
 
 

@@ -8,21 +8,20 @@ from polyblocks.affine.analysis.parallel import is_parallel
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
     Access,
+    AffineAccess,
     Alloca,
+    AnyStore,
     Buffer,
     Check,
     For,
     Index,
-    IndirectLoad,
-    IndirectStore,
+    IndirectAccess,
     Load,
     Node,
     Op,
     Store,
     Value,
     clone,
-    operands,
-    results,
     transform_indices,
     walk,
 )
@@ -36,7 +35,7 @@ def accesses(nodes: list[Node]) -> list[Access]:
 
 def _written(nodes: list[Node]) -> set[Buffer]:
     """What nodes store to, by the buffers that own the memory."""
-    return {n.buffer.base for n in walk(nodes) if isinstance(n, (Store, IndirectStore))}
+    return {n.buffer.base for n in walk(nodes) if isinstance(n, AnyStore)}
 
 
 def same_header(a: For, b: For) -> bool:
@@ -63,13 +62,11 @@ def may_merge(a: For, b: For) -> bool:
         for y in theirs:
             if y.buffer.base is not x.buffer.base:
                 continue
-            if not isinstance(x, (Store, IndirectStore)) and not isinstance(
-                y, (Store, IndirectStore)
-            ):
+            if not isinstance(x, AnyStore) and not isinstance(y, AnyStore):
                 continue
             if y.buffer is not x.buffer:
                 return False
-            if not isinstance(x, (Load, Store)) or not isinstance(y, (Load, Store)):
+            if not isinstance(x, AffineAccess) or not isinstance(y, AffineAccess):
                 return False
             moved = [e.substitute(at) for e in y.index]
             if same_for(list(x.index), moved, a.var, inner):
@@ -170,26 +167,26 @@ def split_between(nodes: list[Node], a: For, b: For) -> tuple[list[Node], list[N
     after: list[Node] = []
     for node in nodes:
         ready = isinstance(node, (Alloca, Index, Load, Op))
-        ready = ready and not any(v in late for v in operands(node))
+        ready = ready and not any(v in late for v in node.uses)
         if isinstance(node, Load):
             ready = ready and node.buffer.base not in written_a | late_buffers
         if ready:
             before.append(node)
             continue
-        if isinstance(node, (For, Check, IndirectLoad, IndirectStore)):
+        if isinstance(node, (For, Check, IndirectAccess)):
             return None
         after.append(node)
-        late.update(results(node))
+        late.update(node.defines)
         if isinstance(node, Store):
             late_buffers.add(node.buffer.base)
     loaded = {n.buffer.base for n in after if isinstance(n, Load)}
     for node in (b, *walk(b.body)):
-        if any(v in late for v in operands(node)):
+        if any(v in late for v in node.uses):
             return None
         if isinstance(node, Access):
             if node.buffer.base in late_buffers:
                 return None
-            if isinstance(node, (Store, IndirectStore)) and node.buffer.base in loaded:
+            if isinstance(node, AnyStore) and node.buffer.base in loaded:
                 return None
     return before, after
 
@@ -210,7 +207,7 @@ def forward(body: list[Node], known: dict[Value, Value]) -> None:
                 known[node.result] = at[place]
                 continue
             at[place] = node.result
-        elif isinstance(node, (Store, IndirectStore, For)):
+        elif isinstance(node, (AnyStore, For)):
             written = _written([node])
             at = {place: value for place, value in at.items() if place[0].base not in written}
             if isinstance(node, Store):

@@ -18,6 +18,7 @@ from polyblocks.affine.model import (
     remove_dead,
     walk,
 )
+from polyblocks.affine.ops import Ops
 
 
 def split(
@@ -68,11 +69,10 @@ def split(
     body: list[Node] = []
     yields = []
     for buffer, argument, op in zip(buffers, arguments, combiners, strict=True):
-        loaded, joined = Value(argument.type), Value(argument.type)
+        loaded = Value(argument.type)
         index = (Expr.of(part_var), *(Expr.of(v) for v in outer))
         body.append(Load(loaded, buffer, index))
-        body.append(Op(op.name, [argument, loaded], op.attributes, [joined], op.location))
-        yields.append(joined)
+        yields.append(Ops(body).like(op, [argument, loaded]))
     first = shape.reductions[0]
     join = For(part_var, body, list(first.inits), arguments, list(first.results), yields)
     new: list[Node] = [*shape.before, join, *shape.after]
@@ -103,11 +103,7 @@ def _part(
     inner_var = Var(length)
     values: dict[Value, Value] = {}
     body = clone(shape.before, values, substitution)
-    inits: list[Value] = []
-    for start in starts:
-        value = Value(start.results[0].type)
-        body.append(Op(start.name, [], start.attributes, [value]))
-        inits.append(value)
+    inits = [Ops(body).like(start, []) for start in starts]
     step = Expr.of(part) * length + inner_var + offset
     substitution[shape.reductions[0].var] = step
     variables = [inner_var, *(Var(r.var.extent) for r in shape.reductions[1:])]

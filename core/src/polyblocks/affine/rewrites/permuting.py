@@ -2,16 +2,7 @@
 
 from __future__ import annotations
 
-from polyblocks.affine.model import (
-    Buffer,
-    IndirectAtomic,
-    IndirectLoad,
-    IndirectStore,
-    Load,
-    Node,
-    Store,
-    walk,
-)
+from polyblocks.affine.model import Access, Buffer, Node, walk
 
 
 def permuted(buffer: Buffer, order: list[int]) -> Buffer:
@@ -23,9 +14,6 @@ def permuted(buffer: Buffer, order: list[int]) -> Buffer:
 def reorder(nodes: list[Node], old: Buffer, new: Buffer, order: list[int]) -> None:
     """Let nodes access ``new`` where they access ``old``, of which it is a permutation."""
     for node in walk(nodes):
-        if isinstance(node, (Load, Store)) and node.buffer is old:
-            node.index = tuple(node.index[d] for d in order)
-            node.buffer = new
-        elif isinstance(node, (IndirectLoad, IndirectStore, IndirectAtomic)) and node.buffer is old:
-            node.index = [node.index[d] for d in order]
+        if isinstance(node, Access) and node.buffer is old:
+            node.permute(order)
             node.buffer = new

@@ -12,20 +12,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from polyblocks.affine import operation_cost as cost
+from polyblocks.affine.dataflow import makers_of
 from polyblocks.affine.element import element_bytes
 from polyblocks.affine.expr import Expr, Var
-from polyblocks.affine.model import (
-    Buffer,
-    Index,
-    Load,
-    Nest,
-    Node,
-    Op,
-    Store,
-    Value,
-    around,
-    results,
-)
+from polyblocks.affine.model import Buffer, Index, Load, Nest, Node, Op, Store, Value, around
+from polyblocks.affine.ops import Ops, like
 from polyblocks.affine.rewrites.inlining import Candidate, Producer
 from polyblocks.affine.users import Users
 
@@ -89,7 +80,7 @@ class Roller:
 
     def code(self, nodes: list[Node]) -> _Code:
         """A start for code that does what these nodes of all steps do."""
-        makers = {r: n for n in nodes for r in results(n)}
+        makers = makers_of(nodes)
         return _Code(makers, [Var(extent) for extent in self.shape])
 
     def roll(self, values: tuple[Value, ...], code: _Code) -> Value:
@@ -135,7 +126,7 @@ class Roller:
                 raise NotAlikeError
             return self._table([op.attributes["value"] for op in ops], result, code)
         operands = [self.roll(tuple(op.operands[i] for op in ops), code) for i in range(len(types))]
-        return Op(first.name, operands, first.attributes, [result], first.location)
+        return like(first, operands, result)
 
     def _table(self, numbers: list[Any], result: Value, code: _Code) -> Load:
         """A load of the step's own constant."""
@@ -261,7 +252,6 @@ def _multiply_by_one(
 
     What multiplies a number by one has been left out before.
     """
-    from polyblocks.mlir import ir
 
     products = [op for element in elements if (op := _multiplies(element)) is not None]
     if 2 * len(products) <= len(elements):
@@ -269,14 +259,12 @@ def _multiply_by_one(
     model = products[0]
     for element, buffer in zip(elements, buffers, strict=True):
         if _multiplies(element) is None:
-            loaded, one, product = (Value(element.value.type) for _ in range(3))
-            known = {"value": ir.FloatAttr.get(one.type, 1.0)}
-            constant = Op("arith.constant", [], known, [one])
+            loaded = Value(element.value.type)
+            ops = Ops([Load(loaded, buffer, at)])
+            one = ops.constant(1.0, loaded.type)
             first = any(_is_constant(model.operands[0], e.body) for e in elements)
-            factors = [one, loaded] if first else [loaded, one]
-            times = Op(model.name, factors, model.attributes, [product], model.location)
-            element.body = [Load(loaded, buffer, at), constant, times]
-            element.value, element.nest = product, None
+            element.value = ops.like(model, [one, loaded] if first else [loaded, one])
+            element.body, element.nest = ops.out, None
 
 
 def _multiplies(element: _Element) -> Op | None:

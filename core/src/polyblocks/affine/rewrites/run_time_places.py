@@ -7,18 +7,10 @@ from dataclasses import dataclass, field
 
 from polyblocks.affine.analysis.coverage import iteration_at
 from polyblocks.affine.analysis.known_values import KnownValues
+from polyblocks.affine.dataflow import variables_of
 from polyblocks.affine.expr import Expr, Var
-from polyblocks.affine.model import (
-    Buffer,
-    Index,
-    IndirectLoad,
-    Load,
-    Node,
-    Op,
-    Value,
-    clone,
-    walk,
-)
+from polyblocks.affine.model import Buffer, Index, IndirectLoad, Load, Node, Op, Value, clone, walk
+from polyblocks.affine.ops import Ops
 
 
 def known_exprs(nodes: Iterable[Node]) -> Mapping[Value, Expr]:
@@ -92,12 +84,8 @@ class _Moving:
 
     def take(self, node: Node, at: dict[Var, Expr], values: dict[Value, Value]) -> bool:
         """Append the copy of a node; False if there is none."""
-        exprs: tuple[Expr, ...] = ()
-        if isinstance(node, Load):
-            exprs = (*node.index, *node.where)
-        elif isinstance(node, Index):
-            exprs = (node.expr,)
-        if not any(v in self.places for e in exprs for v in e.variables()):
+        exprs = node.exprs
+        if variables_of([node]).isdisjoint(self.places):
             self.out += clone([node], values, at)
             return True
         if isinstance(node, Load) and node.where:
@@ -131,21 +119,22 @@ class _Moving:
             terms.append(self._index(rest))
         total = terms[0]
         for term in terms[1:]:
-            total = self._op("arith.addi", total, term)
+            total = self._ops.op("arith.addi", [total, term])
         return total
 
     def _times(self, value: Value, factor: int) -> Value:
-        return value if factor == 1 else self._op("arith.muli", value, self._index(Expr(factor)))
+        if factor == 1:
+            return value
+        return self._ops.op("arith.muli", [value, self._index(Expr(factor))])
 
     def _index(self, expr: Expr) -> Value:
         result = Value(self.type)
         self.out.append(Index(result, expr))
         return result
 
-    def _op(self, name: str, left: Value, right: Value) -> Value:
-        result = Value(self.type)
-        self.out.append(Op(name, [left, right], {}, [result]))
-        return result
+    @property
+    def _ops(self) -> Ops:
+        return Ops(self.out)
 
 
 def gathers(nodes: Iterable[Node], buffer: Buffer) -> list[IndirectLoad]:

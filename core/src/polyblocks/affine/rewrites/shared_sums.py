@@ -18,7 +18,8 @@ from itertools import combinations
 from typing import Any
 
 from polyblocks.affine.element import printed
-from polyblocks.affine.model import Node, Op, Value, operands, remove_dead, replace_values
+from polyblocks.affine.model import Node, Op, Value, remove_dead, replace_values
+from polyblocks.affine.ops import Ops
 
 #: A term, and how often a sum has it.
 Terms = dict[Value, float]
@@ -75,7 +76,7 @@ def share_extremes(nodes: list[Node]) -> bool:
         return False
     makers = {n.results[0]: n for n in nodes if isinstance(n, Op) and len(n.results) == 1}
     numbers = _numbers(makers)
-    uses = Counter(v for n in nodes for v in operands(n))
+    uses = Counter(v for n in nodes for v in n.uses)
     families: dict[tuple[Any, ...], dict[Op, list[Value]]] = {}
     inside: set[Value] = set()
     for node in reversed(nodes):
@@ -224,7 +225,7 @@ class _Sums:
     def __init__(self, nodes: list[Node]) -> None:
         self.makers = {n.results[0]: n for n in nodes if isinstance(n, Op) and len(n.results) == 1}
         self.numbers = _numbers(self.makers)
-        self.uses = Counter(v for n in nodes for v in operands(n))
+        self.uses = Counter(v for n in nodes for v in n.uses)
         self.inside: set[Value] = set()
         self.found: list[tuple[Op, Terms]] = []
         for node in reversed(nodes):
@@ -350,11 +351,6 @@ class _Writer:
             total = new
 
     def _scaled(self, value: Value, factor: float, like: Op, result: Value) -> Value:
-        from polyblocks.mlir import ir
-
-        constant = Value(value.type)
-        number = {"value": ir.FloatAttr.get(value.type, factor)}
-        self.out.append(Op("arith.constant", [], number, [constant]))
-        factors = [value, constant]
+        factors = [value, Ops(self.out).constant(factor, value.type)]
         self.out.append(Op("arith.mulf", factors, like.attributes, [result], like.location))
         return result

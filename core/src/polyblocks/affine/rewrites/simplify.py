@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
+from polyblocks.affine.dataflow import makers_of
 from polyblocks.affine.element import printed
 from polyblocks.affine.model import (
+    AnyStore,
     Buffer,
     For,
     Index,
-    IndirectStore,
     Load,
     Node,
     Op,
-    Store,
     Value,
-    operands,
     replace_values,
-    results,
     walk,
 )
 
@@ -35,20 +33,20 @@ def on_demand(nodes: list[Node]) -> list[Node]:
 
     What is stored is nothing that is loaded here.
     """
-    makers = {value: node for node in nodes for value in results(node)}
+    makers = makers_of(nodes)
     done: set[Node] = set()
     out: list[Node] = []
 
     def emit(node: Node) -> None:
         if node not in done:
             done.add(node)
-            for value in operands(node):
+            for value in node.uses:
                 if value in makers:
                     emit(makers[value])
             out.append(node)
 
     for node in nodes:
-        if not results(node):
+        if not node.defines:
             emit(node)
     return out
 
@@ -106,13 +104,11 @@ def _block(nodes: list[Node], known: dict[Any, list[Value]], mapping: dict[Value
         elif isinstance(node, Load):
             key = ("load", node.buffer.base, node.buffer, node.index, node.where)
             results = [node.result]
-        elif isinstance(node, (Store, IndirectStore)):
+        elif isinstance(node, AnyStore):
             forget(known, {node.buffer.base})
         elif isinstance(node, For):
             if known:
-                stored = {
-                    n.buffer.base for n in walk(node.body) if isinstance(n, (Store, IndirectStore))
-                }
+                stored = {n.buffer.base for n in walk(node.body) if isinstance(n, AnyStore)}
                 forget(known, stored)
             _block(node.body, dict(known), mapping)
         if key is not None:

@@ -15,6 +15,7 @@ from polyblocks.affine.analysis.reductions import ROUNDING, ReductionNest, ident
 from polyblocks.affine.element import element_bytes
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import Alloca, Buffer, For, Load, Node, Op, Store, Value, clone
+from polyblocks.affine.ops import Ops
 
 #: Iterations of a sum that are one block, at least; a block costs three passes over the strip.
 MIN_BLOCK = 128
@@ -180,10 +181,10 @@ class Strip:
         j = Var(self.inner.extent)
         body = []
         for op, old, new in zip(self.combiners, target, partial, strict=True):
-            a, b, c = (Value(op.results[0].type) for _ in range(3))
+            a, b = (Value(op.results[0].type) for _ in range(2))
             where = (Expr.of(j),)
             body += [Load(a, old, where), Load(b, new, where)]
-            body += [Op(op.name, [a, b], op.attributes, [c], op.location), Store(c, old, where)]
+            body.append(Store(Ops(body).like(op, [a, b]), old, where))
         out.append(self._loop(j, body))
         return out
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from polyblocks.affine.access import address
 from polyblocks.affine.expr import Expr, Var
-from polyblocks.affine.model import Buffer, For, Load, Node, Store
+from polyblocks.affine.model import AffineAccess, Buffer, For, Node
 from polyblocks.affine.tiles.fusion_stages import FusionStage
 
 #: Iterations of one thread that are written out, so that the elements it keeps have registers.
@@ -35,7 +35,7 @@ def held_by_iterations(stages: list[FusionStage], buffer: Buffer) -> bool:
     return len({_way(access, loops) for access, loops in found}) == 1
 
 
-def _way(access: Load | Store, loops: list[Var]) -> tuple[object, ...]:
+def _way(access: AffineAccess, loops: list[Var]) -> tuple[object, ...]:
     """How an access walks, whatever its loops are called."""
     place: dict[Var, int] = {v: n for n, v in enumerate(loops)}
     terms = []
@@ -49,17 +49,17 @@ def _way(access: Load | Store, loops: list[Var]) -> tuple[object, ...]:
 
 def _accesses(
     nodes: list[Node], buffer: Buffer, around: list[Var]
-) -> list[tuple[Load | Store, list[Var]]]:
-    found: list[tuple[Load | Store, list[Var]]] = []
+) -> list[tuple[AffineAccess, list[Var]]]:
+    found: list[tuple[AffineAccess, list[Var]]] = []
     for node in nodes:
         if isinstance(node, For):
             found += _accesses(node.body, buffer, [*around, node.var])
-        elif isinstance(node, (Load, Store)) and node.buffer is buffer:
+        elif isinstance(node, AffineAccess) and node.buffer is buffer:
             found.append((node, around))
     return found
 
 
-def _in_order(access: Load | Store, loops: list[Var]) -> bool:
+def _in_order(access: AffineAccess, loops: list[Var]) -> bool:
     number = Expr(0)
     for var in loops:
         number = number * var.extent + var

@@ -10,13 +10,14 @@ from math import prod
 
 from polyblocks.affine import operation_cost as cost
 from polyblocks.affine.analysis.parallel import is_parallel
+from polyblocks.affine.dataflow import variables_of
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
+    AffineAccess,
     Alloca,
     Buffer,
     Check,
     For,
-    Index,
     IndirectLoad,
     IndirectStore,
     Load,
@@ -24,8 +25,6 @@ from polyblocks.affine.model import (
     Node,
     Store,
     Value,
-    operands,
-    results,
     walk,
 )
 
@@ -149,7 +148,7 @@ class FusionStage:
         return max(max(n.buffer.bytes_per_element for n in self.stores) / 4, 0.25)
 
     @cached_property
-    def accesses(self) -> list[Load | Store]:
+    def accesses(self) -> list[AffineAccess]:
         """All loads and stores."""
         return [*self.loads, *self.stores]
 
@@ -211,12 +210,8 @@ def _checks_data(nodes: list[Node]) -> bool:
             if len(along.get(node.condition, ())) < 2:
                 return False
             continue
-        found = {v for value in operands(node) for v in along.get(value, ())}
-        if isinstance(node, Load):
-            found |= {v for e in node.index for v in e.variables()}
-        elif isinstance(node, Index):
-            found |= set(node.expr.variables())
-        along.update(dict.fromkeys(results(node), found))
+        found = variables_of([node]).union(*(along.get(value, ()) for value in node.uses))
+        along.update(dict.fromkeys(node.defines, found))
     return True
 
 
@@ -232,7 +227,7 @@ def slots(nodes: list[Node], registers: Container[Buffer] = ()) -> float:
     for node in nodes:
         if isinstance(node, For):
             inner += node.trips * slots(node.body, registers)
-        elif isinstance(node, (Load, Store)) and node.buffer not in registers:
+        elif isinstance(node, AffineAccess) and node.buffer not in registers:
             accesses += 1.0 if isinstance(node, Load) else 2.0
     return max(operations, accesses) + 0.25 * min(operations, accesses) + inner
 

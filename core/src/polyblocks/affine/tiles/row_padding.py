@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from math import prod
 
 from polyblocks.affine.expr import Expr, Var
-from polyblocks.affine.model import Buffer, Load, Op, Store
+from polyblocks.affine.model import AffineAccess, Buffer, Op
 from polyblocks.affine.tiles.fusion_stages import FusionStage, Place
 
 #: Elements to which rows are rounded up: as many as the widest vector has of the usual types.
@@ -99,7 +99,7 @@ def _apart(places: list[Place], other: FusionStage, buffer: Buffer) -> bool:
 
 
 def _row_needed(
-    node: Load | Store,
+    node: AffineAccess,
     var: Var,
     trips: int,
     firsts: Mapping[Var, Expr],

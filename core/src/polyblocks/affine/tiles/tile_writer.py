@@ -6,17 +6,7 @@ from dataclasses import dataclass
 from math import ceil, prod
 
 from polyblocks.affine.expr import Expr, Var
-from polyblocks.affine.model import (
-    Alloca,
-    Buffer,
-    For,
-    Load,
-    Node,
-    Store,
-    Value,
-    clone,
-    walk,
-)
+from polyblocks.affine.model import AffineAccess, Alloca, Buffer, For, Node, Value, clone, walk
 from polyblocks.affine.tiles.contiguity import held_by_iterations
 from polyblocks.affine.tiles.fusion_stages import FusionStage, full, lifetimes
 from polyblocks.affine.tiles.row_padding import ROW, padded_rows, row_of
@@ -203,7 +193,7 @@ class _Tile:
             return []
         body = clone(stage.body, dict[Value, Value](), values)
         for node in walk(body):
-            if isinstance(node, (Load, Store)) and node.buffer in self.local:
+            if isinstance(node, AffineAccess) and node.buffer in self.local:
                 origin = self.origins[node.buffer]
                 node.index = tuple(e - o for e, o in zip(node.index, origin, strict=True))
                 node.buffer = self.buffers[node.buffer]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from polyblocks.affine.access import address, stride_along
 from polyblocks.affine.expr import Expr
-from polyblocks.affine.model import Buffer, For, IndirectLoad, IndirectStore, Load, Node, Store
+from polyblocks.affine.model import Access, AffineAccess, AnyStore, Buffer, For, Node, Store
 
 #: Whether it stores, to what, its stride, and where, but for a constant.
 _Family = tuple[bool, Buffer, int, Expr]
@@ -34,13 +34,13 @@ class Interleave:
         reach: elements from the lowest address to the highest one in the same iteration.
     """
 
-    first: Load | Store
-    last: Load | Store
+    first: AffineAccess
+    last: AffineAccess
     step: int
     reach: int
 
 
-def interleaves(loop: For) -> dict[Load | Store, tuple[Interleave, int]]:
+def interleaves(loop: For) -> dict[AffineAccess, tuple[Interleave, int]]:
     """The group of each access that can be moved with its neighbours, and its place among them.
 
     Stores belong to one if together they leave nothing out: ``step`` of them, each one element
@@ -50,9 +50,9 @@ def interleaves(loop: For) -> dict[Load | Store, tuple[Interleave, int]]:
     Args:
         loop: an innermost loop, whose iterations are lanes.
     """
-    families: dict[_Family, list[tuple[int, Load | Store]]] = {}
+    families: dict[_Family, list[tuple[int, AffineAccess]]] = {}
     for node in loop.body:
-        if not isinstance(node, (Load, Store)):
+        if not isinstance(node, AffineAccess):
             continue
         step = stride_along(node.buffer, node.index, loop.var)
         if step is None or not 2 <= step <= MAX_WHOLE_STEP:
@@ -60,7 +60,7 @@ def interleaves(loop: For) -> dict[Load | Store, tuple[Interleave, int]]:
         place = address(node.buffer, node.index)
         key = (isinstance(node, Store), node.buffer, step, place - place.const)
         families.setdefault(key, []).append((place.const, node))
-    found: dict[Load | Store, tuple[Interleave, int]] = {}
+    found: dict[AffineAccess, tuple[Interleave, int]] = {}
     for (_, _, step, _), members in families.items():
         for group in _groups(sorted(members, key=lambda m: m[0]), step):
             low, first = group[0]
@@ -72,17 +72,17 @@ def interleaves(loop: For) -> dict[Load | Store, tuple[Interleave, int]]:
             if not _at_once(loop.body, nodes):
                 continue
             last = next(n for n in reversed(loop.body) if n in nodes)
-            assert isinstance(last, (Load, Store))
+            assert isinstance(last, AffineAccess)
             whole = Interleave(first, last, step, group[-1][0] - low)
             found.update({node: (whole, const - low) for const, node in group})
     return found
 
 
 def _groups(
-    members: Sequence[tuple[int, Load | Store]], step: int
-) -> list[list[tuple[int, Load | Store]]]:
+    members: Sequence[tuple[int, AffineAccess]], step: int
+) -> list[list[tuple[int, AffineAccess]]]:
     """Accesses in the order of their addresses, cut where they are ``step`` or more apart."""
-    groups: list[list[tuple[int, Load | Store]]] = []
+    groups: list[list[tuple[int, AffineAccess]]] = []
     for const, node in members:
         if groups and const - groups[-1][0][0] < step:
             groups[-1].append((const, node))
@@ -91,14 +91,14 @@ def _groups(
     return groups
 
 
-def _at_once(body: Sequence[Node], nodes: Sequence[Load | Store]) -> bool:
+def _at_once(body: Sequence[Node], nodes: Sequence[AffineAccess]) -> bool:
     """Whether these accesses may all happen where the first, or the last of them does."""
     chosen = set(nodes)
     positions = [i for i, n in enumerate(body) if n in chosen]
     base, storing = nodes[0].buffer.base, isinstance(nodes[0], Store)
     for node in body[positions[0] : positions[-1]]:
-        if node in chosen or not isinstance(node, (Load, IndirectLoad, Store, IndirectStore)):
+        if node in chosen or not isinstance(node, Access):
             continue
-        if node.buffer.base is base and (storing or isinstance(node, (Store, IndirectStore))):
+        if node.buffer.base is base and (storing or isinstance(node, AnyStore)):
             return False
     return True

@@ -15,9 +15,11 @@ from polyblocks.affine.element import printed
 from polyblocks.affine.expr import Var
 from polyblocks.affine.model import (
     Access,
+    AffineAccess,
     Check,
     For,
     Index,
+    IndirectAccess,
     IndirectLoad,
     IndirectStore,
     Load,
@@ -25,7 +27,6 @@ from polyblocks.affine.model import (
     Op,
     Store,
     Value,
-    operands,
 )
 from polyblocks.affine.vectors.interleaves import Interleave, interleaves
 from polyblocks.affine.vectors.scan_vectors import scan_combiners
@@ -83,9 +84,9 @@ class Lanes:
     combiners: list[Op]
     types: dict[str, int] = field(default_factory=dict)
     memory: int = 0
-    crossed: list[Load | Store] = field(default_factory=list)
+    crossed: list[AffineAccess] = field(default_factory=list)
     scan: bool = False
-    interleaved: dict[Load | Store, tuple[Interleave, int]] = field(default_factory=dict)
+    interleaved: dict[AffineAccess, tuple[Interleave, int]] = field(default_factory=dict)
     gathered: dict[IndirectLoad, Value] = field(default_factory=dict)
 
 
@@ -166,7 +167,7 @@ def _visit(
             raise NoLanesError("a scatter")
         _count_memory(lanes, printed(node.buffer.element))
     elif isinstance(node, Check):
-        if across is not None and any(v in varying for v in operands(node)):
+        if across is not None and any(v in varying for v in node.uses):
             raise NoLanesError("a check in every iteration")
     elif isinstance(node, For) and across is None and not loop.inits:
         _visit_loop(loop, node, lanes, makers)
@@ -221,7 +222,7 @@ def _count_memory(lanes: Lanes, name: str) -> None:
     lanes.memory = max(lanes.memory, BITS[name], 8)
 
 
-def _stride(loop: For, across: Var | None, node: Load | Store, lanes: Lanes) -> int | None:
+def _stride(loop: For, across: Var | None, node: AffineAccess, lanes: Lanes) -> int | None:
     """Elements from lane to lane; 1 also for an access that is in order across."""
     stride = stride_along(node.buffer, node.index, loop.var)
     if across is None or stride in (0, 1, None):
@@ -233,7 +234,7 @@ def _stride(loop: For, across: Var | None, node: Load | Store, lanes: Lanes) -> 
 
 
 def walks_in_order(
-    loop: For, node: IndirectLoad | IndirectStore, lanes: Lanes, makers: dict[Value, Node]
+    loop: For, node: IndirectAccess, lanes: Lanes, makers: dict[Value, Node]
 ) -> bool:
     """Whether an access at run-time indices is to neighbours: only its last index counts lanes."""
     *outer, last = node.index

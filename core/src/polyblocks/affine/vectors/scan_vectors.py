@@ -11,8 +11,9 @@ from __future__ import annotations
 from typing import Any
 
 from polyblocks.affine.analysis.reductions import COMMUTATIVE, NEED_FLAG
+from polyblocks.affine.dataflow import ops_of, slice_of
 from polyblocks.affine.element import printed
-from polyblocks.affine.model import For, Op, Value, operands, walk
+from polyblocks.affine.model import For, Op, Value, walk
 from polyblocks.affine.vectors.reduction_vectors import IDEMPOTENT, combine, identity
 from polyblocks.mlir import ir
 
@@ -23,10 +24,10 @@ def scan_combiners(loop: For) -> list[Op] | None:
     None if the loop is no scan: a carried value is combined in another way, or with something that
     depends on what is carried.
     """
-    makers = {r: n for n in loop.body if isinstance(n, Op) for r in n.results}
+    makers = ops_of(loop.body)
     users: dict[Value, int] = {}
     for node in walk(loop.body):
-        for operand in operands(node):
+        for operand in node.uses:
             users[operand] = users.get(operand, 0) + 1
     found: list[Op] = []
     for argument, value in zip(loop.arguments, loop.yields, strict=True):
@@ -39,13 +40,9 @@ def scan_combiners(loop: For) -> list[Op] | None:
         found.append(op)
     results = set(loop.yields)
     for op, argument in zip(found, loop.arguments, strict=True):
-        pending = [v for v in op.operands if v is not argument]
-        while pending:
-            maker = makers.get(pending.pop())
-            if maker is not None:
-                if results & set(maker.results):
-                    return None
-                pending.extend(maker.operands)
+        terms = [v for v in op.operands if v is not argument]
+        if any(not results.isdisjoint(n.defines) for n in slice_of(terms, makers)):
+            return None
     return found
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from polyblocks.affine.expr import Expr
-from polyblocks.affine.model import For, IndirectStore, Load, Store, Value
+from polyblocks.affine.model import AnyStore, For, Load, Store, Value
 from polyblocks.affine.vectors.lanes import lanes_of
 from polyblocks.affine.vectors.vector_bodies import Frame, ScalarWriter, VectorBody
 from polyblocks.affine.vectors.vector_ops import alignment, index_op, shuffle
@@ -97,7 +97,7 @@ class _SquareBody(VectorBody):
         else:
             super().load(node)
 
-    def store(self, node: Store | IndirectStore) -> None:
+    def store(self, node: AnyStore) -> None:
         if id(node) in self.rows:
             self.rows[id(node)].append(self.lanes(node.value))
         else:

@@ -10,12 +10,15 @@ from polyblocks.affine.element import zero_of
 from polyblocks.affine.expr import Expr
 from polyblocks.affine.model import (
     Access,
+    AffineAccess,
+    AnyLoad,
+    AnyStore,
     Buffer,
     Check,
     For,
     Index,
+    IndirectAccess,
     IndirectLoad,
-    IndirectStore,
     Load,
     Node,
     Op,
@@ -132,7 +135,7 @@ class Frame:
         left = index_op("arith.andi", left, self.number(node.stream - 1))
         return index_op("arith.divui", left, self.number(size))
 
-    def store_vector(self, node: Store | IndirectStore, value: Any, where: list[Any]) -> None:
+    def store_vector(self, node: AnyStore, value: Any, where: list[Any]) -> None:
         """A whole vector, past the caches in the version for that."""
         attributes = {}
         if self.streaming and isinstance(node, Store) and node.stream:
@@ -153,12 +156,8 @@ class Frame:
     def prepare(self) -> None:
         """The parts of all indices that do not move with the loop."""
         for node in self.loop.body:
-            exprs: Sequence[Expr] = ()
-            if isinstance(node, (Load, Store)):
-                exprs = node.index
-            elif isinstance(node, Index):
-                exprs = (node.expr,)
-            self._prepare(exprs)
+            if not isinstance(node, For):
+                self._prepare(node.exprs)
         for fetch in self.loop.prefetches:
             self._prepare(fetch.index)
         for window, _ in self.windows.values():
@@ -272,7 +271,7 @@ class Body:
             self.values.update(zip(node.results, op.results, strict=True))
         elif isinstance(node, Index):
             self.values[node.result] = self.at(node.expr)
-        elif isinstance(node, (Load, IndirectLoad)):
+        elif isinstance(node, AnyLoad):
             op = ir.Operation.create(
                 "memref.load",
                 results=[node.result.type],
@@ -281,7 +280,7 @@ class Body:
                 loc=location,
             )
             self.values[node.result] = op.results[0]
-        elif isinstance(node, (Store, IndirectStore)):
+        elif isinstance(node, AnyStore):
             ir.Operation.create(
                 "memref.store",
                 operands=[
@@ -301,9 +300,7 @@ class Body:
 
     def where(self, node: Access) -> list[Any]:
         """The indices of an access in this iteration, or of lane 0."""
-        if isinstance(node, (IndirectLoad, IndirectStore)):
-            return [self.scalar(v) for v in node.index]
-        return [self.at(e) for e in node.index]
+        return node.index_by(self.at, self.scalar)
 
 
 class ScalarBody(Body):
@@ -343,9 +340,9 @@ class VectorBody(Body):
             self._op(node)
         elif isinstance(node, Index) and node.result in varying:
             self._index(node)
-        elif isinstance(node, (Load, IndirectLoad)) and node.result in varying:
+        elif isinstance(node, AnyLoad) and node.result in varying:
             self.load(node)
-        elif isinstance(node, (Store, IndirectStore)):
+        elif isinstance(node, AnyStore):
             self.store(node)
         elif isinstance(node, Check) and node.condition in varying:
             self._check(node)
@@ -422,13 +419,13 @@ class VectorBody(Body):
         self.values[node.result] = index_op("arith.addi", broadcast(first, type_), lanes)
 
     def where(self, node: Access) -> list[Any]:
-        if not isinstance(node, (IndirectLoad, IndirectStore)):
+        if not isinstance(node, IndirectAccess):
             return super().where(node)
         *outer, last = node.index
         first = self.firsts[last] if last in self.firsts else self.scalar(last)
         return [*(self.scalar(v) for v in outer), first]
 
-    def load(self, node: Load | IndirectLoad) -> None:
+    def load(self, node: AnyLoad) -> None:
         type_ = self.vector(node.result.type)
         location = node.location or ir.Location.unknown()
         if isinstance(node, IndirectLoad) and node in self.owner.lanes.gathered:
@@ -589,7 +586,7 @@ class VectorBody(Body):
             loc=node.location or ir.Location.unknown(),
         ).results[0]
 
-    def _further(self, node: Load | Store, number: int) -> list[Any]:
+    def _further(self, node: AffineAccess, number: int) -> list[Any]:
         """The index so many vectors behind an access."""
         *outer, last = self.where(node)
         if number:
@@ -635,7 +632,7 @@ class VectorBody(Body):
             else:
                 ir.Operation.create("vector.store", operands=[part, memref, *where], loc=location)
 
-    def store(self, node: Store | IndirectStore) -> None:
+    def store(self, node: AnyStore) -> None:
         if isinstance(node, Store) and node in self.owner.lanes.interleaved:
             self._store_in_turns(node)
             return

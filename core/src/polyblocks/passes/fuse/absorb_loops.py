@@ -13,14 +13,10 @@ from polyblocks.affine.model import (
     Buffer,
     ControlFlow,
     For,
-    Index,
-    Load,
     Nest,
     Node,
     Sequence,
-    Store,
     clone,
-    operands,
     walk,
 )
 from polyblocks.affine.subnests import mark_tiles
@@ -90,7 +86,7 @@ class AbsorbLoopsPass(NestPass):
         own = [b for b, outer in buffers.items() if outer is None and b.kind != "local"]
         if var is None or any(b.kind != "alloc" or b.base is not b for b in own):
             return None
-        if any(v.external is not None for n in walk(nodes) for v in operands(n)):
+        if any(v.external is not None for n in walk(nodes) for v in n.uses):
             return None
         if len(inner) > 1 or own:
             few = var.extent < self.rows * target.shared_level.size
@@ -120,15 +116,7 @@ def _local(buffer: Buffer) -> Buffer:
 def _variable(nodes: list[Node], value: Any) -> Var | None:
     """The variable of the loop around whose MLIR value this is, if a nest uses it."""
     for node in walk(nodes):
-        exprs: tuple[Expr, ...] = ()
-        if isinstance(node, Index):
-            exprs = (node.expr,)
-        elif isinstance(node, For):
-            exprs = node.bounds
-        elif isinstance(node, (Load, Store)):
-            exprs = (*node.index, *(node.where if isinstance(node, Load) else ()))
-        for expr in exprs:
-            for var in expr.variables():
-                if var.value is not None and var.value == value:
-                    return var
+        for var in node.variables():
+            if var.value is not None and var.value == value:
+                return var
     return None

@@ -10,10 +10,9 @@ from polyblocks.affine.analysis.contractions import contraction_of
 from polyblocks.affine.mlir.regions import stands_before
 from polyblocks.affine.model import (
     Alloca,
+    AnyLoad,
     Buffer,
     For,
-    IndirectLoad,
-    Load,
     Nest,
     Node,
     Sequence,
@@ -116,7 +115,7 @@ class FuseSiblingLoopsPass(NestPass):
         """Whether one loop has less to load than two, and is not too long."""
         mine, theirs = accesses([a]), accesses([b])
         touched = {n.buffer for n in mine}
-        common = any(n.buffer in touched and isinstance(n, (Load, IndirectLoad)) for n in theirs)
+        common = any(n.buffer in touched and isinstance(n, AnyLoad) for n in theirs)
         if not common and not fills_gaps(a, b):
             return False
         if len(mine) + len(theirs) > self.max_accesses:
@@ -212,7 +211,7 @@ def clean(nest: Nest) -> None:
             forward(node.body, known)
     replace_values(nest.body, known)
     local = {n.buffer for n in walk(nest.body) if isinstance(n, Alloca)}
-    used = {n.buffer for n in accesses(nest.body) if isinstance(n, (Load, IndirectLoad))}
+    used = {n.buffer for n in accesses(nest.body) if isinstance(n, AnyLoad)}
     _drop_stores(nest.body, local - used)
     remove_dead(nest.body)
     nest.changed = True

@@ -15,6 +15,7 @@ from polyblocks.affine.expr import Expr
 from polyblocks.affine.mlir.regions import stands_before
 from polyblocks.affine.mlir.source import together
 from polyblocks.affine.model import (
+    AnyLoad,
     Buffer,
     For,
     IndirectLoad,
@@ -446,7 +447,7 @@ def _sites(nest: Nest, buffer: Buffer) -> int:
 
 def _place(node: Node, buffer: Buffer) -> tuple[Expr | Value, ...] | None:
     """Where a node loads an element of a buffer, if it does."""
-    if isinstance(node, (Load, IndirectLoad)) and node.buffer is buffer:
+    if isinstance(node, AnyLoad) and node.buffer is buffer:
         return tuple(node.index)
     return None
 

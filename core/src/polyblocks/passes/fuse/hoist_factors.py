@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from polyblocks.affine.analysis.contractions import Contraction, contraction_of
+from polyblocks.affine.dataflow import ops_of
 from polyblocks.affine.element import printed
 from polyblocks.affine.mlir.source import together
 from polyblocks.affine.model import (
@@ -15,11 +16,11 @@ from polyblocks.affine.model import (
     Op,
     Sequence,
     Value,
-    operands,
     remove_dead,
     replace_values,
     walk,
 )
+from polyblocks.affine.ops import Ops
 from polyblocks.affine.rewrites.inlining import Candidate, Producer, inline_into
 from polyblocks.affine.rewrites.simplify import eliminate_common
 from polyblocks.affine.users import Users
@@ -124,7 +125,7 @@ class _Scaling:
         buffer = candidate.buffer
         if producer is None or not candidate.only_nests_read or buffer.kind == "output":
             return None
-        makers = {n.results[0]: n for n in producer.body if isinstance(n, Op)}
+        makers = ops_of(producer.body)
         product = makers.get(producer.value)
         if product is None or product.name != "arith.mulf" or not _may_reassociate(product):
             return None
@@ -162,17 +163,11 @@ class _Scaling:
             container = container_of(consumer.body, loop)
             at = container.index(loop) + 1
             after, result, new = container[at:], loop.results[0], list[Node]()
-            value = result
+            value, ops = result, Ops(new)
             for _ in range(times):
-                constant, scaled = Value(result.type), Value(result.type)
+                constant = Value(result.type)
                 new.append(Op("arith.constant", [], self.constant.attributes, [constant]))
-                new.append(
-                    Op(
-                        "arith.mulf", [value, constant], self.product.attributes, [scaled],
-                        self.product.location,
-                    )
-                )  # fmt: skip
-                value = scaled
+                value = ops.like(self.product, [value, constant])
             replace_values(after, {result: value})
             container[at:at] = new
         self.candidate.store.value = self.converted
@@ -205,7 +200,7 @@ def _times(nest: Nest, parts: Contraction, candidate: Candidate) -> int:
         n.result for n in walk(nest.body) if isinstance(n, Load) and n.buffer is candidate.buffer
     }
     inside = {n.result for n in body if isinstance(n, Load) and n.buffer is candidate.buffer}
-    others = (v for n in walk(nest.body) if n is not product for v in operands(n))
+    others = (v for n in walk(nest.body) if n is not product for v in n.uses)
     if mine != inside or any(v in mine for v in others):
         return 0
     return sum(v in mine for v in product.operands)
@@ -213,7 +208,7 @@ def _times(nest: Nest, parts: Contraction, candidate: Candidate) -> int:
 
 def _begins_at_zero(parts: Contraction) -> bool:
     (init,) = parts.reduction.loops[0].inits
-    makers = {n.results[0]: n for n in parts.before if isinstance(n, Op)}
+    makers = ops_of(parts.before)
     maker = makers.get(init)
     return (
         maker is not None

@@ -12,6 +12,7 @@ from polyblocks.affine.analysis.margins import Margin, margins_of, zeros_in
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.mlir.source import is_by
 from polyblocks.affine.model import (
+    AffineAccess,
     Buffer,
     Load,
     Nest,
@@ -193,7 +194,7 @@ def _merge(
     for item in touching:
         assert isinstance(item, Nest)
         for node in walk(item.body):
-            if isinstance(node, (Load, Store)) and node.buffer in moved:
+            if isinstance(node, AffineAccess) and node.buffer in moved:
                 step = moved[node.buffer]
                 node.index = tuple(e + s for e, s in zip(node.index, step, strict=True))
                 node.buffer = whole

@@ -12,11 +12,10 @@ from polyblocks.affine.cost import rates
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.mlir.regions import stands_before
 from polyblocks.affine.model import (
+    AffineAccess,
+    AnyStore,
     For,
     Index,
-    IndirectAtomic,
-    IndirectStore,
-    Load,
     Nest,
     Node,
     Op,
@@ -24,16 +23,13 @@ from polyblocks.affine.model import (
     Sequence,
     Store,
     Value,
-    operands,
     reads,
-    results,
+    transform_indices,
     walk,
     writes,
 )
 from polyblocks.passes.base import NestPass
 from polyblocks.target import TargetDescription
-
-_WRITES = (Store, IndirectStore, IndirectAtomic)
 
 
 @dataclass(frozen=True)
@@ -106,11 +102,11 @@ def seconds_of_small(nest: Nest, target: TargetDescription) -> float | None:
     """Time that the whole chip takes for what a nest moves; None of one that is not simple."""
     moved = 0
     for loops, node in _with_trips(nest.body):
-        if not isinstance(node, (For, Index, Load, Op, Store)):
+        if not isinstance(node, (For, Index, AffineAccess, Op)):
             return None
         if isinstance(node, For) and (node.bounded or node.unit or node.lanes):
             return None
-        if isinstance(node, (Load, Store)):
+        if isinstance(node, AffineAccess):
             moved += loops * node.buffer.bytes_per_element
     return rates.traffic_seconds(target, moved, moved) if moved else None
 
@@ -136,8 +132,8 @@ def _distances(first: Nest, second: Nest) -> list[int] | None:
         if isinstance(a, For) and isinstance(b, For):
             variables[b.var] = Expr.of(a.var)
             values.update(zip(b.arguments, a.arguments, strict=True))
-        values.update(zip(results(b), results(a), strict=True))
-        for e, f in zip(_expressions(a), _expressions(b), strict=True):
+        values.update(zip(b.defines, a.defines, strict=True))
+        for e, f in zip(a.exprs, b.exprs, strict=True):
             difference = f.substitute(variables) - e
             if not difference.is_constant:
                 return None
@@ -159,21 +155,13 @@ def _alike(a: Node, b: Node, values: dict[Value, Value]) -> bool:
         same = a.var.extent == b.var.extent and len(a.body) == len(b.body)
         given, wanted = b.inits, a.inits
     else:
-        same, given, wanted = True, operands(b), operands(a)
+        same, given, wanted = True, b.uses, a.uses
     if isinstance(a, Op) and isinstance(b, Op):
         types = [v.type for v in a.results], [v.type for v in b.results]
         same = (a.name, a.attributes, types[0]) == (b.name, b.attributes, types[1])
-    elif isinstance(a, (Load, Store)) and isinstance(b, (Load, Store)):
-        same = a.buffer is b.buffer and len(_expressions(a)) == len(_expressions(b))
+    elif isinstance(a, AffineAccess) and isinstance(b, AffineAccess):
+        same = a.buffer is b.buffer and len(a.exprs) == len(b.exprs)
     return same and [values.get(v, v) for v in given] == wanted
-
-
-def _expressions(node: Node) -> tuple[Expr, ...]:
-    if isinstance(node, Load):
-        return (*node.index, *node.where)
-    if isinstance(node, Store):
-        return node.index
-    return (node.expr,) if isinstance(node, Index) else ()
 
 
 def independent(nest: Nest, other: Nest | Opaque) -> bool:
@@ -186,7 +174,7 @@ def independent(nest: Nest, other: Nest | Opaque) -> bool:
     if not both or not isinstance(other, Nest):
         return not both
     stores = [
-        [n for n in walk(each.body) if isinstance(n, _WRITES) and n.buffer.base in both]
+        [n for n in walk(each.body) if isinstance(n, AnyStore) and n.buffer.base in both]
         for each in (nest, other)
     ]
     return all(
@@ -206,13 +194,6 @@ def _roll(nest: Nest, count: int, apart: list[int]) -> None:
     def on(expr: Expr) -> Expr:
         return expr + Expr.of(var) * next(distances)
 
-    for node in walk(nest.body):
-        if isinstance(node, Load):
-            node.index = tuple(on(e) for e in node.index)
-            node.where = tuple(on(e) for e in node.where)
-        elif isinstance(node, Store):
-            node.index = tuple(on(e) for e in node.index)
-        elif isinstance(node, Index):
-            node.expr = on(node.expr)
+    transform_indices(nest.body, on)
     nest.body = [For(var, nest.body)]
     nest.changed = True

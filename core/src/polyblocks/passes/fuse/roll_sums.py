@@ -9,17 +9,8 @@ from polyblocks.affine.analysis.coverage import perfect_loops
 from polyblocks.affine.analysis.reductions import identities
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.mlir.regions import stands_before
-from polyblocks.affine.model import (
-    For,
-    Nest,
-    Node,
-    Op,
-    Sequence,
-    Store,
-    Value,
-    around,
-    clone,
-)
+from polyblocks.affine.model import For, Nest, Node, Op, Sequence, Store, Value, around, clone
+from polyblocks.affine.ops import like
 from polyblocks.affine.rewrites.rolling import NotAlikeError, Roller, digit_shapes
 from polyblocks.affine.users import Users
 from polyblocks.passes.base import NestPass
@@ -191,7 +182,7 @@ def _rolled(found: TermSum, roller: Roller) -> list[Node]:
         init = values[found.nests[0]].get(found.start, found.start)
         start = [n for n in nodes if isinstance(n, Op) and n.results[0] is init]
     total, argument = Value(type_), Value(type_)
-    combined = Op(op.name, [argument, term], op.attributes, [total], op.location)
+    combined = like(op, [argument, term], total)
     loop = _chain(code.digits, [*code.body, combined], init, argument, total)
     last_store = Store(loop.results[0], store.buffer, at, store.location)
     return around(index, [*start, loop, last_store])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -14,18 +13,17 @@ from polyblocks.affine.model import (
     Buffer,
     Check,
     For,
-    Index,
     IndirectStore,
     Load,
     Nest,
     Node,
-    Op,
     Store,
     Value,
     around,
     clone,
     reads_from,
 )
+from polyblocks.affine.ops import Integers, Ops
 from polyblocks.affine.rewrites.moving import like
 from polyblocks.affine.steps import StepFunction
 from polyblocks.affine.users import Users
@@ -127,7 +125,7 @@ def stacked(buffer: Buffer, users: Users) -> Nest | None:
         values: dict[Value, Value] = {}
         nodes += clone(part.body, values, at)
         chosen.append(values.get(part.store.value, part.store.value))
-    nodes += _choice(parts, dimension, variables[dimension], chosen, buffer)
+    nodes += _choice(parts, dimension, variables[dimension], chosen)
     index = tuple(Expr.of(v) for v in variables)
     nodes.append(Store(chosen[0], buffer, index, parts[0].store.location))
     first = nests[0]
@@ -164,23 +162,11 @@ def _clamped(part: _Part, dimension: int, var: Var) -> Expr | None:
     return None if function is None else function.at(Expr.of(var))
 
 
-def _choice(
-    parts: list[_Part], dimension: int, var: Var, chosen: list[Value], buffer: Buffer
-) -> list[Node]:
+def _choice(parts: list[_Part], dimension: int, var: Var, chosen: list[Value]) -> list[Node]:
     """Code that leaves the value of the part that an element is of in ``chosen[0]``."""
-    from polyblocks.mlir import ir
-
-    index, i64 = ir.IndexType.get(), ir.IntegerType.get_signless(64)
-    place = Value(index)
-    nodes: list[Node] = [Index(place, Expr.of(var))]
-    below: dict[str, Any] = {"predicate": ir.IntegerAttr.get(i64, 2)}
+    ops = Ops()
+    place = ops.index(Expr.of(var))
     for i in reversed(range(len(parts) - 1)):
-        end, inside = Value(index), Value(ir.IntegerType.get_signless(1))
-        result = Value(buffer.element)
-        nodes += [
-            Index(end, Expr(parts[i].high[dimension])),
-            Op("arith.cmpi", [place, end], below, [inside]),
-            Op("arith.select", [inside, chosen[i], chosen[i + 1]], {}, [result]),
-        ]
-        chosen[i] = result
-    return nodes
+        inside = ops.compare(Integers.LESS, place, ops.index(parts[i].high[dimension]))
+        chosen[i] = ops.select(inside, chosen[i], chosen[i + 1])
+    return ops.out

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from polyblocks.affine.analysis.coverage import perfect_loops
 from polyblocks.affine.analysis.reductions import COMMUTATIVE
 from polyblocks.affine.expr import Expr
-from polyblocks.affine.model import Load, Nest, Op, Sequence, Store, Value
+from polyblocks.affine.model import AffineAccess, Load, Nest, Op, Sequence, Store, Value
 from polyblocks.affine.rewrites.inlining import Candidate
 from polyblocks.affine.users import Users
 
@@ -36,7 +36,11 @@ def step_of(nest: Nest) -> tuple[Op, Store] | None:
         return None
     stores = [n for n in body if isinstance(n, Store)]
     ops = [n for n in body if isinstance(n, Op) and n.name != "arith.constant"]
-    if len(stores) != 1 or len(ops) != 1 or not all(isinstance(n, (Load, Op, Store)) for n in body):
+    if (
+        len(stores) != 1
+        or len(ops) != 1
+        or not all(isinstance(n, (AffineAccess, Op)) for n in body)
+    ):
         return None
     (op,), (store,) = ops, stores
     if op.name not in COMMUTATIVE or store.value is not op.results[0]:

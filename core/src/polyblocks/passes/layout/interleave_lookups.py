@@ -8,12 +8,11 @@ from typing import Any, ClassVar
 from polyblocks.affine.element import printed
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
+    Access,
     Buffer,
     For,
     Index,
-    IndirectAtomic,
     IndirectLoad,
-    IndirectStore,
     Load,
     Nest,
     Node,
@@ -21,9 +20,8 @@ from polyblocks.affine.model import (
     Sequence,
     Store,
     Value,
-    operands,
-    results,
 )
+from polyblocks.affine.ops import Ops
 from polyblocks.affine.rewrites.flat_addresses import Linear
 from polyblocks.affine.rewrites.simplify import eliminate_common
 from polyblocks.passes.base import NestPass
@@ -134,31 +132,20 @@ class _Group:
         size = new.numel // slices
         first, const = self.loads[0]
         at = _narrow(first.index[0], self.block)
-        made: list[Node] = []
-
-        def constant(number: int) -> Value:
-            value = Value(at.type)
-            attribute = ir.IntegerAttr.get(at.type, number)
-            made.append(Op("arith.constant", [], {"value": attribute}, [value]))
-            return value
-
-        scaled = Value(at.type)
-        made.append(Op("arith.muli", [at, constant(slices)], {}, [scaled]))
-        self._insert(first, made)
+        ops = Ops()
+        scaled = ops.op("arith.muli", [at, ops.constant(slices, at.type)])
+        self._insert(first, ops.out)
         for load, own in self.loads:
-            made = []
+            ops = Ops()
             # What the first one's slice adds is taken off, and the own slice's number added.
             offset = (own - base) // size - (const - base) * slices
             address = scaled
             if offset:
-                address = Value(at.type)
-                made.append(Op("arith.addi", [scaled, constant(offset)], {}, [address]))
+                address = ops.op("arith.addi", [scaled, ops.constant(offset, at.type)])
             if printed(at.type) != "index":
-                cast = Value(ir.IndexType.get())
-                made.append(Op("arith.index_cast", [address], {}, [cast]))
-                address = cast
+                address = ops.op("arith.index_cast", [address], ir.IndexType.get())
             load.index, load.buffer = [address], new
-            self._insert(load, made)
+            self._insert(load, ops.out)
 
     def _insert(self, before: Node, nodes: list[Node]) -> None:
         at = next(i for i, node in enumerate(self.block) if node is before)
@@ -193,7 +180,7 @@ class _Lookups:
                     here[key] = _Group(nodes, times)
                     self.groups.setdefault(node.buffer, []).append(here[key])
                 here[key].loads.append((node, at.const))
-            elif isinstance(node, (Load, Store, IndirectLoad, IndirectStore, IndirectAtomic)):
+            elif isinstance(node, Access):
                 self.others.add(node.buffer)
             self._learn(node, innermost)
 
@@ -210,8 +197,8 @@ class _Lookups:
             return
         moving = isinstance(node, Load) and any(innermost in e.variables() for e in node.index)
         known = self.varying | self.counting
-        if moving or any(v in known for v in operands(node)):
-            self.varying.update(results(node))
+        if moving or any(v in known for v in node.uses):
+            self.varying.update(node.defines)
         if isinstance(node, Op) and len(node.results) == 1:
             self._add(node)
 

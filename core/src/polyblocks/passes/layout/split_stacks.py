@@ -7,14 +7,11 @@ from typing import Any, ClassVar
 
 from polyblocks.affine.access import begins_and_ends_with_memory
 from polyblocks.affine.model import (
+    AffineAccess,
     Buffer,
-    IndirectAtomic,
-    IndirectLoad,
-    IndirectStore,
-    Load,
+    IndirectAccess,
     Nest,
     Sequence,
-    Store,
     reads,
     walk,
     writes,
@@ -75,24 +72,24 @@ class SplitStacksPass(NestPass):
                 self.name, users[0][0].name, "parts", buffer=list(buffer.shape), dimension=dimension
             )
 
-    def _accesses(self, sequence: Sequence) -> dict[Buffer, list[tuple[Nest, Load | Store]]]:
+    def _accesses(self, sequence: Sequence) -> dict[Buffer, list[tuple[Nest, AffineAccess]]]:
         """The accesses of all buffers that only affine accesses of nests touch."""
         barred = sequence.viewed()
-        found: dict[Buffer, list[tuple[Nest, Load | Store]]] = {}
+        found: dict[Buffer, list[tuple[Nest, AffineAccess]]] = {}
         for item in sequence.items:
             if not isinstance(item, Nest):
                 barred |= {*reads(item), *writes(item)}
                 continue
             for node in walk(item.body):
-                if isinstance(node, (Load, Store)):
+                if isinstance(node, AffineAccess):
                     if node.buffer.kind == "alloc":
                         found.setdefault(node.buffer, []).append((item, node))
-                elif isinstance(node, (IndirectLoad, IndirectStore, IndirectAtomic)):
+                elif isinstance(node, IndirectAccess):
                     barred.add(node.buffer)
         return {b: users for b, users in found.items() if b not in barred}
 
     def _parts(
-        self, buffer: Buffer, nodes: list[Load | Store]
+        self, buffer: Buffer, nodes: list[AffineAccess]
     ) -> tuple[int, list[tuple[int, int]]] | None:
         """The dimension that has parts, and where each begins and ends; None if there is none."""
         if not begins_and_ends_with_memory(buffer) or len(buffer.shape) < 2:

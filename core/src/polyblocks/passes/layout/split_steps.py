@@ -7,18 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from polyblocks.affine.expr import Atom, Div, Expr, Var
-from polyblocks.affine.model import (
-    For,
-    Index,
-    Load,
-    Node,
-    Sequence,
-    Store,
-    clone,
-    remove_dead,
-    transform_indices,
-    walk,
-)
+from polyblocks.affine.model import For, Node, Sequence, clone, remove_dead, transform_indices, walk
 from polyblocks.affine.steps import PERIODS, is_step
 from polyblocks.affine.subnests import change_subnests, mark_tiles, parallel_shell
 from polyblocks.passes.base import NestPass
@@ -143,24 +132,14 @@ class SplitStepsPass(NestPass):
         ]
 
 
-def _exprs(loop: For) -> list[Expr]:
-    found: list[Expr] = []
-    for node in walk(loop.body):
-        if isinstance(node, (Load, Store)):
-            found += node.index
-            if isinstance(node, Load):
-                found += node.where
-        elif isinstance(node, Index):
-            found.append(node.expr)
-    return found
-
-
 def _quotients(loop: For) -> list[Atom]:
     """The quotients and remainders that a loop's variable is in, each once."""
     return list(
         dict.fromkeys(
             atom
-            for expr in _exprs(loop)
+            for node in walk(loop.body)
+            if not isinstance(node, For)
+            for expr in node.exprs
             for atom, _ in expr.terms
             if not isinstance(atom, Var) and loop.var in set(atom.dividend.variables())
         )

@@ -10,6 +10,7 @@ from polyblocks.affine.analysis.coverage import perfect_loops
 from polyblocks.affine.analysis.reductions import ReductionNest
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
+    AffineAccess,
     Buffer,
     For,
     IndirectAtomic,
@@ -73,7 +74,7 @@ class StraightenCopiesPass(NestPass):
         transform_indices(body, lambda e: e.substitute(mirrored))
         for nest in dict.fromkeys(nests):
             for node in walk(nest.body):
-                if isinstance(node, (Load, Store)) and node.buffer is buffer:
+                if isinstance(node, AffineAccess) and node.buffer is buffer:
                     node.index = tuple(
                         Expr(extent - 1) - e if d in backwards.values() else e
                         for d, (e, extent) in enumerate(zip(node.index, buffer.shape, strict=True))

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from polyblocks import signature
 from polyblocks.affine.mlir.views import VIEWS
-from polyblocks.affine.model import ControlFlow, Nest, Sequence, operands, walk
+from polyblocks.affine.model import ControlFlow, Nest, Sequence, walk
 from polyblocks.attributes import REGION_ATTRIBUTE, SCHEDULE_ATTRIBUTE
 from polyblocks.errors import UnsupportedError
 
@@ -145,7 +145,7 @@ def _use(sequence: Sequence, loaded: dict[Any, Any]) -> None:
         return
     for part in sequence.all():
         for nest in part.nests():
-            for value in (v for node in walk(nest.body) for v in operands(node)):
+            for value in (v for node in walk(nest.body) for v in node.uses):
                 value.external = loaded.get(value.external, value.external)
 
 

@@ -8,9 +8,9 @@ from polyblocks.affine.access import address
 from polyblocks.affine.cost.estimate import SHARE
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
+    AnyStore,
     Buffer,
     For,
-    IndirectStore,
     Nest,
     Opaque,
     Sequence,
@@ -68,7 +68,7 @@ def _is_alone(node: Store, loop: For, width: int) -> bool:
     """Whether it is the only store of a long loop, and walks along memory."""
     if not _begins_at_pointer(node.buffer) or loop.trips < 8 * width:
         return False
-    stores = [n for n in loop.body if isinstance(n, (Store, IndirectStore))]
+    stores = [n for n in loop.body if isinstance(n, AnyStore)]
     return len(stores) == 1 and address(node.buffer, node.index).coefficient(loop.var) == 1
 
 

@@ -9,7 +9,17 @@ from typing import Any
 from polyblocks.affine import operation_cost as cost
 from polyblocks.affine.access import address, stride_along
 from polyblocks.affine.expr import Expr, Var
-from polyblocks.affine.model import Buffer, For, Load, Nest, Node, Prefetch, Store, walk
+from polyblocks.affine.model import (
+    AffineAccess,
+    Buffer,
+    For,
+    Load,
+    Nest,
+    Node,
+    Prefetch,
+    Store,
+    walk,
+)
 
 #: Bytes that a sweep reads ahead at least, if it goes from row to row.
 AHEAD = 4096
@@ -187,7 +197,7 @@ class _Sweep:
         if not loops or loops[-1].simd is None or loops[-1].simd.square:
             return None
         nodes = walk([loops[0]])
-        return cls(loops, dict.fromkeys(n.buffer for n in nodes if isinstance(n, (Load, Store))))
+        return cls(loops, dict.fromkeys(n.buffer for n in nodes if isinstance(n, AffineAccess)))
 
     @property
     def elements(self) -> int:
@@ -200,11 +210,11 @@ class _Sweep:
         """The loop that is written in vectors."""
         return self.loops[-1]
 
-    def walking(self, buffer: Buffer) -> Load | Store | None:
+    def walking(self, buffer: Buffer) -> AffineAccess | None:
         """The access to neighbours of the buffer that is furthest on; None if stores stream."""
-        found: list[tuple[int, Load | Store]] = []
+        found: list[tuple[int, AffineAccess]] = []
         for node in self.inner.body:
-            if not isinstance(node, (Load, Store)) or node.buffer is not buffer:
+            if not isinstance(node, AffineAccess) or node.buffer is not buffer:
                 continue
             if isinstance(node, Store) and node.stream:
                 return None
@@ -249,7 +259,7 @@ class _Sweep:
 
         return [load for row, load in rows.items() if not any(is_behind(row, o) for o in rows)]
 
-    def level(self, node: Load | Store, caches: list[Any]) -> int | None:
+    def level(self, node: AffineAccess, caches: list[Any]) -> int | None:
         """The cache that has room for what the whole sweep touches by an access."""
         strides = ((loop, stride_along(node.buffer, node.index, loop.var)) for loop in self.loops)
         elements = prod(loop.trips for loop, stride in strides if stride != 0)

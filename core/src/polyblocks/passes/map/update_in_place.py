@@ -7,15 +7,7 @@ from typing import Any, ClassVar
 from polyblocks.affine.access import address
 from polyblocks.affine.analysis.boxes import overlap, reach, with_loops
 from polyblocks.affine.expr import Var
-from polyblocks.affine.model import (
-    Buffer,
-    For,
-    Load,
-    Nest,
-    Sequence,
-    Store,
-    walk,
-)
+from polyblocks.affine.model import AffineAccess, Buffer, For, Load, Nest, Sequence, Store, walk
 from polyblocks.affine.users import Users
 from polyblocks.passes.base import NestPass
 
@@ -142,7 +134,7 @@ def _replace(new: Buffer, old: Buffer, users: Users) -> None:
     for item in {*users.readers(new), *users.writers(new)}:
         assert isinstance(item, Nest)
         for node in walk(item.body):
-            if isinstance(node, (Load, Store)) and node.buffer is new:
+            if isinstance(node, AffineAccess) and node.buffer is new:
                 node.buffer = old
         item.changed = True
         users.refresh(item)

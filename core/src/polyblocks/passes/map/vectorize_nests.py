@@ -14,11 +14,11 @@ from polyblocks.affine.element import printed
 from polyblocks.affine.expr import Var
 from polyblocks.affine.flat_views import FlatViews
 from polyblocks.affine.model import (
+    AffineAccess,
     Alloca,
     Buffer,
     For,
-    IndirectLoad,
-    IndirectStore,
+    IndirectAccess,
     Load,
     Nest,
     Node,
@@ -315,10 +315,7 @@ class _OrderedViews:
         A buffer of the nest itself gets another shape instead, for all that access it.
         """
         local = {n.buffer for n in self._needed(loop, across) if n.buffer.kind == "local"}
-        return not any(
-            isinstance(n, (IndirectLoad, IndirectStore)) and n.buffer in local
-            for n in walk(nest.body)
-        )
+        return not any(isinstance(n, IndirectAccess) and n.buffer in local for n in walk(nest.body))
 
     def apply(self, nest: Nest, loop: For, across: Var | None = None) -> None:
         """Replace the accesses that need it by accesses of views."""
@@ -329,11 +326,11 @@ class _OrderedViews:
                 node.index = (address(node.buffer, node.index),)
                 node.buffer = self._views.of(node.buffer)
 
-    def _needed(self, loop: For, across: Var | None) -> Iterator[Load | Store]:
+    def _needed(self, loop: For, across: Var | None) -> Iterator[AffineAccess]:
         """Accesses that are in order in memory, which their indices do not show."""
         variables = [loop.var] if across is None else [loop.var, across]
         for node in walk(loop.body):
-            if not isinstance(node, (Load, Store)):
+            if not isinstance(node, AffineAccess):
                 continue
             found = [stride_along(node.buffer, node.index, v) for v in variables]
             if None in found:
@@ -355,7 +352,7 @@ class _OrderedViews:
         for node in walk(nest.body):
             fetches = node.prefetches if isinstance(node, For) else []
             for access in (node, *fetches):
-                if isinstance(access, (Load, Store, Prefetch)) and access.buffer is buffer:
+                if isinstance(access, (AffineAccess, Prefetch)) and access.buffer is buffer:
                     access.index = (address(buffer, access.index),)
                     access.buffer = flat
             if isinstance(node, Alloca) and node.buffer is buffer:

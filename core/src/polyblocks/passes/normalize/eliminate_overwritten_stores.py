@@ -21,10 +21,10 @@ from polyblocks.affine.analysis.coverage import perfect_loops
 from polyblocks.affine.cost import rates
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
+    AnyLoad,
     Buffer,
     Check,
     For,
-    IndirectLoad,
     IndirectStore,
     Load,
     Nest,
@@ -214,7 +214,7 @@ def _reads_of(item: Nest, fill: _Fill, boxes: list[Box]) -> bool:
     """Whether an item reads what was filled and not overwritten since."""
     buffer = fill.store.buffer
     for node in walk(item.body):
-        if not isinstance(node, (Load, IndirectLoad)) or node.buffer.base is not buffer.base:
+        if not isinstance(node, AnyLoad) or node.buffer.base is not buffer.base:
             continue
         if not isinstance(node, Load) or node.buffer is not buffer:
             return True

@@ -9,9 +9,10 @@ from polyblocks.affine.analysis.coverage import digits, distinguishes, perfect_l
 from polyblocks.affine.expr import Var
 from polyblocks.affine.model import (
     Access,
+    AnyLoad,
+    AnyStore,
     Buffer,
     For,
-    IndirectLoad,
     IndirectStore,
     Load,
     Nest,
@@ -82,7 +83,7 @@ def _form(nest: Nest) -> bool:
     by_base = {s.buffer.base: s for s in stores}
     loads: dict[Store, list[Load]] = {s: [] for s in stores}
     for n in body:
-        if isinstance(n, (Load, IndirectLoad)) and n.buffer.base in by_base:
+        if isinstance(n, AnyLoad) and n.buffer.base in by_base:
             store = by_base[n.buffer.base]
             if not isinstance(n, Load) or n.buffer is not store.buffer or n.index != store.index:
                 return False
@@ -181,9 +182,9 @@ def _overwrites(nest: Nest, buffer: Buffer) -> bool:
     if len(stores) != 1 or digits(buffer, stores[0].index, loops) is None:
         return False
     for n in walk(nest.body):
-        if isinstance(n, (Store, IndirectStore)) and n.buffer.base is buffer and n is not stores[0]:
+        if isinstance(n, AnyStore) and n.buffer.base is buffer and n is not stores[0]:
             return False
-        reads_it = isinstance(n, (Load, IndirectLoad)) and n.buffer.base is buffer
+        reads_it = isinstance(n, AnyLoad) and n.buffer.base is buffer
         same = isinstance(n, Load) and n.buffer is buffer and n.index == stores[0].index
         if reads_it and not same:
             return False

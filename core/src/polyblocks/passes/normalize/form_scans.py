@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 from polyblocks.affine.analysis.coverage import distinguishes, perfect_loops
 from polyblocks.affine.expr import Var
 from polyblocks.affine.model import (
+    AnyLoad,
     For,
-    IndirectLoad,
     IndirectStore,
     Load,
     Nest,
@@ -152,7 +152,7 @@ def _loads_before(
     for n in body:
         if isinstance(n, Store) and n.buffer.base in by_base:
             stored.add(by_base[n.buffer.base])
-        if not isinstance(n, (Load, IndirectLoad)):
+        if not isinstance(n, AnyLoad):
             continue
         if n.buffer.base in results:
             return None

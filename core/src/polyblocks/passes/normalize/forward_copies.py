@@ -17,10 +17,10 @@ from polyblocks.affine.analysis.coverage import (
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
     Access,
+    AffineAccess,
     Buffer,
     For,
-    IndirectLoad,
-    IndirectStore,
+    IndirectAccess,
     Load,
     Nest,
     Sequence,
@@ -203,7 +203,7 @@ class _Copy:
         same = self._same_place()
         return all(
             n.buffer is self.source
-            and (same or (isinstance(n, (Load, Store)) and self._stays_linear(n.index)))
+            and (same or (isinstance(n, AffineAccess) and self._stays_linear(n.index)))
             for n in walk(item.body)
             if isinstance(n, Access) and n.buffer.base is self.source
         )
@@ -219,7 +219,7 @@ class _Copy:
         loops, body = perfect_loops(item.body)
         if any(f.inits or f.bounded for f in loops):
             return False
-        if any(isinstance(n, (For, IndirectStore, IndirectLoad)) for n in body):
+        if any(isinstance(n, (For, IndirectAccess)) for n in body):
             return False
         stores = [n for n in body if isinstance(n, Store)]
         if len(stores) != 1 or stores[0].buffer is not self.source:
@@ -268,7 +268,7 @@ class _Copy:
                 continue
             if n.buffer.base is not self.target.base:
                 continue
-            plain = isinstance(n, (Load, Store)) and n.buffer is self.target
+            plain = isinstance(n, AffineAccess) and n.buffer is self.target
             if not plain or overlap(touched(n.index), box):  # type: ignore[arg-type]
                 return True
         return False
@@ -302,7 +302,7 @@ class _Copy:
         for n in walk(nest.body):
             if isinstance(n, Access) and n.buffer is self.source:
                 n.buffer = self.target
-                if isinstance(n, (Load, Store)):
+                if isinstance(n, AffineAccess):
                     n.index = self.place(n.index)
         nest.changed = True
 

@@ -16,28 +16,14 @@ from polyblocks.affine.contraction.choice import has_enough, has_tiles
 from polyblocks.affine.contraction.factors import is_product
 from polyblocks.affine.expr import Expr
 from polyblocks.affine.mlir.source import is_by
-from polyblocks.affine.model import (
-    Buffer,
-    For,
-    Index,
-    Load,
-    Nest,
-    Node,
-    Op,
-    Sequence,
-    Value,
-    operands,
-    walk,
-)
+from polyblocks.affine.model import Buffer, For, Load, Nest, Node, Op, Sequence, Value, walk
+from polyblocks.affine.ops import Integers, Ops
 from polyblocks.affine.rewrites.inlining import with_conversions, with_producers
 from polyblocks.affine.rewrites.simplify import eliminate_common
 from polyblocks.affine.users import Users
 from polyblocks.attributes import ABSENT_ATTRIBUTE
 from polyblocks.passes.base import NestPass
 from polyblocks.target import TargetDescription
-
-#: The predicate of ``arith.cmpi`` for unsigned numbers that are less.
-_BELOW = 6
 
 
 @dataclass(frozen=True)
@@ -139,7 +125,7 @@ def _mask(nodes: list[Node], known: dict[Buffer, _Zeros]) -> None:
     for node in nodes:
         if isinstance(node, For):
             _mask(node.body, known)
-        for value in operands(node):
+        for value in node.uses:
             users[value].append(node)
         if isinstance(node, Op):
             makers.update(dict.fromkeys(node.results, node))
@@ -190,21 +176,10 @@ def _is_finite(maker: Op | None) -> bool:
 
 def _masked(value: Value, spans: list[tuple[Expr, int]], out: list[Node]) -> Value:
     """The value where all numbers are in their spans, and zero elsewhere."""
-    from polyblocks.mlir import ir
-
-    index, i1 = ir.IndexType.get(), ir.IntegerType.get_signless(1)
-    below = {"predicate": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), _BELOW)}
-    zero = Value(value.type)
-    attribute = ir.FloatAttr.get(value.type, 0.0)
-    out.append(Op("arith.constant", [], {"value": attribute}, [zero]))
+    ops = Ops(out)
+    zero = ops.constant(0.0, value.type)
     # Where the fewest loops move first: that is the same for many.
     for expr, extent in sorted(spans, key=lambda span: len(span[0].terms)):
-        place, end, inside, result = Value(index), Value(index), Value(i1), Value(value.type)
-        out += [
-            Index(place, expr),
-            Index(end, Expr(extent)),
-            Op("arith.cmpi", [place, end], below, [inside]),
-            Op("arith.select", [inside, value, zero], {}, [result]),
-        ]
-        value = result
+        inside = ops.compare(Integers.BELOW, ops.index(expr), ops.index(extent))
+        value = ops.select(inside, value, zero)
     return value

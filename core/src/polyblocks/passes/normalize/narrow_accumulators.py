@@ -8,6 +8,7 @@ from typing import Any, ClassVar, TypeGuard
 
 from polyblocks.affine.analysis.contractions import contraction_of
 from polyblocks.affine.analysis.reductions import ReductionNest
+from polyblocks.affine.dataflow import ops_of
 from polyblocks.affine.element import printed
 from polyblocks.affine.model import (
     For,
@@ -16,11 +17,11 @@ from polyblocks.affine.model import (
     Op,
     Sequence,
     Value,
-    operands,
     remove_dead,
     replace_values,
     walk,
 )
+from polyblocks.affine.ops import Ops
 from polyblocks.passes.base import NestPass
 from polyblocks.passes.normalize.precision_modes import check_factors
 
@@ -104,7 +105,7 @@ def _low_bits_used(value: Value, nodes: list[Node], forced: bool) -> bool:
         return False
     if forced:
         return True
-    users = [n for n in walk(nodes) if value in operands(n)]
+    users = [n for n in walk(nodes) if value in n.uses]
     return bool(users) and all(
         _truncates(n, value) and n.results[0].type.width <= 32 for n in users
     )
@@ -130,7 +131,7 @@ def _narrow(shape: ReductionNest, combiners: list[Op], chosen: list[int]) -> lis
         same = [n for n in after if _truncates(n, old_result) and n.results[0].type == code.type]
         after = [n for n in after if n not in same]
         replace_values(after, {n.results[0]: new for n in same})
-        whole = [n for n in after if old_result in operands(n) and not _truncates(n, old_result)]
+        whole = [n for n in after if old_result in n.uses and not _truncates(n, old_result)]
         if whole:
             wide = Value(old_result.type)
             replace_values(whole, {old_result: wide})
@@ -166,7 +167,7 @@ class _Narrow:
         from polyblocks.mlir import ir
 
         self.type = ir.IntegerType.get_signless(32)
-        self._makers = {r: n for n in nodes if isinstance(n, Op) for r in n.results}
+        self._makers = ops_of(nodes)
 
     def low(self, value: Value, out: list[Node]) -> Value:
         """The lower half of a value of 64 bits, made as narrow as it can be."""
@@ -176,12 +177,7 @@ class _Narrow:
             if narrow.type == self.type:
                 return narrow
             if narrow.type.width < 32:
-                return self._op(maker.name, [narrow], out)
+                return Ops(out).op(maker.name, [narrow], self.type)
         if maker is not None and maker.name in NARROWED:
-            return self._op(maker.name, [self.low(v, out) for v in maker.operands], out)
-        return self._op("arith.trunci", [value], out)
-
-    def _op(self, name: str, inputs: list[Value], out: list[Node]) -> Value:
-        result = Value(self.type)
-        out.append(Op(name, inputs, {}, [result]))
-        return result
+            return Ops(out).op(maker.name, [self.low(v, out) for v in maker.operands])
+        return Ops(out).op("arith.trunci", [value], self.type)

@@ -7,15 +7,14 @@ from typing import Any, ClassVar
 
 from polyblocks.affine.mlir.regions import nested_regions
 from polyblocks.affine.model import (
+    AnyStore,
     Buffer,
     For,
-    IndirectStore,
     Load,
     Nest,
     Node,
     Op,
     Sequence,
-    Store,
     Value,
     reads,
     remove_dead,
@@ -185,9 +184,7 @@ def drop_dead_nests(sequence: Sequence) -> None:
 
 
 def _drop_stores(nodes: list[Node], buffers: set[Buffer]) -> None:
-    nodes[:] = [
-        n for n in nodes if not (isinstance(n, (Store, IndirectStore)) and n.buffer in buffers)
-    ]
+    nodes[:] = [n for n in nodes if not (isinstance(n, AnyStore) and n.buffer in buffers)]
     for node in nodes:
         if isinstance(node, For):
             _drop_stores(node.body, buffers)

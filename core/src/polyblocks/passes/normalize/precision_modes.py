@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from polyblocks.affine.analysis.contractions import Contraction
 from polyblocks.affine.analysis.reduction_chains import StraightLineCode
+from polyblocks.affine.dataflow import ops_of
 from polyblocks.affine.element import printed
 from polyblocks.affine.mlir.source import sources
-from polyblocks.affine.model import Nest, Node, Op
+from polyblocks.affine.model import For, Nest, Node, Op
 from polyblocks.errors import OptionError
 from polyblocks.options import FLOAT_MODES
 
@@ -19,7 +20,7 @@ _EXTENSIONS = ("arith.extf", "arith.extsi", "arith.extui")
 def products(contraction: Contraction) -> list[Op]:
     """The products that a step of a contraction's loops adds to sums."""
     body = contraction.reduction.body
-    makers = {r: n for n in body if isinstance(n, Op) for r in n.results}
+    makers = ops_of(body)
     code = StraightLineCode(body)
     chains = [code.chain(value) for value in contraction.reduction.loops[-1].yields]
     return [
@@ -46,7 +47,7 @@ def check_factors(
     Raises:
         OptionError: the nest multiplies others.
     """
-    makers = {r: n for n in contraction.reduction.body if isinstance(n, Op) for r in n.results}
+    makers = ops_of(contraction.reduction.body)
     for value in (v for product in products(contraction) for v in product.operands):
         maker = makers.get(value)
         while maker is not None and maker.name in _EXTENSIONS:
@@ -64,5 +65,7 @@ def check_factors(
 def container_of(nodes: list[Node], loop: Node) -> list[Node]:
     """The nodes among which a loop stands."""
     while loop not in nodes:
-        nodes = nodes[0].body  # type: ignore[union-attr]
+        outer = nodes[0]
+        assert isinstance(outer, For), "the loop is in one of the first loops of bodies"
+        nodes = outer.body
     return nodes

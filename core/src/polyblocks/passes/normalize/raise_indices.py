@@ -8,8 +8,7 @@ from typing import Any, ClassVar
 from polyblocks.affine.analysis.known_values import KnownValues
 from polyblocks.affine.model import (
     Check,
-    IndirectLoad,
-    IndirectStore,
+    IndirectAccess,
     Sequence,
     remove_dead,
     replace_values,
@@ -43,9 +42,7 @@ class RaiseIndicesPass(NestPass):
     def transform(self, sequence: Sequence, context: Any) -> None:
         """Raise in every nest that has something to raise."""
         for nest in sequence.nests():
-            if not any(
-                isinstance(n, (IndirectLoad, IndirectStore, Check)) for n in walk(nest.body)
-            ):
+            if not any(isinstance(n, (IndirectAccess, Check)) for n in walk(nest.body)):
                 continue
             known_values = KnownValues()
             raised = known_values.block(nest.body)

@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 
 from polyblocks.affine.analysis.contractions import Contraction, contraction_of
 from polyblocks.affine.element import printed
-from polyblocks.affine.model import Nest, Node, Op, Sequence, Value, operands, replace_values
+from polyblocks.affine.model import Nest, Node, Op, Sequence, Value, replace_values
+from polyblocks.affine.ops import Floats, Ops, integer
 from polyblocks.options import FLOAT_MODES
 from polyblocks.passes.base import NestPass
 from polyblocks.passes.normalize.precision_modes import check_factors, container_of, products
@@ -102,10 +103,8 @@ def _to(kind: str) -> Callable[[Value, list[Node]], Value]:
     narrow = ir.Type.parse(kind)
 
     def rounded(value: Value, out: list[Node]) -> Value:
-        small, result = Value(narrow), Value(value.type)
-        out.append(Op("arith.truncf", [value], {}, [small]))
-        out.append(Op("arith.extf", [small], {}, [result]))
-        return result
+        ops = Ops(out)
+        return ops.op("arith.extf", [ops.op("arith.truncf", [value], narrow)], value.type)
 
     return rounded
 
@@ -120,43 +119,23 @@ def _to_tf32(target: TargetDescription) -> Callable[[Value, list[Node]], Value]:
 
 def _by_function(function: str, value: Value, out: list[Node]) -> Value:
     """Rounds by a function that returns the bits."""
-    from polyblocks.mlir import ir
-
-    attributes = {
-        "intrin": ir.StringAttr.get(function),
-        "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 0]),
-        "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
-    }
-    bits, result = Value(ir.IntegerType.get_signless(32)), Value(value.type)
-    out.append(Op("llvm.call_intrinsic", [value], attributes, [bits]))
-    out.append(Op("arith.bitcast", [bits], {}, [result]))
-    return result
+    ops = Ops(out)
+    return ops.op("arith.bitcast", [ops.intrinsic(function, [value], integer(32))], value.type)
 
 
 def _tf32(value: Value, out: list[Node]) -> Value:
     """Rounds a float32 to the 10 bits of TF32's fraction, to nearest even; NaN stays NaN."""
-    from polyblocks.mlir import ir
+    ops, i32 = Ops(out), integer(32)
 
-    i32, i1 = ir.IntegerType.get_signless(32), ir.IntegerType.get_signless(1)
+    def op(name: str, first: Value, second: int | Value) -> Value:
+        other = ops.constant(second, i32) if isinstance(second, int) else second
+        return ops.op(name, [first, other])
 
-    def number(n: int) -> Value:
-        result = Value(i32)
-        out.append(Op("arith.constant", [], {"value": ir.IntegerAttr.get(i32, n)}, [result]))
-        return result
-
-    def op(name: str, *inputs: Value, type_: Any = i32, **attributes: Any) -> Value:
-        result = Value(type_)
-        out.append(Op(name, list(inputs), attributes, [result]))
-        return result
-
-    bits = op("arith.bitcast", value)
-    odd = op("arith.andi", op("arith.shrui", bits, number(13)), number(1))
-    up = op("arith.addi", op("arith.addi", bits, number(0xFFF)), odd)
-    cut = op("arith.bitcast", op("arith.andi", up, number(-0x2000)), type_=value.type)
-    # Unordered.
-    predicate = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 14)
-    is_nan = op("arith.cmpf", value, value, type_=i1, predicate=predicate)
-    return op("arith.select", is_nan, value, cut, type_=value.type)
+    bits = ops.op("arith.bitcast", [value], i32)
+    odd = op("arith.andi", op("arith.shrui", bits, 13), 1)
+    up = op("arith.addi", op("arith.addi", bits, 0xFFF), odd)
+    cut = ops.op("arith.bitcast", [op("arith.andi", up, -0x2000)], value.type)
+    return ops.select(ops.compare(Floats.UNORDERED, value, value), value, cut)
 
 
 def _round_results(nest: Nest, contraction: Contraction) -> None:
@@ -167,7 +146,7 @@ def _round_results(nest: Nest, contraction: Contraction) -> None:
     after = container[container.index(first) + 1 :]
     new: list[Node] = []
     for result in first.results:
-        users = [n for n in after if result in operands(n)]
+        users = [n for n in after if result in n.uses]
         if printed(result.type) != "f32" or all(_is_rounding(n) for n in users):
             continue
         rounded = rounding(result, new)

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from polyblocks.affine.analysis.reductions import ReductionNest
+from polyblocks.affine.dataflow import ops_of
 from polyblocks.affine.element import printed
-from polyblocks.affine.model import For, Node, Op, Sequence, Value, operands, walk
+from polyblocks.affine.model import For, Node, Op, Sequence, Value, walk
+from polyblocks.affine.ops import Ops, like
 from polyblocks.passes.base import NestPass
 
 #: Reductions in which a rounding at every step adds up.
@@ -72,7 +74,7 @@ def _widen(shape: ReductionNest, combiners: list[Op], chosen: list[int]) -> list
     narrowed: list[Node] = []
     users: dict[Value, int] = {}
     for node in walk(last.body):
-        for operand in operands(node):
+        for operand in node.uses:
             users[operand] = users.get(operand, 0) + 1
     for i in chosen:
         init = Value(f32)
@@ -98,26 +100,21 @@ def _accumulate(loop: For, combiner: Op, argument: Value, i: int, users: dict[Va
     f32 = loop.arguments[i].type
     position = loop.body.index(combiner)
     (term,) = [v for v in combiner.operands if v is not argument]
-    makers = {r: n for n in loop.body if isinstance(n, Op) for r in n.results}
+    makers = ops_of(loop.body)
     maker = makers.get(term)
     new: list[Node] = []
 
     def wide(value: Value) -> Value:
-        result = Value(f32)
-        new.append(Op("arith.extf", [value], free, [result]))
-        return result
+        return Ops(new).op("arith.extf", [value], f32, free)
 
     if maker is not None and maker.name == "arith.mulf" and users.get(term) == 1:
         loop.body.remove(maker)
         position -= 1
-        product = Value(f32)
-        factors = [wide(v) for v in maker.operands]
-        new.append(Op("arith.mulf", factors, maker.attributes, [product], maker.location))
-        term = product
+        term = Value(f32)
+        new.append(like(maker, [wide(v) for v in maker.operands], term))
     else:
         term = wide(term)
     total = Value(f32)
-    values = [loop.arguments[i], term]
-    new.append(Op(combiner.name, values, combiner.attributes, [total], combiner.location))
+    new.append(like(combiner, [loop.arguments[i], term], total))
     loop.body[position : position + 1] = new
     return total

@@ -9,6 +9,7 @@ from polyblocks.affine.analysis.reductions import ROUNDING, ReductionNest, ident
 from polyblocks.affine.element import element_bytes
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import For, Node, Op, Sequence, Value, clone
+from polyblocks.affine.ops import like
 from polyblocks.affine.subnests import change_subnests
 from polyblocks.passes.base import NestPass
 
@@ -157,6 +158,6 @@ def _level(
         body += nodes
         yields = [Value(v.type) for v in starts]
         for op, a, b, c in zip(combiners, arguments, sums, yields, strict=True):
-            body.append(Op(op.name, [a, b], op.attributes, [c], op.location))
+            body.append(like(op, [a, b], c))
     loop = For(level.var, body, starts, arguments, results, yields, None, (), upper)
     return [loop], results

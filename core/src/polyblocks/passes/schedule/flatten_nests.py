@@ -11,14 +11,13 @@ from polyblocks.affine.analysis.reductions import ReductionNest
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.flat_views import FlatViews, flattenable
 from polyblocks.affine.model import (
+    AffineAccess,
     For,
     Index,
-    IndirectLoad,
-    IndirectStore,
+    IndirectAccess,
     Load,
     Node,
     Sequence,
-    Store,
     walk,
 )
 from polyblocks.affine.subnests import change_subnests, parallel_shell
@@ -65,11 +64,11 @@ def _flatten(nodes: list[Node], views: FlatViews) -> list[Node] | None:
     shape = ReductionNest.of_nodes(nodes)
     chain = [] if shape is None else list(shape.reductions)
     inside = list(walk(body))
-    gathered = {n.buffer for n in inside if isinstance(n, (IndirectLoad, IndirectStore))}
+    gathered = {n.buffer for n in inside if isinstance(n, IndirectAccess)}
     flat = [
         n
         for n in inside
-        if isinstance(n, (Load, Store)) and flattenable(n.buffer) and n.buffer not in gathered
+        if isinstance(n, AffineAccess) and flattenable(n.buffer) and n.buffer not in gathered
     ]
     exprs = {id(n): address(n.buffer, n.index) for n in flat}
     exprs |= {id(n): n.expr for n in inside if isinstance(n, Index)}
@@ -115,7 +114,7 @@ def _fixed_variables(loops: list[For], inside: list[Node], nodes: list[Node]) ->
     exprs = [e for loop in loops for e in loop.bounds]
     exprs += [e for node in inside if isinstance(node, Load) for e in node.where]
     for node in nodes:
-        if isinstance(node, (Load, Store)):
+        if isinstance(node, AffineAccess):
             exprs += node.index
         elif isinstance(node, For):
             exprs += node.bounds

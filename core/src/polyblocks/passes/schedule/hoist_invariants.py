@@ -7,20 +7,17 @@ from typing import Any, ClassVar
 
 from polyblocks.affine.model import (
     Alloca,
+    AnyStore,
     Buffer,
     Check,
     For,
     Index,
     IndirectLoad,
-    IndirectStore,
     Load,
     Node,
     Op,
     Sequence,
-    Store,
     Value,
-    operands,
-    results,
     walk,
 )
 from polyblocks.passes.base import NestPass
@@ -91,16 +88,14 @@ def invariants(loop: For) -> tuple[list[Node], list[Node]]:
     if loop.bounded or loop.var.extent == 0:
         return [], loop.body
     varying: set[Value] = set(loop.arguments)
-    written: set[Buffer] = {
-        n.buffer.base for n in walk(loop.body) if isinstance(n, (Store, IndirectStore))
-    }
+    written: set[Buffer] = {n.buffer.base for n in walk(loop.body) if isinstance(n, AnyStore)}
     local = {n.buffer for n in walk(loop.body) if isinstance(n, Alloca)}
     taken: list[Node] = []
     kept: list[Node] = []
     checked = True
     for node in loop.body:
-        fixed = not any(v in varying for v in operands(node))
-        if isinstance(node, (For, Store, IndirectStore, Alloca)):
+        fixed = not any(v in varying for v in node.uses)
+        if isinstance(node, (For, AnyStore, Alloca)):
             fixed = False
         elif isinstance(node, Index):
             fixed = loop.var not in set(node.expr.variables())
@@ -118,6 +113,6 @@ def invariants(loop: For) -> tuple[list[Node], list[Node]]:
             continue
         if isinstance(node, Check):
             checked = False
-        varying.update(results(node))
+        varying.update(node.defines)
         kept.append(node)
     return taken, kept

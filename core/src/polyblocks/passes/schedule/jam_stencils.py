@@ -13,6 +13,8 @@ from polyblocks.affine.cost.returning_loads import returning_slots, window_slots
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.likeness import Remembered
 from polyblocks.affine.model import (
+    AffineAccess,
+    AnyLoad,
     Check,
     For,
     Index,
@@ -103,7 +105,7 @@ class JamStencilsPass(NestPass):
         if any(loop.level or loop.lanes or loop.unit for loop in loops):
             return None
         stored = {n.buffer.base for n in body if isinstance(n, Store)}
-        if any(isinstance(n, (Load, IndirectLoad)) and n.buffer.base in stored for n in body):
+        if any(isinstance(n, AnyLoad) and n.buffer.base in stored for n in body):
             # Stores come last in a jammed body.
             return None
         *outer, inner = loops
@@ -224,7 +226,7 @@ def _collide(body: list[Node], cache: MemoryLevel) -> bool:
     rows = {
         (node.buffer, address(node.buffer, node.index).const * node.buffer.bytes_per_element)
         for node in body
-        if isinstance(node, (Load, Store))
+        if isinstance(node, AffineAccess)
     }
     lines = {(buffer, at // cache.line) for buffer, at in rows}
     sets = Counter(line % (way // cache.line) for _, line in lines)
@@ -236,7 +238,7 @@ def _slots(body: list[Node], lanes: Var, target: TargetDescription) -> float:
     line, vector = target.memory[0].line, target.vector_bits // 8
     accesses = 0.0
     for node in body:
-        if isinstance(node, (Load, Store)):
+        if isinstance(node, AffineAccess):
             moves = stride_along(node.buffer, node.index, lanes)
             # What begins anywhere is in two lines, as often as not.
             apart = moves and isinstance(node, Load) and node.index[-1].const % 16 and vector

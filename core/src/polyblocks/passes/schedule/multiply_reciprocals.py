@@ -6,15 +6,14 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from polyblocks.affine.element import printed
-from polyblocks.affine.model import For, Node, Op, Sequence, Value, results
+from polyblocks.affine.model import For, Node, Op, Sequence, Value
+from polyblocks.affine.ops import Floats, Ops
 from polyblocks.passes.base import NestPass
 from polyblocks.passes.schedule.hoist_invariants import invariants
 
 #: For each type the exponents (of two) between which a number and its reciprocal are normal, and
 #: by how much others are moved first.
 _RANGES = {"f32": (-126, 126, 64), "f64": (-1022, 1022, 512)}
-#: Predicates of ``arith.cmpf``.
-_LESS, _GREATER = 4, 2
 
 
 @dataclass(frozen=True)
@@ -76,7 +75,7 @@ class MultiplyReciprocalsPass(NestPass):
         if loop.trips < self.min_trips:
             return [], 0
         taken, kept = invariants(loop)
-        varying = {r for n in kept for r in results(n)} | set(loop.arguments)
+        varying = {r for n in kept for r in n.defines} | set(loop.arguments)
         divisions = [n for n in kept if isinstance(n, Op) and _is_division(n)]
         divisions = [n for n in divisions if n.operands[1] not in varying]
         if not divisions:
@@ -92,9 +91,8 @@ class MultiplyReciprocalsPass(NestPass):
             if d not in known:
                 known[d] = _invert(d, front)
             scale, reciprocal = known[d]
-            moved = Value(x.type)
             # Without flags: rearranged, the factors would overflow again.
-            body.append(Op("arith.mulf", [x, scale], {}, [moved], node.location))
+            moved = Ops(body, node.location).op("arith.mulf", [x, scale])
             body.append(Op("arith.mulf", [moved, reciprocal], {}, node.results, node.location))
         loop.body = body
         return front, len(divisions)
@@ -107,28 +105,17 @@ def _is_division(op: Op) -> bool:
 
 def _invert(d: Value, front: list[Node]) -> tuple[Value, Value]:
     """The scale and the reciprocal of the scaled divisor; their operations go to ``front``."""
-    from polyblocks.mlir import ir
-
     low, high, shift = _RANGES[printed(d.type)]
-    boolean = ir.IntegerType.get_signless(1)
-
-    def emit(name: str, operands: list[Value], type_: Any = None, **attributes: Any) -> Value:
-        value = Value(d.type if type_ is None else type_)
-        front.append(Op(name, operands, attributes, [value]))
-        return value
+    ops = Ops(front)
 
     def constant(number: float) -> Value:
-        return emit("arith.constant", [], value=ir.FloatAttr.get(d.type, number))
+        return ops.constant(number, d.type)
 
-    def compare(predicate: int, a: Value, b: Value) -> Value:
-        kind = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), predicate)
-        return emit("arith.cmpf", [a, b], boolean, predicate=kind)
-
-    size = emit("math.absf", [d])
-    small = compare(_LESS, size, constant(2.0**low))
-    large = compare(_GREATER, size, constant(2.0**high))
+    size = ops.op("math.absf", [d])
+    small = ops.compare(Floats.LESS, size, constant(2.0**low))
+    large = ops.compare(Floats.GREATER, size, constant(2.0**high))
     one = constant(1.0)
-    scale = emit("arith.select", [large, constant(2.0**-shift), one])
-    scale = emit("arith.select", [small, constant(2.0**shift), scale])
-    reciprocal = emit("arith.divf", [one, emit("arith.mulf", [d, scale])])
+    scale = ops.select(large, constant(2.0**-shift), one)
+    scale = ops.select(small, constant(2.0**shift), scale)
+    reciprocal = ops.op("arith.divf", [one, ops.op("arith.mulf", [d, scale])])
     return scale, reciprocal

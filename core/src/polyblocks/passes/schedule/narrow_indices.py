@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from polyblocks.affine.analysis.reductions import ReductionNest, identity
+from polyblocks.affine.dataflow import makers_of
 from polyblocks.affine.element import printed
-from polyblocks.affine.model import For, Index, Node, Op, Sequence, Value, remove_dead, results
+from polyblocks.affine.model import For, Index, Node, Op, Sequence, Value, remove_dead
+from polyblocks.affine.ops import like
 from polyblocks.affine.subnests import change_subnests
 from polyblocks.passes.base import NestPass
 
@@ -61,7 +63,7 @@ def _change(nodes: list[Node], around: list[For]) -> list[Node] | None:
     # Without iterations the result would be the identity of 32 bits.
     if any(loop.bounded or loop.var.extent < 1 for loop in shape.reductions):
         return None
-    makers = {r: n for n in (*shape.before, *shape.inner) for r in results(n)}
+    makers = makers_of([*shape.before, *shape.inner])
     chosen: dict[int, _Narrow] = {}
     for i, op in enumerate(combiners):
         if op.name in PICKING and printed(op.results[0].type) == "i64":
@@ -151,8 +153,8 @@ def _narrowed(shape: ReductionNest, combiners: list[Op], chosen: dict[int, _Narr
         last.yields[i] = total
         copied = narrow.copy(term)
         position = last.body.index(op)
-        joined = Op(op.name, [copied, last.arguments[i]], op.attributes, [total], op.location)
+        joined = like(op, [copied, last.arguments[i]], total)
         last.body[position : position + 1] = [*narrow.nodes, joined]
         after.append(Op("arith.extsi", [first.results[i]], {}, [wide]))
-        after.append(Op(op.name, [wide, old_init], op.attributes, [old_result], op.location))
+        after.append(like(op, [wide, old_init], old_result))
     return [*shape.before, *before, first, *after, *shape.after]

@@ -11,15 +11,18 @@ from polyblocks.affine.analysis.coverage import perfect_loops
 from polyblocks.affine.analysis.parallel import is_parallel
 from polyblocks.affine.analysis.reductions import COMMUTATIVE, NEED_FLAG, identities
 from polyblocks.affine.cost import rates
+from polyblocks.affine.dataflow import ops_of
 from polyblocks.affine.element import element_bytes, printed
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.mlir.regions import stands_before
 from polyblocks.affine.mlir.source import together
 from polyblocks.affine.model import (
+    AnyLoad,
     Buffer,
     Check,
     For,
     Index,
+    IndirectAccess,
     IndirectLoad,
     IndirectStore,
     Load,
@@ -31,10 +34,10 @@ from polyblocks.affine.model import (
     Value,
     around,
     clone,
-    operands,
     reads,
     writes,
 )
+from polyblocks.affine.ops import Ops
 from polyblocks.affine.rewrites.blocks import block_bounds
 from polyblocks.affine.rewrites.simplify import eliminate_common
 from polyblocks.affine.vectors.lanes import NoLanesError, lanes_of
@@ -156,7 +159,7 @@ class _Scatter:
             return [exprs.get(v, v) for v in values]
 
         for n in body:
-            if not isinstance(n, (Load, IndirectLoad)) or n.buffer.base is not store.buffer.base:
+            if not isinstance(n, AnyLoad) or n.buffer.base is not store.buffer.base:
                 continue
             if not isinstance(n, IndirectLoad) or n.buffer is not store.buffer:
                 return None
@@ -249,33 +252,32 @@ class _Scatter:
 
     def start(self) -> Op | None:
         """The constant that copies start with; None if the updates cannot be combined later."""
-        makers = {r: n for n in self.body if isinstance(n, Op) for r in n.results}
+        makers = ops_of(self.body)
         op = makers.get(self.store.value)
         if op is None or op.name not in COMMUTATIVE or len(self.loads) != 1:
             return None
         if op.name in NEED_FLAG and "reassoc" not in printed(op.attributes.get("fastmath", "")):
             return None
         old = self.loads[0].result
-        if sum(v is old for n in self.body for v in operands(n)) != 1 or old not in op.operands:
+        if sum(v is old for n in self.body for v in n.uses) != 1 or old not in op.operands:
             return None
-        if sum(v is self.store.value for n in self.body for v in operands(n)) != 1:
+        if sum(v is self.store.value for n in self.body for v in n.uses) != 1:
             return None
         found = identities([op])
         return None if found is None else found[0]
 
     def merge(self, copies: Buffer, threads: int) -> list[Node]:
         """The copies, one after the other, combined with the destination."""
-        makers = {r: n for n in self.body if isinstance(n, Op) for r in n.results}
+        makers = ops_of(self.body)
         op = makers[self.store.value]
         dims = [Var(e) for e in self.buffer.shape]
         index = tuple(Expr.of(d) for d in dims)
         total = Value(self.buffer.element)
         body: list[Node] = [Load(total, self.buffer, index)]
         for k in range(threads):
-            copy, new = Value(self.buffer.element), Value(self.buffer.element)
+            copy = Value(self.buffer.element)
             body.append(Load(copy, copies, (Expr(k), *index)))
-            body.append(Op(op.name, [total, copy], op.attributes, [new], op.location))
-            total = new
+            total = Ops(body).like(op, [total, copy])
         body.append(Store(total, self.buffer, index))
         return around(dims, body)
 
@@ -348,11 +350,9 @@ class _Copies:
         nodes: list[Node] = []
         for scatter, copies, start in self.scatters:
             dims = [Var(e) for e in scatter.buffer.shape]
-            value = Value(scatter.buffer.element)
-            fill: list[Node] = [
-                Op(start.name, [], start.attributes, [value]),
-                Store(value, copies, (Expr.of(part), *(Expr.of(d) for d in dims))),
-            ]
+            fill: list[Node] = []
+            value = Ops(fill).like(start, [])
+            fill.append(Store(value, copies, (Expr.of(part), *(Expr.of(d) for d in dims))))
             nodes.extend(around(dims, fill))
         return [For(part, [*nodes, self._share(part)])]
 
@@ -375,7 +375,7 @@ class _Copies:
                 nodes.append(Index(which, Expr.of(part)))
             body = clone(scatter.body, {}, variables, {scatter.buffer: copies})
             for n in body:
-                if isinstance(n, (IndirectLoad, IndirectStore)) and n.buffer is copies:
+                if isinstance(n, IndirectAccess) and n.buffer is copies:
                     n.index = [which, *n.index]
             nodes.extend(body)
         eliminate_common(nodes)

@@ -8,21 +8,18 @@ from typing import Any, ClassVar
 from polyblocks.affine.analysis.known_values import KnownValues
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
+    AnyStore,
     For,
     Index,
     IndirectLoad,
-    IndirectStore,
     Load,
     Node,
-    Op,
     Sequence,
-    Store,
     Value,
-    operands,
     remove_dead,
     replace_values,
-    results,
 )
+from polyblocks.affine.ops import Integers, Ops, integer
 from polyblocks.affine.rewrites.run_time_places import known_exprs
 from polyblocks.affine.subnests import change_subnests, parallel_shell
 from polyblocks.affine.vectors.interleaves import MAX_STEP
@@ -105,7 +102,7 @@ def _choices(lane: Var, loops: list[For], body: list[Node], most: int) -> dict[I
     exprs = known_exprs(body)
     varying: dict[Value, int | None] = {}
     found: dict[IndirectLoad, int] = {}
-    written = {n.buffer.base for n in body if isinstance(n, (Store, IndirectStore))}
+    written = {n.buffer.base for n in body if isinstance(n, AnyStore)}
     for node in body:
         if isinstance(node, Index):
             if not inside.isdisjoint(node.expr.variables()):
@@ -122,11 +119,11 @@ def _choices(lane: Var, loops: list[For], body: list[Node], most: int) -> dict[I
             few = len(moving) == 1 and 2 <= node.buffer.shape[moving[0]] <= most
             if few and last_is_contiguous(node) and node.buffer.base not in written:
                 found[node] = moving[0]
-        moves = any(v in varying for v in operands(node))
+        moves = any(v in varying for v in node.uses)
         if isinstance(node, Load):
             moves = any(not inside.isdisjoint(e.variables()) for e in node.index)
         if moves:
-            varying.update(dict.fromkeys(results(node), None))
+            varying.update(dict.fromkeys(node.defines, None))
     return found
 
 
@@ -164,12 +161,11 @@ class _Writer:
         """Load an element of every layer, and select one."""
         count = node.buffer.shape[dimension]
         values = [self._load(node, dimension, layer) for layer in range(count)]
+        ops = Ops(self.out)
         for condition in self._conditions(node.index[dimension], (count - 1).bit_length()):
             pairs = [values[i : i + 2] for i in range(0, len(values), 2)]
             values = [
-                self._op("arith.select", [condition, pair[1], pair[0]], pair[0].type)
-                if len(pair) == 2
-                else pair[0]
+                ops.select(condition, pair[1], pair[0]) if len(pair) == 2 else pair[0]
                 for pair in pairs
             ]
         (self.same[node.result],) = values
@@ -185,27 +181,12 @@ class _Writer:
         return self.layers[key]
 
     def _conditions(self, number: Value, count: int) -> list[Value]:
-        from polyblocks.mlir import ir
-
-        i1, i32 = ir.IntegerType.get_signless(1), ir.IntegerType.get_signless(32)
         known = self.bits.setdefault(number, [])
         if len(known) < count:
-            narrow = self._op("arith.index_cast", [number], i32)
-            zero = self._constant(0, i32)
+            ops, i32 = Ops(self.out), integer(32)
+            narrow = ops.op("arith.index_cast", [number], i32)
+            zero = ops.constant(0, i32)
             for bit in range(len(known), count):
-                part = self._op("arith.andi", [narrow, self._constant(1 << bit, i32)], i32)
-                different = {"predicate": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 1)}
-                known.append(self._op("arith.cmpi", [part, zero], i1, different))
+                part = ops.op("arith.andi", [narrow, ops.constant(1 << bit, i32)])
+                known.append(ops.compare(Integers.NOT_EQUAL, part, zero))
         return known[:count]
-
-    def _constant(self, number: int, type_: Any) -> Value:
-        from polyblocks.mlir import ir
-
-        return self._op("arith.constant", [], type_, {"value": ir.IntegerAttr.get(type_, number)})
-
-    def _op(
-        self, name: str, inputs: list[Value], type_: Any, attributes: dict[str, Any] | None = None
-    ) -> Value:
-        result = Value(type_)
-        self.out.append(Op(name, inputs, attributes or {}, [result]))
-        return result

@@ -13,8 +13,7 @@ from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
     Buffer,
     For,
-    IndirectLoad,
-    IndirectStore,
+    IndirectAccess,
     Load,
     Nest,
     Node,
@@ -25,6 +24,7 @@ from polyblocks.affine.model import (
     clone,
     remove_dead,
 )
+from polyblocks.affine.ops import Ops
 from polyblocks.affine.rewrites.blocks import block_bounds
 from polyblocks.affine.vectors.scan_vectors import scan_combiners
 from polyblocks.passes.base import NestPass
@@ -126,7 +126,7 @@ class _Scan:
             return None
         if not any(isinstance(n, Store) for n in loop.body):
             return None
-        if any(isinstance(n, (For, IndirectStore, IndirectLoad)) for n in loop.body):
+        if any(isinstance(n, (For, IndirectAccess)) for n in loop.body):
             return None
         stored = {n.buffer.base for n in loop.body if isinstance(n, Store)}
         read = {n.buffer.base for n in (*shape.before, *loop.body) if isinstance(n, Load)}
@@ -190,10 +190,7 @@ class _Scan:
         part = Var(count)
         values: dict[Value, Value] = {}
         body = clone(self.shape.before, values, around)
-        inits = []
-        for start in self.starts:
-            inits.append(Value(start.results[0].type))
-            body.append(Op(start.name, [], start.attributes, [inits[-1]]))
+        inits = [Ops(body).like(start, []) for start in self.starts]
         piece = self._piece(part, length, around, values, inits, _without_stores(self.loop.body))
         body.append(piece)
         for result, buffer in zip(piece.results, totals, strict=True):
@@ -211,11 +208,10 @@ class _Scan:
         for argument, total, start, op in zip(
             arguments, totals, starts, self.combiners, strict=True
         ):
-            loaded, joined = Value(argument.type), Value(argument.type)
+            loaded = Value(argument.type)
             inner.append(Store(argument, start, (*index, Expr.of(part))))
             inner.append(Load(loaded, total, (*index, Expr.of(part))))
-            inner.append(Op(op.name, [argument, loaded], op.attributes, [joined], op.location))
-            yields.append(joined)
+            yields.append(Ops(inner).like(op, [argument, loaded]))
         inits = [values.get(v, v) for v in self.loop.inits]
         results = [Value(v.type) for v in arguments]
         values.update(zip(self.loop.results, results, strict=True))

@@ -11,6 +11,7 @@ from polyblocks.affine.analysis.parallel import is_parallel
 from polyblocks.affine.element import printed
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
+    AffineAccess,
     For,
     Index,
     Load,
@@ -138,7 +139,7 @@ def _is_pointwise(loops: list[For], body: list[Node]) -> bool:
     """Whether all iterations are straight-line code that never reads what it writes."""
     if any(f.bounded or f.inits or f.level for f in loops):
         return False
-    if not all(isinstance(n, (Op, Index, Load, Store)) for n in body):
+    if not all(isinstance(n, (Op, Index, AffineAccess)) for n in body):
         return False
     written = {n.buffer.base for n in body if isinstance(n, Store)}
     return bool(written) and not any(isinstance(n, Load) and n.buffer.base in written for n in body)
@@ -151,7 +152,7 @@ def _orders(loops: list[For], body: list[Node]) -> tuple[Var, Var | None] | None
     third one.
     """
     found: dict[Var, float] = {}
-    accesses = [n for n in body if isinstance(n, (Load, Store))]
+    accesses = [n for n in body if isinstance(n, AffineAccess)]
     for access in accesses:
         strides = {v: stride_along(access.buffer, access.index, v) for v in _vars(loops)}
         if None in strides.values():
@@ -178,7 +179,7 @@ def _orders(loops: list[For], body: list[Node]) -> tuple[Var, Var | None] | None
     return inner, across
 
 
-def _is_crossed(access: Load | Store, inner: Var, across: Var) -> bool:
+def _is_crossed(access: AffineAccess, inner: Var, across: Var) -> bool:
     along = stride_along(access.buffer, access.index, inner)
     return along not in (0, 1) and stride_along(access.buffer, access.index, across) == 1
 

@@ -9,14 +9,19 @@ from typing import Any
 
 from polyblocks import mlir
 from polyblocks.affine.analysis.reductions import ROUNDING, identity
+from polyblocks.affine.dataflow import makers_of, slice_of
 from polyblocks.affine.element import zero_of
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
+    AffineAccess,
     Alloca,
+    AnyLoad,
+    AnyStore,
     Buffer,
     Check,
     For,
     Index,
+    IndirectAccess,
     IndirectAtomic,
     IndirectLoad,
     IndirectStore,
@@ -25,10 +30,8 @@ from polyblocks.affine.model import (
     Op,
     Store,
     Value,
-    results,
     walk,
 )
-from polyblocks.affine.model import operands as operands_of
 from polyblocks.affine.vectors.reduction_vectors import IDEMPOTENT, combine
 from polyblocks.codegen.gpu.emission.cascade import block_of, cascade, combiners_of, terms_inside
 from polyblocks.codegen.gpu.emission.code import Code, as_bound
@@ -233,7 +236,7 @@ class Emitter:
         else:
             assert isinstance(node, Alloca)
 
-    def _place(self, node: Load | Store) -> list[Any]:
+    def _place(self, node: AffineAccess) -> list[Any]:
         """The memref of an access, and its indices.
 
         Where it walks memory as the threads count, it does so in the memory as one row, and the
@@ -267,11 +270,11 @@ class Emitter:
         )
         return self.code.value("memref.collapse_shape", type_, memref, reassociation=whole)
 
-    def _place_at(self, node: IndirectLoad | IndirectStore) -> list[Any]:
+    def _place_at(self, node: IndirectAccess) -> list[Any]:
         memref = self.near.get(node.buffer, self.memrefs[node.buffer])
         return [memref, *self._at(node.buffer, [self.use(v) for v in node.index])]
 
-    def _load(self, node: Load | IndirectLoad, place: list[Any]) -> None:
+    def _load(self, node: AnyLoad, place: list[Any]) -> None:
         type_ = node.result.type
 
         def load() -> list[Any]:
@@ -291,7 +294,7 @@ class Emitter:
             conditions.append(code.compare(predicate, self.expr(moving), code.integer(bound)))
         return code.both(conditions)
 
-    def _store(self, node: Store | IndirectStore, place: list[Any], uniform: bool) -> None:
+    def _store(self, node: AnyStore, place: list[Any], uniform: bool) -> None:
         operands = [self.use(node.value), *place]
 
         def store() -> list[Any]:
@@ -382,7 +385,7 @@ class Emitter:
             return False
         waits = any(inner in self.kernel.distributed for inner in walk(node.body))
         return waits and any(
-            isinstance(inner, (Load, Store))
+            isinstance(inner, AffineAccess)
             and self.kernel.places.get(inner.buffer) is Place.PRIVATE
             and node.var in {v for e in inner.index for v in e.variables()}
             for inner in walk(node.body)
@@ -451,8 +454,8 @@ class Emitter:
             for op, argument in zip(ops, loop.arguments, strict=True)
         ]
         before, after = _parts(loop, ops, terms)
-        made = {r for n in before for r in results(n)}
-        used = dict.fromkeys(v for n in after for v in operands_of(n) if v in made)
+        made = {r for n in before for r in n.defines}
+        used = dict.fromkeys(v for n in after for v in n.uses if v in made)
         outputs = [*terms, *used]
         starts = [self._identity(op) for op in ops]
         rounds, rest = divmod(distributed.trips, self.kernel.group)
@@ -498,7 +501,7 @@ class Emitter:
         """Whether the loop's iterations have elements in registers."""
         places = self.kernel.places
         return any(
-            isinstance(n, (Load, Store)) and places.get(n.buffer) is Place.DISTRIBUTED_REGISTERS
+            isinstance(n, AffineAccess) and places.get(n.buffer) is Place.DISTRIBUTED_REGISTERS
             for n in distributed.body
         )
 
@@ -571,13 +574,6 @@ class Emitter:
 
 def _parts(loop: For, ops: list[Op], terms: list[Value]) -> tuple[list[Node], list[Node]]:
     """The nodes of a scan's body that its terms need, and those that come after the scan."""
-    makers = {r: n for n in loop.body for r in results(n)}
-    needed: set[Node] = set()
-    pending = list(terms)
-    while pending:
-        node = makers.get(pending.pop())
-        if node is not None and node not in needed:
-            needed.add(node)
-            pending.extend(operands_of(node))
+    needed = slice_of(terms, makers_of(loop.body))
     before = [n for n in loop.body if n in needed]
     return before, [n for n in loop.body if n not in needed and n not in ops]

@@ -12,7 +12,7 @@ from polyblocks.affine.access import address
 from polyblocks.affine.analysis.contractions import Operand
 from polyblocks.affine.element import zero_of
 from polyblocks.affine.expr import Var
-from polyblocks.affine.model import Index, Load, Node, Op, Store, Value, operands, results
+from polyblocks.affine.model import AffineAccess, Index, Load, Node, Op, Store, Value
 from polyblocks.codegen.gpu.emission.combine import barrier
 from polyblocks.codegen.gpu.emission.emit import Emitter
 from polyblocks.codegen.gpu.emission.wide_body import WideBody
@@ -288,7 +288,7 @@ class ContractionEmitter(Emitter):
         outer, self.found = self.found, found
         for node in nodes:
             level = self._level(node)
-            for result in results(node):
+            for result in node.defines:
                 self.level[result] = level
             operand = None if step is None else self._operand(node)
             if operand is not None:
@@ -297,7 +297,7 @@ class ContractionEmitter(Emitter):
             r, c = self.kernel.of_thread
             for i in range(r) if level[0] else (-1,):
                 for j in range(c) if level[1] else (-1,):
-                    for result, value in zip(results(node), self._once(node, i, j), strict=True):
+                    for result, value in zip(node.defines, self._once(node, i, j), strict=True):
                         found[result, i, j] = value
         self.found = outer
 
@@ -325,7 +325,7 @@ class ContractionEmitter(Emitter):
     def _level(self, node: Node) -> tuple[bool, bool]:
         """Whether what a node computes depends on the row, and on the column."""
         parts = self.kernel.parts
-        levels = [self.level.get(v, (False, False)) for v in operands(node)]
+        levels = [self.level.get(v, (False, False)) for v in node.uses]
         if isinstance(node, Load):
             variables = {v for e in node.index for v in e.variables()}
             levels.append((bool(variables & set(parts.rows)), bool(variables & set(parts.columns))))
@@ -374,7 +374,7 @@ class ContractionEmitter(Emitter):
         last = parts.columns[-1]
         nodes = (*parts.before, *parts.after)
         alike = last.extent % width == 0 and all(
-            isinstance(n, (Op, Index, Load, Store)) for n in nodes
+            isinstance(n, (Op, Index, AffineAccess)) for n in nodes
         )
         stores = [n for n in nodes if isinstance(n, Store)]
         return width if alike and any(is_wide(n, last) for n in stores) else 1
@@ -382,7 +382,7 @@ class ContractionEmitter(Emitter):
     def _finish_one(self, i: int, j: int, sums: list[list[Any]]) -> list[Any]:
         parts = self.kernel.parts
         for node in parts.before:
-            for value in results(node):
+            for value in node.defines:
                 self.values[value] = self._of(value, i, j)
         self.values.update(zip(parts.reduction.loops[0].results, sums[0], strict=True))
         self.nodes(parts.after, False, [])
@@ -392,7 +392,7 @@ class ContractionEmitter(Emitter):
         parts, width = self.kernel.parts, len(sums)
         body = WideBody(self, parts.columns[-1], width)
         for node in parts.before:
-            for value in results(node):
+            for value in node.defines:
                 _, moves = self.level[value]
                 body.values[value] = [
                     self._of(value, i, j + k) for k in range(width if moves else 1)

@@ -8,22 +8,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from polyblocks.affine.analysis.contractions import Operand
-from polyblocks.affine.expr import Var
 from polyblocks.affine.mlir.views import VIEWS
-from polyblocks.affine.model import (
-    Alloca,
-    Buffer,
-    For,
-    Index,
-    IndirectAtomic,
-    IndirectStore,
-    Load,
-    Node,
-    Store,
-    operands,
-    program_buffers,
-    walk,
-)
+from polyblocks.affine.model import Alloca, AnyStore, Buffer, Node, program_buffers, walk
 from polyblocks.attributes import (
     ESTIMATE_ATTRIBUTE,
     KIND_ATTRIBUTE,
@@ -269,16 +255,13 @@ class Captures:
         self._written: set[Any] = set(stored)
         needed: dict[Any, None] = dict.fromkeys(more)
         for node in (node for body in bodies for node in walk(body)):
-            for value in operands(node):
+            for value in node.uses:
                 if value.external is not None:
                     needed[value.external] = None
-            for var in _variables(node):
+            for var in node.variables():
                 if var.value is not None:
                     needed[var.value] = None
-            if (
-                isinstance(node, (Store, IndirectStore, IndirectAtomic))
-                and node.buffer.kind != "local"
-            ):
+            if isinstance(node, AnyStore) and node.buffer.kind != "local":
                 self._written.add(root(node.buffer.value))
         needed.update((buffer.value, None) for body in bodies for buffer in program_buffers(body))
         self._loads = Loads(before, changes, self._written)
@@ -328,17 +311,6 @@ class Captures:
         return ir.DictAttr.get(
             {"llvm.noalias": ir.UnitAttr.get(), "llvm.readonly": ir.UnitAttr.get()}
         )
-
-
-def _variables(node: Any) -> list[Var]:
-    exprs: tuple[Any, ...] = ()
-    if isinstance(node, (Load, Store)):
-        exprs = node.index
-    elif isinstance(node, Index):
-        exprs = (node.expr,)
-    elif isinstance(node, For):
-        exprs = node.bounds
-    return [v for e in exprs for v in e.variables()]
 
 
 class Memory:

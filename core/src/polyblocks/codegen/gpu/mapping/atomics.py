@@ -6,18 +6,16 @@ from typing import Any
 
 from polyblocks.affine.analysis.reductions import NEED_FLAG
 from polyblocks.affine.model import (
+    Access,
     Buffer,
     For,
     Index,
     IndirectAtomic,
     IndirectLoad,
     IndirectStore,
-    Load,
     Node,
     Op,
-    Store,
     Value,
-    operands,
     walk,
 )
 
@@ -47,9 +45,9 @@ def form_atomics(body: list[Node]) -> int:
     touched: dict[Buffer, list[Node]] = {}
     uses: dict[Value, int] = {}
     for node in nodes:
-        if isinstance(node, (Load, IndirectLoad, Store, IndirectStore)):
+        if isinstance(node, Access):
             touched.setdefault(node.buffer.base, []).append(node)
-        for value in operands(node):
+        for value in node.uses:
             uses[value] = uses.get(value, 0) + 1
     return _replace(body, touched, uses)
 

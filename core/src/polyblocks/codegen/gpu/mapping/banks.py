@@ -6,7 +6,7 @@ from functools import cache
 from math import gcd
 
 from polyblocks.affine.access import address, stride_along
-from polyblocks.affine.model import Buffer, Load, Store
+from polyblocks.affine.model import AffineAccess, Buffer
 from polyblocks.codegen.gpu.mapping.kernel import DistributedLoop, Kernel, Place
 from polyblocks.codegen.gpu.mapping.placement import elements_per_thread
 
@@ -45,7 +45,7 @@ def conflicts(kernel: Kernel, buffer: Buffer, shape: list[int], banks: int = 32)
         ways = {
             tuple(expr.terms for expr in node.index): node.index
             for node in distributed.body
-            if isinstance(node, (Load, Store)) and node.buffer is buffer
+            if isinstance(node, AffineAccess) and node.buffer is buffer
         }
         for index in ways.values():
             stride = stride_along(probe, index, fastest)
@@ -68,7 +68,7 @@ def pitch_rows(kernel: Kernel, sector: int) -> None:
         distributed.pitch = distributed.lead = 0
         if distributed.combiners or len(distributed.order) < 2 or distributed.width > 1:
             continue
-        accesses = [n for n in distributed.body if isinstance(n, (Load, Store))]
+        accesses = [n for n in distributed.body if isinstance(n, AffineAccess)]
         last = distributed.order[-1]
         rows = {
             length_of(n.buffer)
@@ -96,7 +96,7 @@ def _transactions(
     last = distributed.order[-1]
     begins: set[tuple[int, int]] = set()
     for node in distributed.body:
-        if not isinstance(node, (Load, Store)) or node.buffer in kernel.places:
+        if not isinstance(node, AffineAccess) or node.buffer in kernel.places:
             continue
         place = address(node.buffer, node.index)
         unit = sector // node.buffer.bytes_per_element
@@ -121,9 +121,7 @@ def _keep_owners(kernel: Kernel) -> None:
             loops = [
                 distributed
                 for distributed in kernel.distributed.values()
-                if any(
-                    isinstance(n, (Load, Store)) and n.buffer is buffer for n in distributed.body
-                )
+                if any(isinstance(n, AffineAccess) and n.buffer is buffer for n in distributed.body)
             ]
             if any(s.pitch for s in loops) and not elements_per_thread(
                 kernel, list(kernel.uniform()), buffer

@@ -7,16 +7,7 @@ from dataclasses import dataclass, replace
 
 from polyblocks.affine.access import digits_of_whole
 from polyblocks.affine.expr import Expr, Var
-from polyblocks.affine.model import (
-    Access,
-    Buffer,
-    For,
-    IndirectStore,
-    Load,
-    Node,
-    Store,
-    walk,
-)
+from polyblocks.affine.model import Access, AffineAccess, AnyStore, Buffer, For, Node, walk
 from polyblocks.codegen.gpu.mapping.kernel import DistributedLoop, Kernel, Place, uniform_nodes
 
 
@@ -28,6 +19,7 @@ class Touch:
         buffer: what is accessed.
         index: where; None if that is known at run time only.
         write: whether it stores.
+        atomic: whether it reads and writes in one piece; it need not wait for another such one.
         distributed: the distributed loops that it is in; None for uniform code.
         inner: variables of loops inside of these.
     """
@@ -37,6 +29,7 @@ class Touch:
     write: bool
     distributed: DistributedLoop | None
     inner: frozenset[Var] = frozenset()
+    atomic: bool = False
 
 
 def place_barriers(kernel: Kernel) -> None:
@@ -57,7 +50,7 @@ class _Walk:
         self.kernel = kernel
         self.outer = set(kernel.order)
         nodes = list(walk(kernel.body))
-        self.written = {n.buffer.base for n in nodes if isinstance(n, (Store, IndirectStore))}
+        self.written = {n.buffer.base for n in nodes if isinstance(n, AnyStore)}
 
     def nodes(self, nodes: list[Node], pending: list[Touch]) -> list[Touch]:
         """Visit nodes in order; returns what is not yet seen by all threads afterwards."""
@@ -113,8 +106,8 @@ class _Walk:
             or buffer.base not in self.written
         ):
             return
-        index = node.index if isinstance(node, (Load, Store)) else None
-        yield Touch(buffer, index, isinstance(node, (Store, IndirectStore)), None)
+        index = node.index if isinstance(node, AffineAccess) else None
+        yield Touch(buffer, index, node.writes, None, atomic=node.reads and node.writes)
 
     def _meet(self, a: Touch, b: Touch) -> bool:
         """Whether two threads may touch one element by these accesses, at least one storing."""
@@ -122,6 +115,8 @@ class _Walk:
             return False
         if a.distributed is None and b.distributed is None and a.write and b.write:
             # One thread stores for all.
+            return False
+        if a.atomic and b.atomic:
             return False
         return not _same_thread(a, b) and not self._apart(a, b)
 

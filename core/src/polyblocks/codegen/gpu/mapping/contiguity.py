@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from polyblocks.affine.access import begins_and_ends_with_memory, strides
 from polyblocks.affine.expr import Expr, Var
-from polyblocks.affine.model import Load, Store
+from polyblocks.affine.model import AffineAccess
 
 
-def is_contiguous(node: Load | Store, order: list[Var]) -> bool:
+def is_contiguous(node: AffineAccess, order: list[Var]) -> bool:
     """Whether iteration ``n`` of the loops touches the element ``n`` times a stride further on.
 
     Args:
@@ -37,7 +37,7 @@ def is_contiguous(node: Load | Store, order: list[Var]) -> bool:
     return steps[order[-1]] != 0
 
 
-def offset(node: Load | Store, order: list[Var]) -> Expr:
+def offset(node: AffineAccess, order: list[Var]) -> Expr:
     """The element of an access that is in step, the last variable standing for the iteration."""
     total = Expr(0)
     for expr, stride in zip(node.index, strides(node.buffer), strict=True):

@@ -10,15 +10,7 @@ from polyblocks.affine import operation_cost as cost
 from polyblocks.affine.access import stride_along
 from polyblocks.affine.cost import rates
 from polyblocks.affine.expr import Var
-from polyblocks.affine.model import (
-    Access,
-    Buffer,
-    For,
-    IndirectLoad,
-    IndirectStore,
-    Load,
-    Node,
-)
+from polyblocks.affine.model import Access, AffineAccess, AnyLoad, Buffer, For, Load, Node
 from polyblocks.affine.tiles.contiguity import written_out
 from polyblocks.codegen.gpu.mapping.barriers import waits
 from polyblocks.codegen.gpu.mapping.kernel import DistributedLoop, Kernel, Place
@@ -146,7 +138,7 @@ def _waits_for_loads(
     distributed: DistributedLoop, per_thread: int, kernel: Kernel, chip: Multiprocessor
 ) -> float:
     """Seconds that a thread waits for what its iterations of a distributed loop load themselves."""
-    loads = [n for n in distributed.body if isinstance(n, (Load, IndirectLoad))]
+    loads = [n for n in distributed.body if isinstance(n, AnyLoad)]
     if any(n.buffer not in kernel.places and n.buffer not in kernel.copied for n in loads):
         # Without a loop around them, loads do not wait for each other.
         together = chip.loads_in_flight if per_thread <= written_out([len(distributed.body)]) else 1
@@ -216,7 +208,7 @@ def _part(node: Access, var: Var | None, chip: Multiprocessor) -> float:
     """Bytes moved for one thread's access, whose neighbours move along ``var``."""
     size = node.buffer.bytes_per_element
     sector = max(chip.sector, size)
-    if isinstance(node, (IndirectLoad, IndirectStore)):
+    if not isinstance(node, AffineAccess):
         return float(min(sector, 2 * size))
     stride = None if var is None else stride_along(node.buffer, node.index, var)
     if stride is None:

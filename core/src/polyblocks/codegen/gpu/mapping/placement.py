@@ -9,15 +9,15 @@ from polyblocks.affine.cost.block_cost import RESERVE
 from polyblocks.affine.expr import Expr
 from polyblocks.affine.model import (
     Access,
+    AffineAccess,
     Alloca,
+    AnyLoad,
+    AnyStore,
     Buffer,
     For,
-    IndirectAtomic,
-    IndirectLoad,
-    IndirectStore,
+    IndirectAccess,
     Load,
     Node,
-    Store,
     walk,
 )
 from polyblocks.affine.tiles.contiguity import written_out
@@ -86,7 +86,7 @@ def _has_place(kernel: Kernel, buffer: Buffer) -> bool:
     to from the iteration before.
     """
     for distributed in kernel.distributed.values():
-        accesses = [n for n in distributed.body if isinstance(n, (Load, Store))]
+        accesses = [n for n in distributed.body if isinstance(n, AffineAccess)]
         if not any(n.buffer is buffer for n in accesses):
             continue
         changing = {v for v in distributed.order if v.extent > 1}
@@ -141,7 +141,7 @@ def elements_per_thread(kernel: Kernel, uniform: list[Node], buffer: Buffer) -> 
         if not _written_out(kernel, distributed):
             return 0
         for access in accesses:
-            if not isinstance(access, (Load, Store)):
+            if not isinstance(access, AffineAccess):
                 return 0
             first = first or (access.index, distributed)
             if not same_iteration(*first, access.index, distributed):
@@ -164,9 +164,9 @@ def _stored_by_threads(uniform: list[Node], kernel: Kernel) -> set[Buffer]:
     for node in uniform:
         if isinstance(node, For) and node in kernel.distributed:
             for inner in walk([node]):
-                if isinstance(inner, (Store, IndirectStore)):
+                if isinstance(inner, AnyStore):
                     found.add(inner.buffer)
-        elif isinstance(node, (IndirectStore, IndirectLoad)):
+        elif isinstance(node, IndirectAccess):
             found.add(node.buffer)
     return found
 
@@ -174,12 +174,10 @@ def _stored_by_threads(uniform: list[Node], kernel: Kernel) -> set[Buffer]:
 def same_for_all(kernel: Kernel) -> list[Buffer]:
     """Buffers of the program of which every group reads all elements, whatever its iteration is."""
     nodes = list(walk(kernel.body))
-    written = {
-        n.buffer.base for n in nodes if isinstance(n, (Store, IndirectStore, IndirectAtomic))
-    }
+    written = {n.buffer.base for n in nodes if isinstance(n, AnyStore)}
     found: dict[Buffer, bool] = {}
     for node in nodes:
-        if not isinstance(node, (Load, IndirectLoad)) or node.buffer in kernel.places:
+        if not isinstance(node, AnyLoad) or node.buffer in kernel.places:
             continue
         whole = isinstance(node, Load) and _reads_all(node, kernel)
         found[node.buffer] = found.get(node.buffer, True) and whole

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from polyblocks.affine.cost.block_cost import RESERVE
-from polyblocks.affine.model import For, Node, Value, operands, results
+from polyblocks.affine.model import For, Node, Value
 from polyblocks.codegen.gpu.mapping.contraction import TiledKernel
 from polyblocks.codegen.gpu.mapping.kernel import Kernel, Place
 from polyblocks.codegen.gpu.matrix.kernel import MatrixKernel
@@ -60,14 +60,14 @@ def _peak(nodes: list[Node], after: set[Value]) -> tuple[int, set[Value]]:
     live = set(after)
     most = _words(live)
     for node in reversed(nodes):
-        live -= set(results(node))
+        live -= set(node.defines)
         if isinstance(node, For):
             inside, needed = _peak(node.body, live | set(node.yields))
             most = max(most, inside)
             live |= needed - set(node.arguments)
             live |= set(node.inits)
         else:
-            live |= {v for v in operands(node) if v.external is None}
+            live |= {v for v in node.uses if v.external is None}
         most = max(most, _words(live))
     return most, live
 

@@ -6,7 +6,17 @@ from math import gcd
 
 from polyblocks.affine.access import address, is_whole
 from polyblocks.affine.expr import Var
-from polyblocks.affine.model import Access, Alloca, Buffer, Index, Load, Node, Op, Store, walk
+from polyblocks.affine.model import (
+    Access,
+    AffineAccess,
+    Alloca,
+    Buffer,
+    Index,
+    Load,
+    Node,
+    Op,
+    walk,
+)
 from polyblocks.codegen.gpu.mapping.contiguity import is_contiguous, offset
 from polyblocks.codegen.gpu.mapping.kernel import DistributedLoop, Kernel
 from polyblocks.target import Multiprocessor
@@ -34,7 +44,7 @@ def is_one_walk(kernel: Kernel) -> bool:
     """Whether all accesses go through memory as the outer iterations are counted, one by one."""
     order = kernel.order
     for node in kernel.body:
-        if isinstance(node, (Load, Store)):
+        if isinstance(node, AffineAccess):
             if not is_whole(node.buffer) or not (is_wide(node, order[-1]) or _is_same(node, order)):
                 return False
             if not _is_same(node, order) and len(order) > 1 and not is_contiguous(node, order):
@@ -44,7 +54,7 @@ def is_one_walk(kernel: Kernel) -> bool:
     return any(is_wide(node, order[-1]) for node in _accesses(kernel.body))
 
 
-def _is_same(node: Load | Store, order: list[Var]) -> bool:
+def _is_same(node: AffineAccess, order: list[Var]) -> bool:
     """Whether all iterations load the same element."""
     return (
         isinstance(node, Load)
@@ -53,8 +63,8 @@ def _is_same(node: Load | Store, order: list[Var]) -> bool:
     )
 
 
-def _accesses(body: list[Node]) -> list[Load | Store]:
-    return [n for n in body if isinstance(n, (Load, Store))]
+def _accesses(body: list[Node]) -> list[AffineAccess]:
+    return [n for n in body if isinstance(n, AffineAccess)]
 
 
 def _most(body: list[Node], var: Var, chip: Multiprocessor) -> int:
@@ -62,7 +72,7 @@ def _most(body: list[Node], var: Var, chip: Multiprocessor) -> int:
 
     They begin at multiples of as many elements where the buffers do.
     """
-    if not all(isinstance(n, (Op, Index, Load, Store, Alloca)) for n in body):
+    if not all(isinstance(n, (Op, Index, AffineAccess, Alloca)) for n in body):
         return 1
     width = gcd(chip.access_bits // 8, var.extent)
     for node in _accesses(body):
@@ -131,7 +141,7 @@ def _together(loops: list[DistributedLoop]) -> list[list[DistributedLoop]]:
     return [entry[1] for entry in found]
 
 
-def is_wide(node: Load | Store, var: Var) -> bool:
+def is_wide(node: AffineAccess, var: Var) -> bool:
     """Whether elements for neighbouring values of a variable are neighbours, made for vectors."""
     if isinstance(node, Load) and node.where:
         return False

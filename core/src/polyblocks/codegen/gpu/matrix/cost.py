@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from polyblocks.affine.cost import rates
-from polyblocks.affine.model import For, Load, Nest, Node, Store
+from polyblocks.affine.model import AffineAccess, For, Nest, Node
 from polyblocks.codegen.gpu.mapping.contraction import extent
 from polyblocks.codegen.gpu.mapping.kernel_cost import IMPOSSIBLE, Predicted
 from polyblocks.codegen.gpu.matrix.kernel import MatrixKernel, Product, matrix_kernel, product_of
@@ -102,7 +102,7 @@ def _times(needs: Needs, found: Product, target: TargetDescription, chip: Multip
 def _bytes_around(found: Product) -> int:
     """Bytes that are loaded and stored for an element around its sum."""
     touched = [*found.parts.before, *found.parts.after]
-    return sum(n.buffer.bytes_per_element for n in touched if isinstance(n, (Load, Store)))
+    return sum(n.buffer.bytes_per_element for n in touched if isinstance(n, AffineAccess))
 
 
 def _rates(target: TargetDescription) -> tuple[float | None, float | None]:

@@ -13,7 +13,7 @@ from polyblocks.affine.analysis.reductions import ReductionNest, identities
 from polyblocks.affine.contraction.factors import is_product
 from polyblocks.affine.cost import rates
 from polyblocks.affine.expr import Expr, Var
-from polyblocks.affine.model import For, Load, Nest, Op, Store, clone, operands, walk
+from polyblocks.affine.model import AffineAccess, For, Load, Nest, Op, clone, walk
 from polyblocks.affine.rewrites.parts import split
 from polyblocks.codegen.gpu.mapping.choose import choose
 from polyblocks.codegen.gpu.mapping.contraction import TiledKernel
@@ -99,14 +99,14 @@ class Choice:
 
         rows: list[tuple[Any, ...]] = []
         for node in walk(nest.body):
-            row: tuple[Any, ...] = (type(node), *(str(v.type) for v in operands(node)))
+            row: tuple[Any, ...] = (type(node), *(str(v.type) for v in node.uses))
             if isinstance(node, For):
                 place = len(loops), node.var.extent
                 loops[node.var] = Expr.of(self._variables.setdefault(place, Var(node.var.extent)))
                 row += (*place, len(node.body))
             elif isinstance(node, Op):
                 row += (node.name,)
-            elif isinstance(node, (Load, Store)):
+            elif isinstance(node, AffineAccess):
                 buffer = node.buffer
                 row += (buffer.shape, strides(buffer), str(buffer.element), alike(node.index))
                 row += (alike(node.where),) if isinstance(node, Load) else ()

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from polyblocks.affine.access import address, stride_along
-from polyblocks.affine.model import Index, Load, Op, Store
+from polyblocks.affine.model import AffineAccess, Index, Load, Op, Store
 from polyblocks.codegen.gpu.emission.combine import barrier
 from polyblocks.codegen.gpu.emission.wide_body import WideBody
 from polyblocks.codegen.gpu.matrix.fragments import outers_of, steps_of
@@ -31,7 +31,7 @@ def is_wide(kernel: MatrixKernel) -> bool:
     parts = kernel.parts
     last = parts.columns[-1]
     nodes = [*parts.before, *parts.after]
-    if last.extent % WIDTH or not all(isinstance(n, (Op, Index, Load, Store)) for n in nodes):
+    if last.extent % WIDTH or not all(isinstance(n, (Op, Index, AffineAccess)) for n in nodes):
         return False
     if any(isinstance(n, Load) and n.where for n in nodes):
         return False
@@ -45,7 +45,7 @@ def is_wide(kernel: MatrixKernel) -> bool:
     return fits and size >= _bytes_of_warp(kernel) * kernel.threads // kernel.warp
 
 
-def _walk(node: Load | Store, kernel: MatrixKernel) -> int | None:
+def _walk(node: AffineAccess, kernel: MatrixKernel) -> int | None:
     """Elements from an access to that of the next column."""
     return stride_along(node.buffer, node.index, kernel.parts.columns[-1])
 
@@ -218,7 +218,7 @@ class _Columns(WideBody):
         one_by_one = _walk(node, self.emitter.kernel) != 1 or str(value.type) == "i1"
         return None if one_by_one else self._element(node)
 
-    def _element(self, node: Load | Store) -> list[Any]:
+    def _element(self, node: AffineAccess) -> list[Any]:
         place = self.emitter.expr(address(node.buffer, node.index))
         return [self.emitter.flat(node.buffer), place]
 
