@@ -50,8 +50,9 @@ class Variant:
 class FunctionReport(Report):
     """The report of one decorated function; :meth:`to_json` gives plain values.
 
-    Besides what every Report has: ``variants``, ``random_draws``, and ``callers``: compiled
-    functions that this one was compiled as a part of, whose reports say what became of it.
+    Besides what every Report has: ``variants``, ``random_draws``, ``callers`` (compiled functions
+    that this one was compiled as a part of, whose reports say what became of it), and ``waits``:
+    why calls wait until what they take has been computed.
 
     Args:
         name: of the function.
@@ -69,6 +70,7 @@ class FunctionReport(Report):
         self.variants: list[Variant] = []
         self.random_draws: list[dict[str, Any]] = []
         self.callers: list[str] = []
+        self.waits: list[str] = []
         self._lock = forks.lock()
         self._told_of_sizes: set[tuple[Any, ...]] = set()
 
@@ -153,6 +155,21 @@ class FunctionReport(Report):
             if caller not in self.callers:
                 self.callers.append(caller)
 
+    def waits_for_arguments(self, reason: str) -> None:
+        """Record, and log once, that calls wait until what they take has been computed.
+
+        Args:
+            reason: why they cannot follow the framework's own work on the device, in one line.
+        """
+        with self._lock:
+            known = reason in self.waits
+            if not known:
+                self.waits.append(reason)
+        if not known:
+            logger.warning(
+                "%s: each call waits for its %s arguments: %s", self.name, self.framework, reason
+            )
+
     def compiled(self, variant: Variant, artifact: Artifact, cached: bool) -> None:
         """Record one compiled program of a variant."""
         with self._lock:
@@ -181,6 +198,7 @@ class FunctionReport(Report):
             "variants": [asdict(v) for v in self.variants],
             "random_draws": list(self.random_draws),
             "callers": list(self.callers),
+            "waits": list(self.waits),
         }
 
     def __str__(self) -> str:
@@ -195,4 +213,5 @@ class FunctionReport(Report):
         if self.random_draws:
             ops = ", ".join(sorted({row["op"] for row in self.random_draws}))
             lines.append(f"drawn by {self.framework}'s generator: {ops}")
+        lines += [f"each call waits for its {self.framework} arguments: {w}" for w in self.waits]
         return "\n".join(lines)

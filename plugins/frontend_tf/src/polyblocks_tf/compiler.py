@@ -111,6 +111,7 @@ def _compile(
             options,
             arrays,
             lambda source, names: returned(source, structure, names),
+            report,
         )
 
     variant.cached = cached
@@ -128,7 +129,7 @@ def _compile(
             report.compiled(variant, program, cached)
             executable = programs.load(fingerprint.digest(part), program, options)
             tensors = [False] * operations.argument_count(part)
-            parts.append(_runner(part, executable, options, tensors, _as_tuple))
+            parts.append(_runner(part, executable, options, tensors, _as_tuple, report))
     variant.outcome = "partitioned" if parts else "framework"
     return make_partitioned_call(operations, steps, parts, structure, arrays)
 
@@ -139,6 +140,7 @@ def _runner(
     options: CompileOptions,
     arrays: Sequence[bool],
     finish: Finish,
+    report: FunctionReport,
 ) -> Callable[..., Any]:
     call = _built(make_call(capture, executable, options, arrays), finish, capture.name)
     bound = make_bound_call(capture, executable, options, arrays, call)
@@ -146,7 +148,7 @@ def _runner(
         call = _built(bound, finish, capture.name)
     if not executable.takes_device_arrays:
         return call
-    return wherever_tensors_are(capture, executable, options, len(arrays), finish, call)
+    return wherever_tensors_are(capture, executable, options, len(arrays), finish, call, report)
 
 
 def _built(made: tuple[Source, list[str]], finish: Finish, name: str) -> Callable[..., Any]:

@@ -72,6 +72,10 @@ class ExportedMemory:
     def __dlpack_device__(self) -> tuple[int, int]:
         return self.device.kind, self.device.number
 
+    def wait(self) -> None:
+        """Wait until it is written, for what takes it over and reads it on a stream of its own."""
+        self._driver.wait(self.stream)
+
     def __dlpack__(self, *, stream: int | None = None, **rest: Any) -> Any:
         """The capsule; its stream waits for ours. ``stream``: the consumer's, as DLPack counts."""
         del rest  # versions of the protocol that we do not speak: the consumer takes the old one

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import itertools
+from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
@@ -29,6 +30,9 @@ _BUFFER_DATA = 24
 _METADATA, _VERSION_MAJOR, _VERSION_MINOR = 24, 24, 28
 _EXTENSION_TYPE, _IS_METADATA = 8, 1
 _INTERNAL = 13
+
+#: Errors that are kept for callers that want them as they were raised.
+_KEPT_ERRORS = 8
 
 _Function = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
 
@@ -56,6 +60,8 @@ class XlaDeviceCall:
 
     Attributes:
         address: of the handler, a C function ``XLA_FFI_Error* (XLA_FFI_CallFrame*)``.
+        count: how often XLA has run it.
+        errors: the last exceptions that became errors of XLA's, the oldest first.
 
     Args:
         executable: the loaded program; kept alive.
@@ -85,6 +91,8 @@ class XlaDeviceCall:
             if row["updates"] is not None:
                 raise InputError(f"'{row['name']}' is updated in place, which XLA does not allow")
             self._inputs.append(row["role"] == "input")
+        self.count = 0
+        self.errors: deque[Exception] = deque(maxlen=_KEPT_ERRORS)
         self._function = _Function(self._handle)
         self.address: int = ctypes.cast(self._function, ctypes.c_void_p).value or 0
 
@@ -95,9 +103,11 @@ class XlaDeviceCall:
             ctypes.c_int32.from_address(metadata + _VERSION_MAJOR).value = _MAJOR
             ctypes.c_int32.from_address(metadata + _VERSION_MINOR).value = _MINOR
             return None
+        self.count += 1
         try:
             self._launch(frame)
         except Exception as error:
+            self.errors.append(error)
             return _error(frame, f"{type(error).__name__}: {error}")
         return None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,8 +18,10 @@ from polyblocks.runtime.device.exported import tensor_in
 from polyblocks.runtime.numpy_arrays import NumpyArrays
 from polyblocks_tf.launch.threads import thread_setting
 from polyblocks_tf.specs import DTYPE_NAMES, TF_DTYPES, dtype_list
+from polyblocks_tf.xla.device_program import DeviceProgram, suits_xla
 
 if TYPE_CHECKING:
+    from polyblocks.runtime.binding import Binding
     from polyblocks.runtime.native.reader import NativeReader
 
 #: Results of at least this size (bytes) are tensors on memory of the pool. Smaller ones are copied
@@ -90,6 +92,10 @@ class TfArrays(ArrayInterface):
 
         return reader()
 
+    def own_call(self, binding: Binding) -> Callable[..., Any] | None:
+        """A program for devices as TensorFlow's XLA calls it, on TensorFlow's stream."""
+        return DeviceProgram(binding, _Unaddressed()) if suits_xla(binding) else None
+
     def num_threads(self) -> int | None:
         """See :func:`polyblocks_tf.launch.threads.thread_setting`."""
         return thread_setting()
@@ -153,9 +159,28 @@ class TfArrays(ArrayInterface):
             return
         tf.experimental.dlpack.to_dlpack(array)
 
+    def waits(self, arrays: Sequence[Any]) -> frozenset[int]:
+        """None: an array is computed when :meth:`pointer` has told its address."""
+        del arrays
+        return frozenset()
+
     def adopt(self, memory: Any) -> Any:
-        """A tensor on memory of a GPU."""
+        """A tensor on memory of a GPU, which is waited for: TensorFlow reads it on a stream of its
+        own, which waits for no other and which DLPack does not tell.
+        """
+        memory.wait()
         return tf.experimental.dlpack.from_dlpack(memory.__dlpack__())
+
+
+class _Unaddressed(TfArrays):
+    """Tensors whose addresses are not looked at, for which TensorFlow would wait.
+
+    XLA aligns what it passes.
+    """
+
+    def pointer(self, array: Any) -> int:
+        del array
+        return 0
 
 
 def _small(shape: tuple[int, ...], dtype: Any) -> Any:

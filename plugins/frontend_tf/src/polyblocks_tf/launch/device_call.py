@@ -1,4 +1,4 @@
-"""A compiled program as a function of tensors on a GPU, whose memory DLPack tells."""
+"""A compiled program as a function of tensors on a GPU."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.framework.ops import EagerTensor
 
+from polyblocks.frontends.function_report import FunctionReport
 from polyblocks.options import CompileOptions
-from polyblocks.runtime.arrays import HOST
+from polyblocks.runtime.arrays import HOST, Device
 from polyblocks.runtime.launch import bind
 from polyblocks.runtime.source import Source
 from polyblocks_tf.capture import TfCapture
 from polyblocks_tf.launch.arrays import TfArrays
 from polyblocks_tf.launch.launcher import empty_results
 from polyblocks_tf.specs import TF_DTYPES
+from polyblocks_tf.xla.device_program import DeviceProgram
 
 #: Writes the expression of what is returned: of the source and the names of the results in it.
 Finish = Callable[[Source, list[str]], str]
@@ -28,6 +30,7 @@ def wherever_tensors_are(
     arguments: int,
     finish: Finish,
     host_call: Callable[..., Any],
+    report: FunctionReport,
 ) -> Callable[..., Any]:
     """Tensors on a GPU are used there and the results stay there; those of the host are copied.
 
@@ -41,8 +44,9 @@ def wherever_tensors_are(
         arguments: how many the function takes.
         finish: gives what is returned.
         host_call: the same for arrays of the host.
+        report: is told if calls wait for the tensors.
     """
-    on_device = _on_device(capture, executable, options, arguments, finish)
+    on_device = _on_device(capture, executable, options, arguments, finish, report)
 
     def call(*leaves: Any) -> Any:
         return on_device(*leaves) if any(map(is_on_gpu, leaves)) else host_call(*leaves)
@@ -61,9 +65,12 @@ def _on_device(
     options: CompileOptions,
     arguments: int,
     finish: Finish,
+    report: FunctionReport,
 ) -> Callable[..., Any]:
     interface = TfArrays()
     run = bind(executable, interface, num_iters=options.num_iters)
+    #: Tensors that the function holds, on each device where it was called, by their arguments.
+    constants: dict[tuple[Device, int], Any] = {}
     manifest = executable.manifest
     taken = [(k, a, a.spec) for k, a in enumerate(capture.arguments) if a.spec and a.spec.numel]
 
@@ -74,17 +81,22 @@ def _on_device(
             if argument.kind == "argument":
                 given.append(leaves[k])
                 continue
-            held = argument.held
             if argument.kind == "variable":
                 dtype = TF_DTYPES[spec.dtype]
-                held = tf.raw_ops.ReadVariableOp(resource=held, dtype=dtype)
-            given.append(held if interface.device(held) == place else _moved(held, place))
+                value = tf.raw_ops.ReadVariableOp(resource=argument.held, dtype=dtype)
+                given.append(moved(value, place))
+                continue
+            if (place, k) not in constants:
+                constants[place, k] = moved(argument.held, place)
+            given.append(constants[place, k])
         results = run(*given)
+        if isinstance(run, DeviceProgram) and run.waits:
+            report.waits_for_arguments(run.waits)
         return results if isinstance(results, tuple) else (results,)
 
-    def _moved(held: Any, place: Any) -> Any:
+    def moved(held: Any, place: Device) -> Any:
         assert place != HOST
-        return interface.transfer(held, place)
+        return held if interface.device(held) == place else interface.transfer(held, place)
 
     source = Source(", ".join(f"a{i}" for i in range(arguments)))
     names: list[str] = []

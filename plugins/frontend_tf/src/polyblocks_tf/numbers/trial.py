@@ -33,6 +33,10 @@ class Trial(FunctionReport):
         """Keep a compiled program."""
         self._compiled.append((variant, artifact, cached))
 
+    def waits_for_arguments(self, reason: str) -> None:
+        """Tell the function's report: what is called is in use."""
+        self._report.waits_for_arguments(reason)
+
     def is_worse(self) -> bool:
         """Whether the framework has to run what is compiled where the numbers are constants."""
         known = {fallback.op for fallback in self._report.fallbacks}

@@ -1,0 +1,1 @@
+"""Compiled programs as calls of TensorFlow's XLA."""
