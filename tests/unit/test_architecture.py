@@ -296,7 +296,6 @@ TYPES_FROM_USERS: dict[str, set[str]] = {
     "explanation/document.py": {"reports/report.py"},
     "frontends/units.py": {"frontends/partition.py"},
     "runtime/arrays.py": {"runtime/binding.py", "runtime/native/reader.py"},
-    "runtime/bound_weights.py": {"runtime/native/reader.py"},
     "simt/copies.py": {"simt/accesses.py"},
     "simt/plan.py": {"simt/simulator.py"},
     "stablehlo/expand.py": {"stablehlo/lowering.py"},

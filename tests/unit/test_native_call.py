@@ -583,6 +583,43 @@ def test_weights_of_other_classes_need_python():
     assert (made.fast(ones()) == 5).all()
 
 
+# --- classes of arrays ---------------------------------------------------------------------------
+
+
+def test_classes_of_arrays_are_forgotten():
+    class Own(np.ndarray):
+        """A class of the caller's."""
+
+    def choose(*arrays: Any) -> Any:
+        chosen.append(type(arrays[0]).__name__)
+        return lambda *_: len(chosen)
+
+    chosen: list[str] = []
+    call = dispatched(lambda *_: None, choose)
+    x = ones().view(Own)
+    assert [call(x) for _ in range(4)] == [1] * 4
+    gone = weakref.ref(Own)
+    del x, Own
+    gc.collect()
+    assert gone() is None
+    assert call(ones()) == 2
+    assert chosen == ["Own", "ndarray"]
+
+
+@machine_code
+@pytest.mark.parametrize("error", [MemoryError("no room"), OSError(1, "forbidden")])
+def test_processes_without_room_for_machine_code(error, monkeypatch):
+    def refuse(nbytes: int) -> None:
+        raise error
+
+    monkeypatch.setattr(native_code, "_placed", {})
+    monkeypatch.setattr(flat_code.pages, "map_pages", refuse)
+    made = Both(adder(), CountingArrays(), None)
+    assert type(made.fast) is not type(len)
+    for _ in range(4):
+        np.testing.assert_array_equal(made.fast(ones(), ones()), 2 * ones())
+
+
 # --- threads -------------------------------------------------------------------------------------
 
 

@@ -6,6 +6,8 @@ import functools
 import gc
 import random
 import sys
+import threading
+import weakref
 from typing import Any
 
 import numpy as np
@@ -18,11 +20,13 @@ from torch._subclasses.fake_tensor import FakeTensorMode  # noqa: E402
 from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
 from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 
+from polyblocks.codegen.array_layout import Word  # noqa: E402
 from polyblocks.runtime.bound_weights import bind_weights  # noqa: E402
 from polyblocks.runtime.foreign.foreign_arrays import by_framework  # noqa: E402
 from polyblocks.runtime.launch import bind  # noqa: E402
 from polyblocks.runtime.numpy_arrays import NumpyArrays  # noqa: E402
-from polyblocks_torch.launch import native_reader  # noqa: E402
+from polyblocks.runtime.slots import WEIGHT_NAMES  # noqa: E402
+from polyblocks_torch.launch import native_reader, tensor_layout  # noqa: E402
 from polyblocks_torch.launch.arrays import TorchArrays  # noqa: E402
 from polyblocks_torch.specs import TORCH_DTYPES  # noqa: E402
 
@@ -338,6 +342,147 @@ def test_weights_of_two_frameworks_need_python():
     made = both(program, ones(), weights=held)
     assert (made.fast(ones()) == 5).all()
     assert not made.is_native
+
+
+@pytest.mark.parametrize("which", ["fast", "slow"])
+def test_weights_that_are_bound_anew_during_a_call_stay_until_it_ends(which):
+    """Another thread gives a weight other memory, and calls, while a call reads the old one."""
+
+    def body(x: Any, w: Any, v: Any, out: Any) -> None:
+        if watched and not freed:
+            freed.append(False)
+            w_parameter.data = 7 * ones()
+            other = threading.Thread(target=getattr(made, which), args=(ones(),))
+            other.start()
+            other.join()
+            gc.collect()
+            freed[0] = watched[0]() is None
+        out[...] = x * w + v
+
+    watched: list[Any] = []
+    freed: list[bool] = []
+    memory = np.full((2, 3), 2, np.float32)
+    w_parameter = torch.nn.Parameter(torch.from_numpy(memory))
+    made = with_weights(weighted(body), w_parameter, weight(3))
+    assert (getattr(made, which)(ones()) == 5).all()
+    watched.append(weakref.ref(memory))
+    del memory
+    assert (getattr(made, which)(ones()) == 5).all()
+    assert freed == [False]
+    assert (getattr(made, which)(ones()) == 10).all()
+    gc.collect()
+    assert watched[0]() is None
+
+
+@pytest.fixture(params=["guards", "functions"])
+def looked_at(request, monkeypatch):
+    """How machine code looks at weights: itself, or with functions of PyTorch."""
+    native_reader.reader.cache_clear()
+    if request.param == "functions":
+        monkeypatch.setattr(tensor_layout, "layout", lambda: None)
+    yield request.param
+    native_reader.reader.cache_clear()
+
+
+def watched_weights(*arrays: torch.Tensor) -> Any:
+    """What weights were read with, of which machine code tells whether they stay."""
+    rows = [
+        row("input", f"w{k}", tuple(each.shape), strides=each.stride())
+        for k, each in enumerate(arrays)
+    ]
+    names = [[f"w{k}"] for k in range(len(arrays))]
+    program = CProgram([*rows, row("output", "out")], **{WEIGHT_NAMES: names})
+    held = bind_weights(program.manifest, {}, list(arrays), lambda array: TorchArrays())
+    readings = [held.read() for _ in range(3)]
+    assert readings[-1].stays()
+    return readings[-1]
+
+
+@pytest.mark.parametrize("change", range(len(tensor_layout.CHANGES)))
+@pytest.mark.parametrize("kind", [torch.Tensor, torch.nn.Parameter])
+def test_every_change_of_a_weight_is_seen(change, kind, looked_at):
+    tensor = torch.ones(4, 4)
+    if kind is torch.nn.Parameter:
+        tensor = torch.nn.Parameter(tensor)
+    reading = watched_weights(torch.ones(3), tensor, torch.ones(2, 4, 4)[1])
+    assert bool(reading.guard) == (looked_at == "guards")
+    with torch.no_grad():
+        tensor.add_(1)
+        tensor.grad = torch.ones(4, 4)
+        assert tensor.untyped_storage().nbytes() == 64
+        assert reading.stays()
+        try:
+            tensor_layout.CHANGES[change](tensor)
+        except RuntimeError:  # PyTorch does not allow it
+            assert reading.stays()
+        else:
+            assert not reading.stays()
+
+
+def test_other_ways_to_get_other_memory(looked_at):
+    module = torch.nn.Linear(4, 4)
+    for change in (
+        lambda: module.share_memory(),
+        lambda: module.double(),
+        lambda: module.load_state_dict(torch.nn.Linear(4, 4).state_dict()),
+        lambda: torch.nn.utils.vector_to_parameters(torch.ones(20), module.parameters()),
+        lambda: module.to_empty(device="cpu"),
+    ):
+        module.float()
+        reading = watched_weights(*module.parameters())
+        before = [each.data_ptr() for each in module.parameters()]
+        change()
+        same = before == [each.data_ptr() for each in module.parameters()]
+        assert reading.stays() == same
+    assert not same
+
+
+def test_weights_of_large_rank_are_looked_at_with_functions(looked_at):
+    small, large = torch.ones(4), torch.ones(1, 2, 1, 3, 1, 2)
+    for changed in (small, large):
+        reading = watched_weights(small, large)
+        assert reading.unmoved
+        changed.data = changed.data.clone()
+        assert not reading.stays()
+
+
+def test_weights_in_random_layouts():
+    chance = random.Random(5)
+    for _ in range(40):
+        arrays = []
+        for _ in range(chance.randrange(1, 9)):
+            shape = [chance.choice((1, 2, 3)) for _ in range(chance.randrange(7))]
+            made = torch.ones(7, *shape)[chance.randrange(7)]
+            arrays.append(made.permute(chance.sample(range(len(shape)), len(shape))))
+        reading = watched_weights(*arrays)
+        assert reading.stays()
+        changed = chance.choice(arrays)
+        changed.data = changed.data.clone()
+        assert not reading.stays()
+
+
+def test_layouts_that_are_not_known(monkeypatch):
+    unknown = tensor_layout.layout.__wrapped__
+    assert unknown() is not None
+    with monkeypatch.context() as patch:
+        patch.setattr(tensor_layout, "_OBJECT_BYTES", 64)
+        assert unknown() is None
+    with monkeypatch.context() as patch:
+        patch.setattr(tensor_layout, "_TENSOR", Word(0, 24))
+        assert unknown() is None
+    monkeypatch.setattr(tensor_layout, "CHANGES", [lambda tensor: None])
+    assert unknown() is None
+
+
+def test_the_layout_is_found_whatever_mode_is_on():
+    unknown = tensor_layout.layout.__wrapped__
+    known = unknown()
+    with torch.device("meta"):
+        assert unknown() == known
+    with FakeTensorMode():
+        assert unknown() == known
+    with torch.inference_mode():
+        assert unknown() == known
 
 
 # --- while something watches ---------------------------------------------------------------------

@@ -36,15 +36,13 @@ TABLE: tuple[str, ...] = (
     "passed",  # how many inputs the caller passes
     "inputs",  # how many there are: those that are passed, then those that are bound
     "bound",  # PyObject* of each bound input
-    "bound_addresses",  # of each, when it was last read
-    "others",  # UNMOVED of another reader, where the bound inputs are that one's; or null
-    "others_state",
-    "others_arrays",
-    "others_rows",
+    "bound_written",  # whether some of these are updated
+    "reading",  # PyObject** of what bound inputs were read with, a BOUND at SELF_OFFSET; or null
     "fresh",  # results that are made
     "makers",  # {PyObject *function, PyObject *arguments} of each
-    "slots",  # {kind, value} of each argument of the entry
+    "slots",  # {kind, value, count} of arguments of the entry that follow each other
     "slot_count",
+    "pointer_count",  # of the entry's arguments
     "results",  # the number of each result among inputs and fresh results
     "result_count",
     "order",  # int64 of each input: numbers of inputs, sorted by address at the last call
@@ -74,6 +72,22 @@ TABLE: tuple[str, ...] = (
     "memset",
 )
 
+#: Where bound inputs are, 8 bytes each.
+BOUND: tuple[str, ...] = (
+    "addresses",  # of each, when it was last read
+    "watched",  # whether what follows tells if they are still there; else they are read again
+    "guard",  # see array_guards; null: of none
+    "groups",
+    "group_count",
+    "group_rows",
+    "unmoved",  # UNMOVED of their reader, for those without a guard; null: of none
+    "state",  # of that reader
+    "arrays",  # these and the rest are its arguments
+    "rows",
+    "array_addresses",
+    "array_count",
+)
+
 #: What is expected of an array, 8 bytes each. ``mask``: bits of the address that must be 0.
 #: ``nbytes``: bytes of the memory that the array spans.
 ROW: tuple[str, ...] = ("dtype", "rank", "shape", "strides", "mask", "nbytes", "flags")
@@ -81,8 +95,8 @@ ROW: tuple[str, ...] = ("dtype", "rank", "shape", "strides", "mask", "nbytes", "
 WRITTEN, EMPTY, COMPLEX = 1, 2, 4
 
 #: Kinds of a slot. The value is the number of an array (inputs, then fresh results), an address,
-#: or a byte of the workspace.
-ARRAY, FIXED, WORKSPACE, STATUS = 0, 1, 2, 3
+#: a byte of the workspace, or the number of a bound input, which others may follow.
+ARRAY, FIXED, WORKSPACE, STATUS, HELD = 0, 1, 2, 3, 4
 
 #: Fields of the table of :data:`DISPATCH`.
 DISPATCH_TABLE: tuple[str, ...] = (
@@ -256,12 +270,75 @@ no:
   ret i32 0
 }
 
+; Whether bound inputs are where they were.
+define internal i1 @stay(ptr %bound) #0 {
+start:
+  LOAD BOUND.watched i64 %bound -> %watched
+  %known = icmp ne i64 %watched, 0
+  br i1 %known, label %guarded, label %no
+guarded:
+  LOAD BOUND.guard ptr %bound -> %guard
+  %unguarded = icmp eq ptr %guard, null
+  br i1 %unguarded, label %others, label %compare
+compare:
+  LOAD BOUND.groups ptr %bound -> %groups
+  LOAD BOUND.group_count i64 %bound -> %group.count
+  LOAD BOUND.group_rows ptr %bound -> %group.rows
+  %same = call i32 %guard(ptr %groups, i64 %group.count, ptr %group.rows)
+  %unchanged = icmp ne i32 %same, 0
+  br i1 %unchanged, label %others, label %no
+others:
+  LOAD BOUND.unmoved ptr %bound -> %unmoved
+  %none = icmp eq ptr %unmoved, null
+  br i1 %none, label %yes, label %ask
+ask:
+  LOAD BOUND.state ptr %bound -> %state
+  LOAD BOUND.arrays ptr %bound -> %arrays
+  LOAD BOUND.rows ptr %bound -> %rows
+  LOAD BOUND.array_addresses ptr %bound -> %addresses
+  LOAD BOUND.array_count i64 %bound -> %count
+  %answer = call i32 %unmoved(ptr %state, ptr %arrays, ptr %rows, ptr %addresses, i64 %count)
+  %lies = icmp ne i32 %answer, 0
+  ret i1 %lies
+yes:
+  ret i1 true
+no:
+  ret i1 false
+}
+
+; What bound inputs were read with stays alive until the program has run: another thread may bind
+; other memory in the meantime.
 define ptr @CALL_NAME(ptr %self, ptr %arguments, i64 %count, ptr %names) #0 {
+start:
+  %table.at = getelementptr i8, ptr %self, i64 SELF_OFFSET
+  %table = load ptr, ptr %table.at
+  LOAD TABLE.reading ptr %table -> %reading.at
+  %unbound = icmp eq ptr %reading.at, null
+  br i1 %unbound, label %enter, label %hold
+hold:
+  %reading = load ptr, ptr %reading.at
+  %bound.at = getelementptr i8, ptr %reading, i64 SELF_OFFSET
+  %bound = load ptr, ptr %bound.at
+  LOAD TABLE.Py_IncRef ptr %table -> %increment
+  call void %increment(ptr %reading)
+  br label %enter
+enter:
+  %held = phi ptr [ null, %start ], [ %reading, %hold ]
+  %places = phi ptr [ null, %start ], [ %bound, %hold ]
+  %answer = call ptr @call(ptr %table, ptr %places, ptr %arguments, i64 %count, ptr %names)
+  br i1 %unbound, label %done, label %let.go
+let.go:
+  LOAD TABLE.Py_DecRef ptr %table -> %decrement
+  call void %decrement(ptr %held)
+  br label %done
+done:
+  ret ptr %answer
+}
+
+define internal ptr @call(ptr %table, ptr %places, ptr %arguments, i64 %count, ptr %names) #0 {
 start:
   %status = alloca i64
   %argument = alloca ptr
-  %table.at = getelementptr i8, ptr %self, i64 SELF_OFFSET
-  %table = load ptr, ptr %table.at
   LOAD TABLE.passed i64 %table -> %passed
   %unnamed = icmp eq ptr %names, null
   %all = icmp eq i64 %count, %passed
@@ -276,20 +353,20 @@ ask:
 begin:
   LOAD TABLE.inputs i64 %table -> %inputs
   LOAD TABLE.bound ptr %table -> %bound
-  LOAD TABLE.bound_addresses ptr %table -> %bound.addresses
   LOAD TABLE.fresh i64 %table -> %fresh
   LOAD TABLE.slot_count i64 %table -> %slot.count
+  LOAD TABLE.pointer_count i64 %table -> %pointer.count
   LOAD TABLE.rows ptr %table -> %rows
   %arrays = add i64 %inputs, %fresh
   %addresses = alloca ptr, i64 %arrays
   %made = alloca ptr, i64 %fresh
-  %pointers = alloca ptr, i64 %slot.count
+  %pointers = alloca ptr, i64 %pointer.count
   br label %input
 
 input:
   %i = phi i64 [ 0, %begin ], [ %i.next, %taken ]
   %more.inputs = icmp ult i64 %i, %passed
-  br i1 %more.inputs, label %take, label %others
+  br i1 %more.inputs, label %take, label %inputs.taken
 take:
   %array.at = getelementptr ptr, ptr %arguments, i64 %i
   %array = load ptr, ptr %array.at
@@ -301,37 +378,38 @@ taken:
   %i.next = add i64 %i, 1
   br label %input
 
-; Where another framework's arrays are bound, that one's reader looks at them.
-others:
-  LOAD TABLE.others ptr %table -> %look.at.others
-  %own = icmp eq ptr %look.at.others, null
-  br i1 %own, label %bind, label %ask.others
-ask.others:
-  LOAD TABLE.others_state ptr %table -> %others.state
-  LOAD TABLE.others_arrays ptr %table -> %others.arrays
-  LOAD TABLE.others_rows ptr %table -> %others.rows
-  %others.count = sub i64 %inputs, %passed
-  %as.before = call i32 %look.at.others(ptr %others.state, ptr %others.arrays, ptr %others.rows,
-                                        ptr %bound.addresses, i64 %others.count)
-  %others.stay = icmp ne i32 %as.before, 0
-  br i1 %others.stay, label %copy, label %slow
+inputs.taken:
+  %own = icmp eq ptr %places, null
+  br i1 %own, label %threads, label %locate
+locate:
+  LOAD BOUND.addresses ptr %places -> %bound.addresses
+  LOAD TABLE.bound_written i64 %table -> %bound.written
+  LOAD TABLE.written i64 %table -> %any.written
+  %updates.bound = icmp ne i64 %bound.written, 0
+  br i1 %updates.bound, label %bind, label %watch
+watch:
+  %unmoved.all = call i1 @stay(ptr %places)
+  br i1 %unmoved.all, label %stayed, label %slow
+; Their addresses are compared with those of inputs that are updated.
+stayed:
+  %compares = icmp ne i64 %any.written, 0
+  br i1 %compares, label %copy, label %threads
 copy:
-  %c = phi i64 [ 0, %ask.others ], [ %c.next, %copy.one ]
-  %more.others = icmp ult i64 %c, %others.count
-  br i1 %more.others, label %copy.one, label %threads
+  %c = phi i64 [ 0, %stayed ], [ %c.next, %copy.one ]
+  %c.number = add i64 %passed, %c
+  %more.copies = icmp ult i64 %c.number, %inputs
+  br i1 %more.copies, label %copy.one, label %threads
 copy.one:
   %c.from = getelementptr ptr, ptr %bound.addresses, i64 %c
   %c.address = load ptr, ptr %c.from
-  %c.number = add i64 %passed, %c
   %c.to = getelementptr ptr, ptr %addresses, i64 %c.number
   store ptr %c.address, ptr %c.to
   %c.next = add i64 %c, 1
   br label %copy
 
-; Of what is bound, only how it lies is looked at, and all of it each time if it is updated. What
-; has got other memory is for Python to bind anew.
+; Where some of them are updated, these are read anew.
 bind:
-  %b = phi i64 [ 0, %others ], [ %b.next, %bound.taken ]
+  %b = phi i64 [ 0, %locate ], [ %b.next, %bound.taken ]
   %b.number = add i64 %passed, %b
   %more.bound = icmp ult i64 %b.number, %inputs
   br i1 %more.bound, label %find, label %threads
@@ -474,18 +552,23 @@ filling:
   LOAD TABLE.slots ptr %table -> %slots
   br label %slot
 slot:
-  %n = phi i64 [ 0, %filling ], [ %n.next, %stored ]
+  %n = phi i64 [ 0, %filling ], [ %n.next, %stored ], [ %n.next, %held ]
+  %p = phi i64 [ 0, %filling ], [ %p.one, %stored ], [ %p.end, %held ]
   %more.slots = icmp ult i64 %n, %slot.count
   br i1 %more.slots, label %fill.slot, label %run
 fill.slot:
-  %kind.at = getelementptr { i64, i64 }, ptr %slots, i64 %n
+  %n.next = add i64 %n, 1
+  %p.one = add i64 %p, 1
+  %pointer.at = getelementptr ptr, ptr %pointers, i64 %p
+  %kind.at = getelementptr { i64, i64, i64 }, ptr %slots, i64 %n
   %kind = load i64, ptr %kind.at
-  %value.at = getelementptr { i64, i64 }, ptr %slots, i64 %n, i32 1
+  %value.at = getelementptr { i64, i64, i64 }, ptr %slots, i64 %n, i32 1
   %value = load i64, ptr %value.at
   switch i64 %kind, label %of.array [
     i64 FIXED, label %fixed
     i64 WORKSPACE, label %in.workspace
     i64 STATUS, label %stored
+    i64 HELD, label %in.bound
   ]
 of.array:
   %source.at = getelementptr ptr, ptr %addresses, i64 %value
@@ -500,10 +583,26 @@ in.workspace:
 stored:
   %pointer = phi ptr [ %source, %of.array ], [ %constant, %fixed ], [ %place, %in.workspace ],
                      [ %status, %fill.slot ]
-  %pointer.at = getelementptr ptr, ptr %pointers, i64 %n
   store ptr %pointer, ptr %pointer.at
-  %n.next = add i64 %n, 1
   br label %slot
+in.bound:
+  %held.count.at = getelementptr { i64, i64, i64 }, ptr %slots, i64 %n, i32 2
+  %held.count = load i64, ptr %held.count.at
+  %p.end = add i64 %p, %held.count
+  LOAD BOUND.addresses ptr %places -> %held.addresses
+  %held.first = getelementptr ptr, ptr %held.addresses, i64 %value
+  br label %held
+held:
+  %q = phi i64 [ 0, %in.bound ], [ %q.next, %held.one ]
+  %more.held = icmp ult i64 %q, %held.count
+  br i1 %more.held, label %held.one, label %slot
+held.one:
+  %held.at = getelementptr ptr, ptr %held.first, i64 %q
+  %held.address = load ptr, ptr %held.at
+  %held.to = getelementptr ptr, ptr %pointer.at, i64 %q
+  store ptr %held.address, ptr %held.to
+  %q.next = add i64 %q, 1
+  br label %held
 
 run:
   store i64 0, ptr %status
@@ -687,6 +786,7 @@ _WORDS = {
     "FIXED": str(FIXED),
     "WORKSPACE": str(WORKSPACE),
     "STATUS": str(STATUS),
+    "HELD": str(HELD),
     "PATTERN": str(0xFF),
 }
 _WORD = re.compile(r"\b[A-Z_]+\b")
@@ -714,7 +814,13 @@ def expand(text: str, structs: Mapping[str, Sequence[str]]) -> str:
         text: LLVM IR with these.
         structs: fields of more structs, 8 bytes each.
     """
-    known = {"TABLE": TABLE, "ROW": ROW, "DISPATCH_TABLE": DISPATCH_TABLE, **structs}
+    known = {
+        "TABLE": TABLE,
+        "BOUND": BOUND,
+        "ROW": ROW,
+        "DISPATCH_TABLE": DISPATCH_TABLE,
+        **structs,
+    }
 
     def load(match: re.Match[str]) -> str:
         number = known[match["struct"]].index(match["field"])

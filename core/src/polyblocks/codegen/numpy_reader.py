@@ -6,11 +6,25 @@ the shape at 32, the strides at 40, the dtype at 56, the flags (32 bits) at 64.
 
 from __future__ import annotations
 
+from polyblocks.codegen.array_layout import ArrayLayout, Word
+
 #: Fields of the reader's state.
 STATE = ("type",)
 
 #: ``NPY_ARRAY_ALIGNED`` and ``NPY_ARRAY_WRITEABLE``.
 ALIGNED, WRITEABLE = 0x100, 0x400
+
+#: Arrays of larger rank are read.
+_MAX_RANK = 8
+LAYOUT = ArrayLayout(
+    pointers=(Word(0, 32), Word(0, 40)),
+    own=(Word(0, 16),),
+    shared=(Word(0, 8), Word(0, 24), Word(0, 56), Word(0, 64)),
+    of_rank=tuple(
+        tuple(Word(part, 8 * k) for part in (1, 2) for k in range(rank))
+        for rank in range(_MAX_RANK + 1)
+    ),
+)
 
 TEXT = """
 define internal i1 @allowed(ptr %state) #0 {

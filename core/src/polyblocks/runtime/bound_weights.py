@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import difflib
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -12,12 +13,12 @@ from polyblocks.runtime.arrays import HOST, ArrayInterface, Device
 from polyblocks.runtime.slots import WEIGHT_NAMES, Slot, check, signature_of
 
 if TYPE_CHECKING:
-    from polyblocks.runtime.native.reader import Unmoved
+    from polyblocks.runtime.native.watcher import Reading, Watcher
 
 #: Names of missing weights that an error tells.
 _TOLD = 5
-#: Calls after which machine code looks whether arrays have moved: a process that calls once needs
-#: none.
+#: Readings after which machine code looks whether arrays have moved: a process that calls once
+#: needs none.
 _READS = 2
 
 Weights = Mapping[str, Any] | Sequence[Any]
@@ -33,7 +34,7 @@ class BoundWeights:
     Attributes:
         slots: what they are bound to, in the program's order.
         arrays: those that are bound.
-        table: their addresses, 64-bit integers, as :meth:`addresses` has seen them last.
+        place: where the address of the object is that :meth:`read` has returned last.
 
     Args:
         function: the program's name, for messages.
@@ -81,63 +82,82 @@ class BoundWeights:
             if first is not None and first.is_array(self.arrays[0])
             else HOST
         )
-        self._addresses: list[int] = []
-        self.table = (ctypes.c_int64 * len(self.arrays))()
-        self._memory: list[Any] = []
         self._reads = 0
-        #: What :meth:`unmoved` gave.
-        self._unmoved: Unmoved | None = None
-        self.addresses()
+        self._last: Any = ctypes.py_object(None)
+        self.place = ctypes.addressof(self._last)
+        self.read()
 
     def addresses(self) -> list[int]:
+        """:meth:`read`, the addresses alone."""
+        return list(self.read().values)
+
+    def read(self) -> Reading:
         """Where they are now.
+
+        Returns:
+            As long as the caller holds it, there is memory, whatever other threads bind.
 
         Raises:
             InputError: one has got memory that does not fit, or none; or the program updates one
                 that cannot be written now.
         """
-        if self._unmoved is not None and self._unmoved():
-            return list(self._addresses)
-        try:
-            found = [
-                interface.pointer(array) if interface.is_array(array) else 0
-                for interface, array in zip(self._interfaces, self.arrays, strict=True)
-            ]
-        except InputError:
-            self._check()  # says which one
-            raise
+        last: Reading | None = self._last.value
+        if last is not None and last.stays():
+            return last
         self._check()
-        if found != self._addresses:
-            self._addresses = found
-            self.table[:] = list[ctypes.c_int64 | int](found)
-            # As long as it lives, no other array gets the same address.
-            self._memory = [
-                interface.memory(array)
-                for interface, array in zip(self._interfaces, self.arrays, strict=True)
-            ]
-        else:
-            self._reads += 1
-            if self._reads == _READS:
-                self._unmoved = self.unmoved()
+        memory = self._memory_of(last)
+        reading = self._reading(memory)
+        self._reads += 1
+        if self._reads > _READS and self._watcher is not None:
+            self._watcher.watch(reading)
+        self._last.value = reading
+        return reading
+
+    def _memory_of(self, last: Reading | None) -> list[Any]:
+        """What keeps the memory of the arrays alive: as before, if it is at the same addresses."""
+        if last is not None and self._reading(self.arrays).values == last.values:
+            return last.memory
+        found = [
+            interface.memory(array)
+            for interface, array in zip(self._interfaces, self.arrays, strict=True)
+        ]
+        # An array may get other memory at any time; this does not.
+        self._check(found)
         return found
 
-    def unmoved(self) -> Unmoved | None:
-        """Tells in one call of machine code whether all lie as they did; None where none can, or
-        where some are updated, which have to be looked at in another way.
+    def _reading(self, arrays: Sequence[Any]) -> Reading:
+        from polyblocks.runtime.native.watcher import Reading
+
+        values = [
+            interface.pointer(each)
+            for interface, each in zip(self._interfaces, arrays, strict=True)
+        ]
+        return Reading(values, arrays)
+
+    @property
+    def is_watchable(self) -> bool:
+        """Whether machine code can tell that all lie as they did. It cannot where some are updated,
+        which have to be looked at in another way.
         """
+        return self._watcher is not None
+
+    @functools.cached_property
+    def _watcher(self) -> Watcher | None:
         if self._written or len({type(interface) for interface in self._interfaces}) != 1:
             return None
         reader = self._interfaces[0].native_reader()
-        return None if reader is None else reader.unmoved(self.arrays, self.slots, self.table)
+        return None if reader is None else reader.watcher(self.arrays, self.slots)
 
-    def _check(self) -> None:
-        for k in range(len(self.arrays)):
+    def _check(self, memory: Sequence[Any] | None = None) -> None:
+        """Check the arrays, or what keeps their memory alive, which may not say what is written."""
+        arrays = self.arrays if memory is None else memory
+        for k, array in enumerate(arrays):
             try:
                 check(
                     self._interfaces[k],
                     self.slots[k],
-                    self.arrays[k],
-                    k in self._written,
+                    array,
+                    memory is None and k in self._written,
                     self.device,
                 )
             except InputError as error:

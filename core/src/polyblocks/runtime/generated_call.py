@@ -73,7 +73,9 @@ def generated_call(
         source.add(f"return {fallback}(*args)", 2)
     if weights is not None and addresses[passed:]:
         bound = source.name("weights", weights)
-        source.add(f"{', '.join(addresses[passed:])}, = {bound}.addresses()")
+        # What is read keeps their memory alive until the function returns.
+        source.add(f"reading = {bound}.read()")
+        source.add(f"{', '.join(addresses[passed:])}, = reading.values")
     if signature.written:
         check = source.name("check_overlaps", check_overlaps)
         described = source.name("inputs", inputs)

@@ -101,7 +101,8 @@ def _bind_host(
         check_all(function, signature, interface, arrays)
         addresses = [interface.pointer(array) for array in arrays]
         if weights is not None:
-            addresses += weights.addresses()
+            reading = weights.read()  # keeps their memory alive
+            addresses += reading.values
         check_overlaps(function, every, addresses, written)
         if written:
             given = arrays if weights is None else (*arrays, *weights.arrays)

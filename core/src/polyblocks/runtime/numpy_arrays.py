@@ -147,6 +147,7 @@ def _reader() -> NativeReader:
         structs={"NUMPY": numpy_reader.STATE},
         state=(ctypes.c_void_p * len(numpy_reader.STATE))(id(np.ndarray)),
         strides_in_bytes=True,
+        layout=lambda: numpy_reader.LAYOUT,
     )
 
 

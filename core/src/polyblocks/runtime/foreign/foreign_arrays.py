@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -51,7 +52,7 @@ def readers(executable: Any) -> Callable[[Any], ArrayInterface]:
         executable: the loaded program, for the protocols of its vendor.
     """
     numpy = NumpyArrays()
-    known: dict[type, ArrayInterface] = {}
+    known: weakref.WeakKeyDictionary[type, ArrayInterface] = weakref.WeakKeyDictionary()
 
     def of(array: Any) -> ArrayInterface:
         if isinstance(array, np.ndarray):

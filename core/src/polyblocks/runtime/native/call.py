@@ -17,17 +17,12 @@ from polyblocks.runtime.arrays import ArrayInterface
 from polyblocks.runtime.bound_weights import BoundWeights
 from polyblocks.runtime.executable import Executable
 from polyblocks.runtime.native.reader import NativeReader
+from polyblocks.runtime.native.tables import words
 from polyblocks.runtime.slots import Signature
 
 _PAGE = 4096
 #: More arrays than this would not be for the stack.
 _MAX_ARRAYS = 16384
-
-
-def words(name: str, fields: tuple[str, ...]) -> type[ctypes.Structure]:
-    """A structure of fields of 8 bytes."""
-    members = {"_fields_": [(each, ctypes.c_void_p) for each in fields]}
-    return type(name, (ctypes.Structure,), members)
 
 
 _Row: Any = words("Row", native_call.ROW)
@@ -87,13 +82,16 @@ def native(
     bound = () if weights is None else tuple(weights.arrays)
     if reader is None or not is_c_function(entry) or inputs + len(signature.fresh) > _MAX_ARRAYS:
         return None
-    others = None
-    if weights is not None and any(type(array) not in reader.types for array in bound):
-        others = weights.unmoved()
-        if others is None:
-            return None
+    first = len(signature.inputs)
+    updates_bound = any(number >= first for number in signature.written)
+    if (
+        weights is not None
+        and not weights.is_watchable
+        and not (updates_bound and all(type(array) in reader.types for array in bound))
+    ):
+        return None
     rows = _rows(reader, signature)
-    slots = _slots(signature, fixed)
+    slots = _slots(signature, fixed, is_held=weights is not None and not updates_bound)
     functions = reader.functions if rows is not None and slots is not None else None
     if rows is None or slots is None or functions is None:
         return None
@@ -111,15 +109,13 @@ def native(
         "passed": len(signature.inputs),
         "inputs": inputs,
         "bound": _array([id(array) for array in bound]),
-        "bound_addresses": 0 if weights is None else weights.table,
-        "others": 0 if others is None else others.address,
-        "others_state": 0 if others is None else others.places[0],
-        "others_arrays": 0 if others is None else others.places[1],
-        "others_rows": 0 if others is None else others.places[2],
+        "bound_written": int(updates_bound),
+        "reading": 0 if weights is None else weights.place,
         "fresh": len(signature.fresh),
         "makers": _array([id(each) for maker in makers for each in maker]),
         "slots": _array([each for slot in slots[0] for each in slot]),
         "slot_count": len(slots[0]),
+        "pointer_count": len(signature.slots),
         "results": _array(results),
         "result_count": len(results),
         "order": _array(list(range(inputs))),
@@ -147,7 +143,7 @@ def native(
     for name, value in values.items():
         setattr(table, name, ctypes.addressof(value) if isinstance(value, ctypes.Array) else value)
     table.kept = (
-        others,
+        weights,
         updating,
         values,
         makers,
@@ -189,25 +185,38 @@ def _rows(reader: NativeReader, signature: Signature) -> tuple[Any, list[Any]] |
 
 
 def _slots(
-    signature: Signature, fixed: Mapping[tuple[str, int], int]
-) -> tuple[list[tuple[int, int]], int] | None:
-    """Rows of the entry's arguments, and the bytes of all workspaces; None: not all are known."""
+    signature: Signature, fixed: Mapping[tuple[str, int], int], *, is_held: bool
+) -> tuple[list[tuple[int, int, int]], int] | None:
+    """Rows of the entry's arguments, and the bytes of all workspaces; None: not all are known.
+
+    Args:
+        signature: of the program.
+        fixed: see :func:`native`.
+        is_held: whether the addresses of bound inputs are where they were last read.
+    """
     from polyblocks.runtime.buffers import size_class
 
-    found: list[tuple[int, int]] = []
+    found: list[tuple[int, int, int]] = []
     offset = 0
+    passed, inputs = len(signature.inputs), len(signature.inputs) + len(signature.weights)
     for slot, (kind, k) in zip(signature.slots, signature.sources, strict=True):
         if (kind, k) in fixed:
-            found.append((native_call.FIXED, fixed[kind, k]))
+            found.append((native_call.FIXED, fixed[kind, k], 1))
+        elif kind == "input" and is_held and k >= passed:
+            last = found[-1] if found else (native_call.FIXED, 0, 1)
+            if last[0] == native_call.HELD and sum(last[1:]) == k - passed:
+                found[-1] = (native_call.HELD, last[1], last[2] + 1)
+            else:
+                found.append((native_call.HELD, k - passed, 1))
         elif kind == "input":
-            found.append((native_call.ARRAY, k))
+            found.append((native_call.ARRAY, k, 1))
         elif kind == "fresh":
-            found.append((native_call.ARRAY, len(signature.inputs) + len(signature.weights) + k))
+            found.append((native_call.ARRAY, inputs + k, 1))
         elif kind == "workspace":
-            found.append((native_call.WORKSPACE, offset))
+            found.append((native_call.WORKSPACE, offset, 1))
             offset += max(_PAGE, -(-slot.workspace // _PAGE) * _PAGE)
         elif kind == "status":
-            found.append((native_call.STATUS, 0))
+            found.append((native_call.STATUS, 0, 1))
         else:
             return None
     return found, size_class(offset) if offset else 0

@@ -21,8 +21,8 @@ from polyblocks.runtime.native.call import (
     address_of,
     is_sound,
     python_functions,
-    words,
 )
+from polyblocks.runtime.native.tables import words
 
 _FASTCALL, _KEYWORDS = 0x80, 0x02  # METH_FASTCALL, METH_KEYWORDS
 #: Exact types that one function tells apart.
@@ -58,24 +58,20 @@ def dispatched(
             one. It may have the attributes ``native_call`` and ``generated_call``, see
             :func:`polyblocks.runtime.launch.bind`.
     """
-    known: dict[type | None, Callable[..., Any]] = {}
-    #: Classes whose next call that works makes machine code, or Python for this program.
-    worked: set[type] = set()
-    tried: set[type] = set()
+    known = _Known()
     table: Callable[[], Any] = _no_table
 
     @functools.wraps(plain)
     def call(*arrays: Any) -> Any:
-        kind = type(arrays[0]) if arrays else None
-        chosen = known.get(kind)
-        if chosen is None:
-            chosen = known[kind] = choose(*arrays)
-        result = chosen(*arrays)
-        if kind is not None and kind not in tried:
-            if kind in worked:
-                tried.add(kind)
-                known[kind] = _improved(chosen, kind, table()) or chosen
-            worked.add(kind)
+        kind = type(arrays[0]) if arrays else _NoArray
+        choice = known.get(id(kind))
+        if choice is None:
+            choice = known.add(kind, choose(*arrays))
+        result = choice.call(*arrays)
+        if choice.left > 0 and arrays:
+            choice.left -= 1
+            if not choice.left:
+                choice.call = _improved(choice.call, kind, table()) or choice.call
         return result
 
     made = _dispatcher(call)
@@ -85,6 +81,43 @@ def dispatched(
     # Weakly: what the table keeps alive must not keep the table alive.
     table = weakref.ref(own_table)
     return function
+
+
+class _NoArray:
+    """Stands for the class of the first array, where there is none."""
+
+
+class _Choice:
+    """What is called for the arrays of a class.
+
+    Attributes:
+        call: the function.
+        left: calls that work, after which machine code is made, or Python for this program.
+        kind: refers to the class, weakly.
+    """
+
+    __slots__ = ("call", "kind", "left")
+
+    def __init__(self, call: Callable[..., Any], kind: weakref.ref[type]) -> None:
+        self.call = call
+        self.left = 2
+        self.kind = kind
+
+
+class _Known(dict[int, _Choice]):
+    """The choice for each class, by its ``id``, as long as there is the class."""
+
+    def add(self, kind: type, call: Callable[..., Any]) -> _Choice:
+        """Have a function called for the arrays of a class."""
+        number, own = id(kind), weakref.ref(self)
+
+        def forget(_: Any) -> None:
+            known = own()
+            if known is not None:
+                known.pop(number, None)
+
+        choice = self[number] = _Choice(call, weakref.ref(kind, forget))
+        return choice
 
 
 def _improved(chosen: Callable[..., Any], kind: type, table: Any) -> Callable[..., Any] | None:

@@ -71,13 +71,13 @@ def place(text: str, *names: str) -> dict[str, int] | None:
 
     Returns:
         name -> address of these. None where that cannot be: it was never compiled on this machine
-        and LLVM is not installed, or the system allows no generated code.
+        and LLVM is not installed, or the system allows no generated code or has no memory for it.
     """
     with _lock:
         if text not in _placed:
             try:
                 _placed[text] = _place(text, names)
-            except (ImportError, OSError) as error:
+            except (ImportError, OSError, MemoryError) as error:
                 _log.debug("no machine code for calls: %s", error)
                 _placed[text] = None
         return _placed[text]

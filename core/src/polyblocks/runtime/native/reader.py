@@ -6,10 +6,15 @@ import ctypes
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from polyblocks.program import ArraySpec
 from polyblocks.runtime.slots import Slot
+
+if TYPE_CHECKING:
+    from polyblocks.codegen.array_layout import ArrayLayout
+    from polyblocks.runtime.native.guards import Guards
+    from polyblocks.runtime.native.watcher import Watcher
 
 
 @dataclass(frozen=True)
@@ -38,6 +43,8 @@ class NativeReader:
         types: the exact classes of the arrays that it reads.
         dtype: what a row has for the dtype of a name; None: arrays of that are not read.
         strides_in_bytes: whether strides are in bytes, not in elements.
+        layout: tells which words describe an array, so that arrays that stay are looked at without
+            calls; None, or where it returns None: ``unmoved`` is called for each.
     """
 
     text: str
@@ -46,6 +53,7 @@ class NativeReader:
     structs: Mapping[str, Sequence[str]] = field(default_factory=dict)
     state: Any = None
     strides_in_bytes: bool = False
+    layout: Callable[[], ArrayLayout | None] | None = None
 
     @functools.cached_property
     def functions(self) -> dict[str, int] | None:
@@ -56,34 +64,38 @@ class NativeReader:
         text = native_call.call_text(self.text, self.structs)
         return native_code.place(text, native_call.CALL, native_call.UNMOVED)
 
-    def unmoved(
-        self, arrays: Sequence[Any], slots: Sequence[Slot], addresses: Any
-    ) -> Unmoved | None:
-        """Tells whether arrays still lie as they did when they were checked.
+    @functools.cached_property
+    def guards(self) -> Guards | None:
+        """Guards of its arrays; None: there are none, and :attr:`text` looks at each array."""
+        from polyblocks.runtime.native.guards import guards
+
+        known = None if self.layout is None else self.layout()
+        return None if known is None else guards(known)
+
+    def watcher(self, arrays: Sequence[Any], slots: Sequence[Slot]) -> Watcher | None:
+        """Looks whether arrays still lie as they did when they were checked.
 
         Args:
             arrays: which it keeps alive.
             slots: what they are passed for.
-            addresses: where they were, an array of ``ctypes.c_int64``, which may change.
 
         Returns:
             None where there is no machine code, or an array is not read.
         """
-        from polyblocks.codegen import native_call
+        from polyblocks.codegen.native_call import UNMOVED
+        from polyblocks.runtime.native.watcher import Watcher
 
-        if any(type(array) not in self.types for array in arrays) or self.functions is None:
+        functions = self.functions
+        if any(type(array) not in self.types for array in arrays) or functions is None:
             return None
         rows = [
             self.row(slot.spec, slot.alignment, False) for slot in slots if slot.spec is not None
         ]
-        values = [value for row in rows if row is not None for value in row[0]]
-        if len(values) < len(arrays) * len(native_call.ROW):
+        found = [row for row in rows if row is not None]
+        if len(found) < len(arrays):
             return None
-        objects = (ctypes.c_void_p * len(arrays))(*map(id, arrays))
-        table = (ctypes.c_int64 * len(values))(*values)
-        held = self.state, objects, table, addresses, list(arrays), rows
-        places = [0 if each is None else ctypes.addressof(each) for each in held[:4]]
-        return Unmoved(self.functions[native_call.UNMOVED], places, len(arrays), held)
+        ranks = [len(slot.spec.shape) for slot in slots if slot.spec is not None]
+        return Watcher(functions[UNMOVED], self.state, self.guards, arrays, found, ranks)
 
     def row(self, spec: ArraySpec, alignment: int, written: bool) -> tuple[Any, list[Any]] | None:
         """What is expected of an array, as ``native_call.ROW`` says it.
@@ -106,31 +118,3 @@ class NativeReader:
         places = ctypes.addressof(shape), ctypes.addressof(strides)
         values = (dtype, rank, *places, alignment - 1, spec.nbytes, flags)
         return values, [shape, strides]
-
-
-class Unmoved:
-    """A function of machine code with all that it is called with: ``unmoved() -> bool``.
-
-    Attributes:
-        address: of the function.
-        places: addresses of the reader's state, of the arrays, of their rows, and of where they
-            were.
-
-    Args:
-        address: see there.
-        places: see there.
-        count: of arrays.
-        held: what is kept alive.
-    """
-
-    def __init__(self, address: int, places: Sequence[int], count: int, held: Any) -> None:
-        self.address = address
-        self.places = tuple(places)
-        # A function of this kind keeps Python's lock.
-        kind = ctypes.PYFUNCTYPE(ctypes.c_int32, *(ctypes.c_void_p,) * 4, ctypes.c_int64)
-        self._function = kind(address)
-        self._count = count
-        self._held = held
-
-    def __call__(self) -> bool:
-        return bool(self._function(*self.places, self._count))

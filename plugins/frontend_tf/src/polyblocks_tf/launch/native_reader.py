@@ -16,6 +16,8 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.framework.ops import EagerTensor
 
+from polyblocks.codegen.array_layout import ArrayLayout, Word
+from polyblocks.runtime.native.memory_probe import MemoryProbe
 from polyblocks.runtime.native.reader import NativeReader
 from polyblocks_tf.launch.threads import thread_setting
 from polyblocks_tf.specs import TF_DTYPES
@@ -39,6 +41,9 @@ _FUNCTIONS = {
 #: number of threads that TensorFlow is set to, functions and a virtual table.
 _STATE = ("tensor", "status", "threads", *_FUNCTIONS)
 
+#: Of an object of Python: where its class is, its head, and what is looked at.
+_CLASS, _HEAD, _OBJECT_BYTES = 8, 16, 192
+
 #: Where in its virtual table an object of C++ points to: behind two words.
 _METHODS = 16
 
@@ -53,13 +58,12 @@ define internal i64 @threads(ptr %state) #0 {
 }
 
 define internal i1 @unmoved(ptr %state, ptr %array, ptr %row, ptr %address) #0 {
-  LOAD TF.handle_of ptr %state -> %handle.of
-  LOAD TF.data_of ptr %state -> %data.of
-  LOAD TF.status ptr %state -> %status
-  %handle = call ptr %handle.of(ptr %array)
-  %data = call ptr %data.of(ptr %handle, ptr %status)
+  %word = alloca ptr
+  %good = call i1 @read(ptr %state, ptr %array, ptr %row, ptr %word)
+  %data = load ptr, ptr %word
   %same = icmp eq ptr %data, %address
-  ret i1 %same
+  %both = and i1 %good, %same
+  ret i1 %both
 }
 
 define internal i1 @read(ptr %state, ptr %array, ptr %row, ptr %into) #0 {
@@ -156,12 +160,29 @@ def reader() -> NativeReader | None:
         dtype=_dtype,
         structs={"TF": _STATE},
         state=(ctypes.c_void_p * len(values))(*values),
+        layout=lambda: _layout(found["handle_of"]),
     )
 
 
 def _dtype(name: str) -> int | None:
     known = TF_DTYPES.get(name)
     return None if known is None else int(known.as_datatype_enum)
+
+
+def _layout(handle_of: int) -> ArrayLayout | None:
+    """The word of an eager tensor that is its handle, of which nothing changes any more."""
+    handle: Any = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object)(handle_of)
+    places = set(range(_HEAD, _OBJECT_BYTES, 8))
+    with tf.init_scope(), tf.device("CPU:0"), MemoryProbe() as memory:
+        for number in range(5):
+            tensor = tf.fill([number], number)
+            places &= {
+                at for at, word in memory.words(id(tensor), _OBJECT_BYTES) if word == handle(tensor)
+            }
+    if len(places) != 1:
+        return None
+    own = (Word(0, places.pop()),)
+    return ArrayLayout((), own, (Word(0, _CLASS),), ((),) * (_MAX_RANK + 1))
 
 
 def _agrees(found: dict[str, int], status: int, tensor: tf.Tensor) -> bool:

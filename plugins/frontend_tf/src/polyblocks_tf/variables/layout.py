@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import os
-import sys
 import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -22,6 +20,7 @@ import tensorflow as tf
 from tensorflow.python.eager import context
 
 from polyblocks.isolation import forks
+from polyblocks.runtime.native.memory_probe import MemoryProbe
 from polyblocks_tf.variables.library import Library, library
 
 #: Bytes of a ``Tensor``: shape and dtype, number of elements, buffer.
@@ -123,7 +122,7 @@ def _find(functions: Library) -> Layout | None:
     if not _is_tensor(functions):
         return None
     offsets: set[tuple[int, int]] = set()
-    with _Memory() as memory:
+    with MemoryProbe() as memory:
         for shape in ((5,), (2, 3, 4, 7, 1), ()):
             handle = new_variable(tf.float32, shape)
             tf.raw_ops.AssignVariableOp(resource=handle, value=tf.ones(shape))
@@ -144,7 +143,7 @@ def _is_tensor(functions: Library) -> bool:
     return written[-1] == TENSOR_BYTES - 1 and not any(memory[BUFFER:TENSOR_BYTES])
 
 
-def _pairs(functions: Library, memory: _Memory, handle: Any, data: int) -> set[tuple[int, int]]:
+def _pairs(functions: Library, memory: MemoryProbe, handle: Any, data: int) -> set[tuple[int, int]]:
     """Possible offsets of the variable in its handle, and of its tensor in the variable."""
     found = set()
     for resource, variable in memory.words(*functions.memory_of(handle)):
@@ -228,40 +227,3 @@ def _type_of(variable: int) -> int:
 
 def _word(address: int) -> int:
     return ctypes.c_uint64.from_address(address).value
-
-
-class _Memory:
-    """Reads words of this process at what may be no address: the system says so where it is none.
-
-    As a context: what it reads goes through a pipe, which is closed afterwards.
-    """
-
-    def __enter__(self) -> _Memory:
-        self._receiver, self._sender = os.pipe()
-        self._write = ctypes.CDLL(None, use_errno=True).write
-        self._write.argtypes = (ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t)
-        self._write.restype = ctypes.c_ssize_t
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        os.close(self._receiver)
-        os.close(self._sender)
-
-    def word(self, address: int) -> int | None:
-        """The word at an address; None where no memory is, or no word."""
-        if address % 8 or not 0 < address < 1 << 63:
-            return None
-        if self._write(self._sender, address, 8) != 8:
-            return None
-        return int.from_bytes(os.read(self._receiver, 8), sys.byteorder)
-
-    def words(self, address: int, nbytes: int) -> list[tuple[int, int]]:
-        """Offsets and values of the words that are not 0; none behind the end of the memory."""
-        found = []
-        for offset in range(0, nbytes, 8):
-            word = self.word(address + offset)
-            if word is None:
-                break
-            if word:
-                found.append((offset, word))
-        return found

@@ -17,6 +17,7 @@ from typing import Any
 import torch
 
 from polyblocks.runtime.native.reader import NativeReader
+from polyblocks_torch.launch import tensor_layout
 from polyblocks_torch.launch.memory_of import LARGEST_ELEMENT
 from polyblocks_torch.specs import TORCH_DTYPES
 
@@ -78,19 +79,11 @@ define internal i64 @threads(ptr %state) #0 {
 
 define internal i1 @unmoved(ptr %state, ptr %array, ptr %row, ptr %address) #0 {
   %word = alloca ptr
-  %tensor = getelementptr i8, ptr %array, i64 HEAD
-  LOAD TORCH.get_data ptr %state -> %get.data
-  %error = call i32 %get.data(ptr %tensor, ptr %word)
+  %good = call i1 @read(ptr %state, ptr %array, ptr %row, ptr %word)
   %data = load ptr, ptr %word
-  %good = icmp eq i32 %error, 0
   %same = icmp eq ptr %data, %address
   %both = and i1 %good, %same
-  br i1 %both, label %compare, label %no
-compare:
-  %fits = call i1 @lies(ptr %state, ptr %tensor, ptr %row, ptr %data)
-  ret i1 %fits
-no:
-  ret i1 false
+  ret i1 %both
 }
 
 ; Whether a tensor's shape and strides, and its address, are as its row says.
@@ -253,6 +246,7 @@ def reader() -> NativeReader | None:
         dtype=dtype,
         structs={"TORCH": _STATE},
         state=(ctypes.c_void_p * len(values))(*values),
+        layout=tensor_layout.layout,
     )
 
 
