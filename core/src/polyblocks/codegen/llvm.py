@@ -103,26 +103,7 @@ def attach_attributes(
     Returns:
         The IR's text.
     """
-    common = [
-        "nounwind",
-        "mustprogress",
-        # Nobody reads the floating-point status flags or unmasks traps.
-        '"no-trapping-math"="true"',
-        # No loop becomes a call of memset or memcpy: generated code calls no library.
-        '"no-builtins"',
-        f'"target-cpu"="{machine.cpu}"',
-    ]
-    if machine.features:
-        common.append(f'"target-features"="{machine.features}"')
-    if machine.vector_bits:
-        common.append(f'"prefer-vector-width"="{machine.vector_bits}"')
-        # Without it longer vectors of the code are registers where a chip has some.
-        common.append(f'"min-legal-vector-width"="{machine.vector_bits}"')
-    if machine.vector_bits > _STACK_BITS:
-        # LLVM aligns what it spills only in functions with a frame pointer. Where the stack begins
-        # is chance, and a spilled vector that lies on two pages makes a loop take three times as
-        # long.
-        common.append('"frame-pointer"="all"')
+    common = function_attributes(machine)
 
     def attach(match: re.Match[str]) -> str:
         name = match["name"].strip('"')
@@ -137,6 +118,31 @@ def attach_attributes(
         f"attributes #{_GROUP + 1} = {{ noinline {' '.join(common)} }}\n"
     )
     return f"{body}\n{groups}"
+
+
+def function_attributes(machine: Machine) -> list[str]:
+    """The attributes of every function that is compiled for a machine, as LLVM writes them."""
+    attributes = [
+        "nounwind",
+        "mustprogress",
+        # Nobody reads the floating-point status flags or unmasks traps.
+        '"no-trapping-math"="true"',
+        # No loop becomes a call of memset or memcpy: generated code calls no library.
+        '"no-builtins"',
+        f'"target-cpu"="{machine.cpu}"',
+    ]
+    if machine.features:
+        attributes.append(f'"target-features"="{machine.features}"')
+    if machine.vector_bits:
+        attributes.append(f'"prefer-vector-width"="{machine.vector_bits}"')
+        # Without it longer vectors of the code are registers where a chip has some.
+        attributes.append(f'"min-legal-vector-width"="{machine.vector_bits}"')
+    if machine.vector_bits > _STACK_BITS:
+        # LLVM aligns what it spills only in functions with a frame pointer. Where the stack begins
+        # is chance, and a spilled vector that lies on two pages makes a loop take three times as
+        # long.
+        attributes.append('"frame-pointer"="all"')
+    return attributes
 
 
 def optimize(text: str, machine: Machine) -> tuple[Any, Any]:

@@ -24,6 +24,7 @@ from polyblocks_cpu.objects.elf import read_symbols
 from polyblocks_cpu.openmp import SYMBOLS
 from polyblocks_cpu.passes.emit_entry import ENTRY
 from polyblocks_cpu.passes.outline_kernels import LOOP
+from polyblocks_cpu.wide_ldexp import take_apart
 
 STAGE = "S5"
 
@@ -89,7 +90,8 @@ def _optimize(text: str, spec: llvm.Machine) -> tuple[Any, Any, bool]:
 
     Addresses of vector code are as simple as can be already; see ``hoist-addresses``.
     """
-    return (*llvm.optimize(text, spec), SCALAR_LOOPS in text)
+    module, target_machine = llvm.optimize(text, spec)
+    return take_apart(module, target_machine, spec), target_machine, SCALAR_LOOPS in text
 
 
 def assembly(module: Any, target: TargetDescription, kernels: Sequence[Mapping[str, Any]]) -> str:
