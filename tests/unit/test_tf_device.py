@@ -18,10 +18,12 @@ from tensorflow.python.framework.ops import EagerTensor  # noqa: E402
 from polyblocks.errors import ExecutionError, InputError, TargetError  # noqa: E402
 from polyblocks.frontends import programs  # noqa: E402
 from polyblocks.runtime.arrays import HOST, Device  # noqa: E402
+from polyblocks.runtime.bound_weights import BoundWeights  # noqa: E402
 from polyblocks.runtime.device.executable import DeviceExecutable  # noqa: E402
 from polyblocks.runtime.device.exported import tensor_in  # noqa: E402
 from polyblocks.runtime.device.xla_device_call import XlaDeviceCall  # noqa: E402
 from polyblocks.runtime.launch import bind  # noqa: E402
+from polyblocks.runtime.slots import signature_of  # noqa: E402
 from polyblocks.tf_polyblocks_compiler import polyblocks_jit_tf  # noqa: E402
 from polyblocks_nvgpu import driver as vendor  # noqa: E402
 from polyblocks_tf import function, specs  # noqa: E402
@@ -204,6 +206,26 @@ def test_another_interface_is_not_used(place, value, message):
     ctypes.c_int32.from_address(address + place).value = value
     with pytest.raises(targets.Unavailable, match=message):
         targets.check_table(address)
+
+
+def test_weights_that_are_bound_are_passed_by_xla(monkeypatch):
+    source = artifact(
+        [row("input", "x"), row("input", "w"), row("output", "o")], [launch("add", 0, 1, 2)]
+    )
+    source.manifest["weight_names"] = [["w"]]
+    driver = FakeDriver(Kernels())
+    monkeypatch.setattr(XlaDeviceCall, "stream_of", lambda self, frame: STREAM)
+    monkeypatch.setattr(TfArrays, "device", lambda self, x: Device(KIND, 0))
+    monkeypatch.setitem(targets.PLATFORMS, KIND, targets.Platform("Host", "CPU", "CPU"))
+    executable = DeviceExecutable(source, lambda: driver)
+    slots = signature_of(source.manifest, {}).inputs[-1:]
+    weights = BoundWeights("f", slots, [["w"]], (), {"w": six(7)}, lambda _: TfArrays())
+    f = bind(executable, TfArrays(), weights=weights)
+    for start in (0, 1):
+        np.testing.assert_array_equal(f(six(start)), six(start) + six(7))
+    assert {call[3] for call in driver.named("launch")} == {STREAM}
+    with pytest.raises(InputError, match=r"f\(x\) takes 1 array, got 2"):
+        f(six(0), six(1))
 
 
 def test_xla_refuses_a_name_twice():

@@ -50,6 +50,8 @@ class DeviceProgram:
         self.waits = ""
         self._binding = binding
         self._interface = interface
+        #: What is looked at in the tensors that were accepted last, and where those are.
+        self._accepted: tuple[list[Any], Device] | None = None
         self._lock = forks.lock()
         self._call: XlaDeviceCall | None = None
         self._concrete: Any = None
@@ -72,33 +74,47 @@ class DeviceProgram:
         self.__doc__ = binding.plain.__doc__
 
     def __call__(self, *arrays: Any) -> Any:
-        weights = () if self._binding.weights is None else tuple(self._binding.weights.arrays)
-        device = self._device_of((*arrays, *weights))
-        if device is None or self.waits:
+        weights = self._binding.weights
+        passed = arrays if weights is None else (*arrays, *weights.arrays)
+        device = None if self.waits else self._device_of(passed, len(arrays))
+        if device is None:
             return self._binding.plain(*arrays)
-        check_all(self._binding.function, self._binding.signature, self._interface, arrays, device)
-        if weights and self._binding.weights is not None:
-            self._binding.weights.addresses()  # which checks them
         try:
-            made = self._run(device, (*arrays, *weights))
+            made = self._run(device, passed)
         except Unavailable as error:
             self.waits = str(error)
             return self._binding.plain(*arrays)
         fresh = list(self._empty)
         for k, tensor in zip(self._made, made, strict=True):
             fresh[k] = tensor
-        return self._binding.signature.returned(fresh, (*arrays, *weights))
+        return self._binding.signature.returned(fresh, passed)
 
-    def _device_of(self, arrays: Sequence[Any]) -> Device | None:
-        """The GPU of the program's kind that all of these tensors are on, if there is one."""
-        if not arrays or not all(isinstance(array, EagerTensor) for array in arrays):
+    def _device_of(self, passed: Sequence[Any], count: int) -> Device | None:
+        """The GPU of the program's kind that all of these tensors are on, if there is one.
+
+        Args:
+            passed: the arrays of a call, and the weights.
+            count: how many of them are arrays of the call.
+
+        Raises:
+            InputError: they do not fit.
+        """
+        if not passed or not all(isinstance(array, EagerTensor) for array in passed):
             return None
-        first, *others = map(self._interface.device, arrays)
-        if first == HOST or any(place != first for place in others):
-            return None
+        kinds = [(t._datatype_enum(), t._shape_tuple(), t.backing_device) for t in passed]
+        accepted = self._accepted
+        if accepted is not None and kinds == accepted[0]:
+            return accepted[1]
+        first, *others = map(self._interface.device, passed)
         executable: Any = self._binding.executable  # of a target with devices, which has a driver
-        kinds = executable.driver.device_kinds
-        return first if first.kind in kinds and first.kind in PLATFORMS else None
+        known = first.kind in executable.driver.device_kinds and first.kind in PLATFORMS
+        if first == HOST or not known or any(place != first for place in others):
+            return None
+        binding = self._binding
+        check_all(binding.function, binding.signature, self._interface, passed[:count], first)
+        # Weights were checked when they were bound: tensors do not change.
+        self._accepted = kinds, first
+        return first
 
     def _run(self, device: Device, arrays: Sequence[Any]) -> Sequence[Any]:
         platform = PLATFORMS[device.kind]
