@@ -135,3 +135,38 @@ def test_zeros_of_a_program_are_multiplied() -> None:
         lambda x, w: functional.conv2d(functional.pad(x, (1, 1, 1, 1)), w)
     )
     assert compiled(x, w)[:, :, 0].isnan().all()
+
+
+@pytest.mark.parametrize(
+    ("images", "channels", "filters", "sizes", "options"),
+    [
+        (4, 64, 32, (56, 56), {"padding": [1, 1]}),
+        (3, 48, 40, (61, 43), {"padding": [1, 0]}),
+        (2, 64, 33, (75, 98), {"padding": [2, 1], "stride": [2, 1]}),
+        (5, 96, 16, (47, 47), {"dilation": [1, 2]}),
+    ],
+    ids=str,
+)
+def test_gradients_of_weights_in_passes(
+    images: int, channels: int, filters: int, sizes: tuple[int, int], options: dict[str, Any]
+) -> None:
+    last = torch.channels_last
+    x = torch.randn(images, channels, *sizes).to(memory_format=last)
+    w = torch.randn(filters, channels, 3, 3).to(memory_format=last)
+    g = torch.randn_like(functional.conv2d(x, w, **options)).to(memory_format=last)
+    given = {"stride": [1, 1], "padding": [0, 0], "dilation": [1, 1], **options}
+
+    def f(g: torch.Tensor, x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        return torch.ops.aten.convolution_backward(
+            *(g, x, w, None, given["stride"], given["padding"], given["dilation"]),
+            *(False, [0, 0], 1, [False, True, False]),
+        )[1]
+
+    events: list[Event] = []
+    with listening(events.append):
+        result = polyblocks_jit_torch(compile_options=OPTIONS)(f)(g, x, w)
+    (tiles,) = (e.data for e in events if e.data.get("what") == "register tiles")
+    assert not tiles["pack_rows"]
+    assert tiles["depth"] < images * g.shape[2] * g.shape[3]
+    exact = f(g.double(), x.double(), w.double())
+    torch.testing.assert_close(result.double(), exact, rtol=1e-4, atol=2e-3)

@@ -20,7 +20,7 @@ from polyblocks.affine.contraction.choice import (
 from polyblocks.affine.contraction.copies import operand_time
 from polyblocks.affine.contraction.product import Product, products_of
 from polyblocks.affine.contraction.tiling import Tiling
-from polyblocks.affine.contraction.windows import Windows
+from polyblocks.affine.contraction.windows import Windows, innermost
 from polyblocks.affine.expr import Expr
 from polyblocks.affine.flat_views import FlatViews
 from polyblocks.affine.mlir import reader
@@ -284,3 +284,93 @@ def test_rows_in_windows_come_again_for_every_block_unless_they_stay(
     assert cost.shared > 0
     again = cost.cost(many) - cost.cost(few)
     assert again == pytest.approx(0 if stay else 3 * cost.shared, rel=1e-6, abs=1.0)
+
+
+def test_passes_are_whole_inner_loops_and_a_part_of_the_next() -> None:
+    windows = Windows(64, [8, 96, 96])
+    assert [windows.pass_steps(most) for most in (73727, 9216, 4608, 300, 96, 95, 1)] == [
+        *(36864, 9216, 4608, 288, 96, 48, 1)
+    ]
+    assert innermost([8, 96, 96], 288) == [3, 96]
+    assert innermost([8, 96, 96], 36864) == [4, 96, 96]
+    assert innermost([8, 96, 96], 48) == [48]
+    assert innermost([8, 96, 96], 64) is None
+    assert innermost([3, 1, 7], 21) == [3, 1, 7]
+
+
+GRADIENT = """
+func.func @main(%x: memref<{n}x{p}x{p}x{c}xf32>, %g: memref<{n}x{m}x{m}x{o}xf32>,
+                %y: memref<3x3x{c}x{o}xf32>) {{
+  %z = arith.constant 0.0 : f32
+  affine.for %u = 0 to 3 {{ affine.for %v = 0 to 3 {{
+  affine.for %c = 0 to {c} {{ affine.for %o = 0 to {o} {{
+    %r = affine.for %i = 0 to {n} iter_args(%a0 = %z) -> (f32) {{
+      %r1 = affine.for %h = 0 to {m} iter_args(%a1 = %a0) -> (f32) {{
+        %r2 = affine.for %w = 0 to {m} iter_args(%a2 = %a1) -> (f32) {{
+          %p = affine.load %x[%i, %h + %u, %w + %v, %c] : memref<{n}x{p}x{p}x{c}xf32>
+          %q = affine.load %g[%i, %h, %w, %o] : memref<{n}x{m}x{m}x{o}xf32>
+          %m = arith.mulf %p, %q fastmath<reassoc,contract> : f32
+          %t = arith.addf %a2, %m fastmath<reassoc,contract> : f32
+          affine.yield %t : f32
+        }}
+        affine.yield %r2 : f32
+      }}
+      affine.yield %r1 : f32
+    }}
+    affine.store %r, %y[%u, %v, %c, %o] : memref<3x3x{c}x{o}xf32>
+  }} }} }} }}
+  return
+}}
+"""
+
+
+@pytest.mark.parametrize(("images", "pixels", "channels"), [(8, 96, 64), (8, 24, 256)])
+def test_gradients_of_weights_go_through_pixels_that_stay_near(
+    images: int, pixels: int, channels: int
+) -> None:
+    # Every row meets all pixels: in one pass these came from the last cache for each register tile.
+    target = chip("sapphirerapids")
+    # Of two cores, which is a small part of the rate of all.
+    share = 2 / target.shared_level.size
+    target = replace(
+        target,
+        parallel=(replace(target.shared_level, size=2),),
+        flops={name: share * rate for name, rate in target.flops.items()},
+        memory=tuple(
+            replace(level, shared_by=2, bandwidth=share * level.bandwidth)
+            if level.shared_by > 1
+            else level
+            for level in target.memory
+        ),
+    )
+    text = GRADIENT.format(n=images, m=pixels, p=pixels + 2, c=channels, o=channels)
+    module = mlir.parse(text)
+    with module.context:
+        sequence = reader.read(module)
+    contraction = contraction_of(sequence.nests()[0].body)
+    assert contraction is not None
+    tiled = tilings_of(contraction, FlatViews(sequence), target, None)[0]
+    cost, found = tiled.cost, tiled.tiling
+    assert cost.product.windows is not None
+    assert not found.pack_rows
+    assert found.depth < images * pixels * pixels
+    assert found.depth % pixels == 0
+    l2 = next(level.size for level in target.memory if level.name == "L2")
+    results = found.row_block * found.column_block * 4
+    assert results + found.depth * found.column_block * 4 < l2 // 2
+    passes = images * pixels * pixels // found.depth
+    whole = replace(found, depth=passes * found.depth, row_block=found.rows)
+    assert cost.cost(whole) >= cost.cost(found)
+    # Neither a panel nor pixels of so many steps stay in a private cache.
+    assert (cost.cost(whole) > 1.2 * cost.cost(found)) == (whole.depth * found.lanes * 4 > l2)
+
+
+def test_rows_in_windows_cost_the_lines_that_do_not_stay() -> None:
+    near = convolution(64, 64, 14, "sapphirerapids")
+    assert near.cost._far(near.tiling.depth, 2, 1) == pytest.approx(0.0, abs=near.cost.far_load)
+    shared = near.cost.shared_load
+    assert shared > near.cost.far_load > 0
+    # A panel that no private cache holds comes from the one that threads share.
+    steps = near.cost.steps
+    near.cost.l2 = near.cost.width * steps
+    assert near.cost._far(steps, 2, 1) >= shared

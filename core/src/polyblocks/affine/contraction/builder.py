@@ -23,6 +23,7 @@ from polyblocks.affine.contraction.kept_panels import KeptPanels
 from polyblocks.affine.contraction.product import Operand, Product
 from polyblocks.affine.contraction.step_loops import Place, StepLoops
 from polyblocks.affine.contraction.tiling import Tiling
+from polyblocks.affine.contraction.windows import innermost
 from polyblocks.affine.dataflow import ops_of
 from polyblocks.affine.element import element_bytes
 from polyblocks.affine.expr import Expr, Var
@@ -839,11 +840,15 @@ class ContractionBuilder:
             return loops.until(upper) if upper else loops
         if self.absent is not None:
             # Loop by loop: those that are one may differ in what is absent.
-            single = StepLoops.of([e for e in self.product.steps if e > 1] or [1], chain)
-            single = single.without(self.absent, self._row_places(tile, first + single.number))
-            if single.written_out is not None:
-                return single
-        loops = StepLoops.of(windows.steps, chain)
+            extents = innermost([e for e in self.product.steps if e > 1] or [1], self.tiling.depth)
+            if extents is not None:
+                single = StepLoops.of(extents, chain)
+                single = single.without(self.absent, self._row_places(tile, first + single.number))
+                if single.written_out is not None:
+                    return single
+        extents = innermost(windows.steps, self.tiling.depth)
+        assert extents is not None
+        loops = StepLoops.of(extents, chain)
         if self.absent is None:
             return loops
         return loops.without(self.absent, self._row_places(tile, first + loops.number))

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import ceil, gcd, lcm, prod
 
+from polyblocks.affine.access import address
 from polyblocks.affine.analysis.contractions import Contraction, contraction_of
 from polyblocks.affine.analysis.reductions import ROUNDING
 from polyblocks.affine.contraction.copies import (
@@ -23,8 +24,10 @@ from polyblocks.affine.contraction.kept_panels import can_be_kept
 from polyblocks.affine.contraction.product import Operand, Product, products_of
 from polyblocks.affine.contraction.tiling import Tiling
 from polyblocks.affine.contraction.units import in_a_word
+from polyblocks.affine.contraction.windows import innermost
 from polyblocks.affine.cost import rates
 from polyblocks.affine.element import element_bytes
+from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.flat_views import FlatViews
 from polyblocks.affine.model import AffineAccess, Load, Node
 from polyblocks.affine.prologue import Prologue
@@ -41,6 +44,8 @@ CHAIN = 128
 UNIT_CHAIN = 512
 #: The same, at least, where all results wait: each pass loads and stores them again.
 MIN_PASS = 64
+#: Part of the private cache for results that wait for the next pass.
+WAITING = 3
 #: Steps of one pass over columns that are used once: rows of memory that are read side by side.
 STREAMS = 32
 #: Part of the private cache for columns that are used by one block of rows only.
@@ -221,6 +226,13 @@ class TilingCost:
         if self.each is not None and len(private) > 1 and private[1].bandwidth:
             self.far_load = self.target.vector_bits // 8 / private[1].bandwidth / self.each
         self.l2 = max((m.size for m in private), default=1 << 18)
+        #: The same from the cache that threads share, by all of them at once.
+        self.shared_load = self.far_load
+        shared = next((m for m in self.target.memory if m.shared_by > 1), None)
+        if self.each is not None and shared is not None and shared.bandwidth:
+            vector = self.target.vector_bits // 8
+            load = vector * self.threads / shared.bandwidth / self.each
+            self.shared_load = max(self.far_load, load)
         # What is kept from call to call is in order, and costs nothing.
         of_columns = [o for o in product.operands if not o.of_rows and not o.kept]
         self.kept = not of_columns and any(o.kept for o in product.operands)
@@ -245,6 +257,7 @@ class TilingCost:
         self.stores = self.scale * result_time(product, self.width)
         self.shared = self._in_windows()
         self._strides: dict[Operand, tuple[int, int]] = {}
+        self._spans: dict[tuple[int, int], int] = {}
         sums = product.combiners
         #: Results of a row that is found by its digits, in a tile whose rows are in several loops.
         places = [
@@ -280,6 +293,7 @@ class TilingCost:
             for tiling in (
                 self._tiling(rows, lanes, row_pieces, column_pieces),
                 self._in_whole_pieces(rows, lanes, row_pieces, column_pieces),
+                *self._windows_in_passes(rows, lanes, row_pieces, column_pieces),
             ):
                 if tiling is None or not self._fits(tiling):
                     continue
@@ -350,6 +364,65 @@ class TilingCost:
             pack_columns=True,
             threads=1,
         )
+
+    def _windows_in_passes(
+        self, rows: int, lanes: int, row_pieces: int, column_pieces: int
+    ) -> Iterator[Tiling]:
+        """Tilings of rows in windows whose steps go through more than the private cache has.
+
+        Each row of a gradient of weights meets all pixels. A pass goes through so few that these
+        stay near for all rows, whose results wait in the private cache: as many as there is room
+        for, or one chain of additions. None if there is no need.
+        """
+        product, windows = self.product, self.product.windows
+        if windows is None or windows.run % rows or product.waits or self.by_rows:
+            return
+        if self.unit is not None or self._packs_rows(rows, False):
+            return
+        tiles, panels = -(-self.rows // rows), -(-self.columns // lanes)
+        if tiles < row_pieces or panels < column_pieces:
+            return
+        down, mine = -(-tiles // row_pieces) * rows, -(-panels // column_pieces)
+        panel = len(product.results) * down * lanes * self.size
+        most = self.l2 // WAITING // panel
+        if most == 0 or self._window_bytes(self.rows, self.steps) <= self.l2 // 2:
+            return
+        across = _even(mine, min(mine, most)) * lanes
+        left = self.l2 // 4 * 3 - panel * (across // lanes)
+        roomy = windows.pass_steps(self.steps - 1)
+        while across * roomy * self.size + self._window_bytes(self.rows, roomy) > left > 0:
+            if roomy < MIN_PASS:
+                return
+            roomy = windows.pass_steps(roomy - 1)
+        for depth in dict.fromkeys((roomy, windows.pass_steps(min(roomy, 2 * CHAIN)))):
+            if depth >= MIN_PASS:
+                yield Tiling(
+                    *(rows, lanes, depth, self._chain(depth), min(down, self.rows)),
+                    *(min(across, self.columns), row_pieces, column_pieces),
+                    pack_rows=False,
+                    pack_columns=True,
+                    threads=1,
+                )
+
+    def _window_bytes(self, rows: int, depth: int) -> int:
+        """From the first to behind the last byte that so many rows use in so many steps."""
+        if (rows, depth) not in self._spans:
+            windows = self.product.windows
+            extents = None if windows is None else innermost(windows.steps, depth)
+            assert extents is not None
+            step = Expr(0)
+            for extent in extents:
+                step = step * extent + Var(extent)
+            place = {v: Expr(0) for v in self.product.batch}
+            place |= {self.product.row: Expr.of(Var(rows)), self.product.step: step}
+            used = 0
+            for operand in self.product.operands:
+                if operand.of_rows and operand.load is not None:
+                    found = address(operand.load.buffer, operand.load.index).substitute(place)
+                    low, high = found.range()
+                    used += (high - low + 1) * self.size
+            self._spans[rows, depth] = used
+        return self._spans[rows, depth]
 
     def _chain(self, depth: int) -> int:
         """Steps of a pass whose sums are added up before they are added to others."""
@@ -477,18 +550,22 @@ class TilingCost:
         if self.unit is not None:
             # It takes whole lines, once.
             return False
+        stride, step = self._apart(operand)
+        if self._crowds(stride, rows):
+            return True
+        # Lines that are used by one row in one step, and in a later one again.
+        return stride >= self.l1.line and self._crowds(step, self._inner_steps)
+
+    def _apart(self, operand: Operand) -> tuple[int, int]:
+        """Bytes between rows of an operand, and between its steps."""
         if operand not in self._strides:
-            # Bytes between rows, and between steps; every tiling asks.
+            # Every tiling asks.
             row, step = (
                 self.size * (elements_apart(operand, v) or 0)
                 for v in (self.product.row, self.product.step)
             )
             self._strides[operand] = row, step
-        stride, step = self._strides[operand]
-        if self._crowds(stride, rows):
-            return True
-        # Lines that are used by one row in one step, and in a later one again.
-        return stride >= self.l1.line and self._crowds(step, self._inner_steps)
+        return self._strides[operand]
 
     def _crowds(self, stride: int, count: int) -> bool:
         """Whether so many elements, so many bytes apart, are too many for the sets they are in."""
@@ -588,8 +665,7 @@ class TilingCost:
             if unit is not None:
                 return self._unit_step(unit, tiling, height, vectors)
             loads = vectors * self.vector_load + height * self.load
-            used = vectors * self.width * tiling.depth * self.size
-            far = vectors * self.far_load if used > self.l1.size // 2 else 0.0
+            far = self._far(tiling.depth, height, vectors)
             joined = 3.0 * height * vectors / tiling.chain if tiling.chain < self.steps else 0.0
             if windows is not None:
                 run = min(windows.steps[-1], tiling.chain)
@@ -608,6 +684,31 @@ class TilingCost:
 
         whole, rest = divmod(columns, tiling.lanes)
         return whole * panel(tiling.lanes // self.width) + -(-rest // self.width) * panel(1)
+
+    def _far(self, depth: int, height: int, vectors: int) -> float:
+        """What a step of a register tile takes of caches behind the first one.
+
+        A panel of columns, and rows in windows, are used by the next tile again, if they stay.
+        """
+        panel = vectors * self.width * depth * self.size
+        lines, touched = self._touched(depth, height)
+        load = self.far_load if panel + touched <= self.l2 // 4 * 3 else self.shared_load
+        far = vectors * load if panel > self.l1.size // 2 else 0.0
+        return far + (lines * load if panel + touched > self.l1.size else 0.0)
+
+    def _touched(self, depth: int, height: int) -> tuple[float, int]:
+        """Lines of rows in windows that a step uses for a tile, and bytes that all steps do."""
+        windows = self.product.windows
+        if windows is None or self.unit is not None or innermost(windows.steps, depth) is None:
+            return 0.0, 0
+        line, each = self.l1.line, 0
+        for operand in self.product.operands:
+            if operand.of_rows and operand.load is not None:
+                row, step = self._apart(operand)
+                in_lines = -(-(height - 1) * min(row, line) // line + 1) * line
+                each += min(in_lines, height * max(step, self.size))
+        touched = min(depth * each, self._window_bytes(height, depth))
+        return touched / depth / line, touched
 
     def _unit_step(self, unit: MatrixUnit, tiling: Tiling, height: int, vectors: int) -> float:
         """One step of a tile of a unit, in multiply-adds of a vector.

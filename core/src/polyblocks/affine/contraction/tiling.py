@@ -42,6 +42,10 @@ class Tiling:
         blocks = -(-product.row.extent // self.row_block)
         if -(-blocks // self.row_pieces) > 1:
             return False
+        columns = [o for o in product.operands if not o.of_rows]
+        if self.depth < product.step.extent and any(o.natural is not None for o in columns):
+            # All steps are put into another order at once.
+            return False
         # Squares are transposed whole.
-        squares = any(product.steps_first(o) for o in product.operands if not o.of_rows)
+        squares = any(product.steps_first(o) for o in columns)
         return not squares or product.step.extent % self.depth == 0

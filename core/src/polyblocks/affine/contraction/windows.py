@@ -30,6 +30,25 @@ class Windows:
     run: int
     steps: list[int]
 
+    def pass_steps(self, most: int) -> int:
+        """Steps of the longest pass of equal passes: whole inner loops, and a part of the next.
+
+        Args:
+            most: how many steps at most.
+
+        Returns:
+            Less than ``most`` where no more are a whole part; 1 at least.
+        """
+        count = 1
+        for extent in reversed(self.steps):
+            part = max(
+                d for d in range(1, extent + 1) if extent % d == 0 and (d == 1 or count * d <= most)
+            )
+            count *= part
+            if part < extent:
+                break
+        return count
+
     def chain(self, longest: int) -> int:
         """Steps that are added up at a time: about so many, by the fastest loops.
 
@@ -44,6 +63,28 @@ class Windows:
         if count > 1:
             return count
         return -(-self.steps[-1] // -(-self.steps[-1] // longest))
+
+
+def innermost(extents: Sequence[int], count: int) -> list[int] | None:
+    """The loops of a pass: the fastest ones, and a part of the next, that have ``count`` steps.
+
+    Args:
+        extents: of all loops, the fastest one last.
+        count: steps of a pass.
+
+    Returns:
+        None if no part of a loop gives that.
+    """
+    found: list[int] = []
+    for extent in reversed(extents):
+        part = min(extent, count)
+        if extent % part or count % part:
+            return None
+        found.insert(0, part)
+        count //= part
+        if part < extent or count == 1:
+            break
+    return found if count == 1 else None
 
 
 def windows_of(rows: Sequence[Var], steps: Sequence[Var], loads: Sequence[Load]) -> Windows | None:
