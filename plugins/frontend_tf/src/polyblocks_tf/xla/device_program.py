@@ -8,8 +8,7 @@ operation by itself, that would wait for its results.
 from __future__ import annotations
 
 import functools
-import itertools
-import os
+import uuid
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -25,8 +24,6 @@ from polyblocks.runtime.device.xla_device_call import XlaDeviceCall
 from polyblocks.runtime.slots import Slot, check_all
 from polyblocks_tf.specs import TF_DTYPES
 from polyblocks_tf.xla.targets import PLATFORMS, Platform, Unavailable, register
-
-_numbers = itertools.count()
 
 #: Version of the operation's modules: StableHLO with the platforms beside it.
 _MODULE_VERSION = 9
@@ -145,7 +142,7 @@ class DeviceProgram:
         outputs = [slot for slot in slots if slot.role == "output"]
         call = XlaDeviceCall(binding.executable, iterations=binding.num_iters)
         # Processes that share a cache of XLA's must not take each other's programs for their own.
-        target = f"polyblocks_{os.getpid()}_{next(_numbers)}"
+        target = f"polyblocks_{uuid.uuid4().hex}"
         register(target, platform, call.address)
         module = module_text(target, inputs, outputs)
         self._call = call
