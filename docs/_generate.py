@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import math
 import re
 import textwrap
 from collections.abc import Callable
@@ -24,6 +25,34 @@ MARKED = re.compile(r"<!-- generated: ([\w-]+) -->(.*?)<!-- end of \1 -->", re.D
 #: Architectures that tables of passes are made for: of a chip that lacks all that can be lacking,
 #: and any of each GPU target.
 CPU_ARCH, GPU_ARCHS = "x86-64", {"nvgpu": "sm_90a", "amdgpu": "gfx1100"}
+
+_PIPELINES, _MEMORY = "image pipelines and simulations", "memory-bound functions"
+_CONTRACTIONS = "matmuls, convolutions and models"
+#: Files of ``bench/results`` whose tables are shown: what is in them, and the chip.
+RESULTS = {
+    "2026-11-27-amd-epyc-znver4-pipelines": (_PIPELINES, "Zen 4"),
+    "2026-11-23-amd-epyc-znver5": (_MEMORY, "Zen 5"),
+    "2026-11-23-amd-epyc-znver4": (_MEMORY, "Zen 4"),
+    "2026-11-23-intel-r-xeon-r-processor-emeraldrapids": (_MEMORY, "Emerald Rapids"),
+    "2026-11-25-amd-epyc-znver5-contractions": (_CONTRACTIONS, "Zen 5"),
+    "2026-11-25-amd-epyc-znver4-contractions": (_CONTRACTIONS, "Zen 4"),
+    "2026-11-25-intel-r-xeon-r-processor-rocketlake-contractions": (_CONTRACTIONS, "Rocket Lake"),
+    "2026-11-27-nvidia-h200-pipelines-inductor": (_PIPELINES, "H200"),
+    "2026-11-26-nvidia-h100-80gb-hbm3": (_MEMORY, "H100"),
+}
+GPU_PEERS = ("eager", "inductor", "inductor-max-autotune")
+
+#: Modules that users import themselves, besides ``polyblocks``.
+PUBLIC_MODULES = ("polyblocks.common_utils", "polyblocks.device_helpers")
+#: Module -> its public functions.
+API = {
+    "polyblocks.api": ("compile", "load", "targets", "frontends"),
+    "polyblocks.ahead_of_time.function": ("aot",),
+    "polyblocks.ahead_of_time.library": ("write_library",),
+    "polyblocks.explanation.run": ("explain",),
+    "polyblocks.common_utils": ("validate_outputs",),
+    "polyblocks.device_helpers": ("cuda_synchronize",),
+}
 
 
 def up_to_date(page: str) -> str:
@@ -318,6 +347,121 @@ def _from_to(low: str, below: str) -> str:
     return f"{low} to {major}.{int(minor) - 1}"
 
 
+def api() -> str:
+    """The public functions: signature and docstring of each."""
+    parts = []
+    for module, names in API.items():
+        for name in names:
+            function = getattr(import_module(module), name)
+            shown = module if module in PUBLIC_MODULES else "polyblocks"
+            text = docstring_to_markdown(inspect.getdoc(function) or "")
+            mark = "<!-- fragment: the example of a docstring -->\n"
+            text = text.replace("\n```python\n", f"\n{mark}```python\n")
+            call = _wrapped(signature(function))
+            parts.append(f"### `{shown}.{name}`\n\n```text\n{call}\n```\n\n{text}")
+    return "\n\n".join(parts)
+
+
+def _wrapped(call: str) -> str:
+    """A signature with a parameter per line where one line is too long."""
+    if len(call) <= 80:
+        return call
+    start, end = call.index("(") + 1, call.rindex(") ->")
+    depth, lines = 0, [""]
+    for character in call[start:end]:
+        depth += (character in "([") - (character in ")]")
+        if character == "," and not depth:
+            lines.append("")
+        else:
+            lines[-1] += character
+    inner = "".join(f"    {line.strip()},\n" for line in lines)
+    return f"{call[:start]}\n{inner}{call[end:]}"
+
+
+def speedups() -> str:
+    """The geometric means of :data:`RESULTS`, a row for each."""
+    lines = ["| geometric mean of speedups | chip | best peer | Inductor |", "|---|---|--:|--:|"]
+    for name, (title, chip) in RESULTS.items():
+        text = _result_text(name)
+        means = re.search(r"([\d.]+)× against Inductor and ([\d.]+)×", text)
+        if means:
+            count = len(_table(text, "Times, ms"))
+            lines.append(f"| {count} {title} | {chip} | {means[2]}x | {means[1]}x |")
+            continue
+        # Those of a GPU have ratios of the fastest calls; matrix products are apart.
+        table = _table(text, "Times, ms")
+        products = {case for case in table if "@" in case}
+        for cases, what in ((table.keys() - products, title), (products, "float16 matmuls")):
+            ratios = [_ratios(table[case]) for case in cases]
+            if ratios:
+                best, inductor = (math.prod(r) ** (1 / len(r)) for r in zip(*ratios, strict=True))
+                lines.append(f"| {len(ratios)} {what} | {chip} | {best:.2f}x | {inductor:.2f}x |")
+    return "\n".join(lines)
+
+
+def _ratios(row: dict[str, str]) -> tuple[float, float]:
+    """Times of the fastest peer and of Inductor over ours."""
+    ours = _number(row["polyblocks"])
+    best = min(_number(row.get(peer, "")) for peer in GPU_PEERS)
+    return best / ours, _number(row["inductor"]) / ours
+
+
+def _result_text(name: str) -> str:
+    return (DOCS.parent / "bench/results" / f"{name}.md").read_text()
+
+
+def results() -> str:
+    """A table for each of :data:`RESULTS`: our times, the best peer's and Inductor's over ours."""
+    return "\n\n".join(_result(name) for name in RESULTS)
+
+
+def _result(name: str) -> str:
+    text = _result_text(name)
+    title, chip = RESULTS[name]
+    times, verdicts = _table(text, "Times, ms"), {}
+    if "## Verdicts" in text:
+        verdicts = _table(text, "Verdicts")
+    lines = [f"## {title[0].upper()}{title[1:]}, {chip}", "", f"`{name}`, {name[:10]}.", ""]
+    if means := re.search(
+        r"^(\d+ of \d+ rows meet .*?best peer of each row)\.", text, re.MULTILINE
+    ):
+        lines += [f"{means[1].replace('their bars', 'their goals')}.", ""]
+    lines += [
+        "| case | ms | best peer | / ours | Inductor / ours | met |",
+        "|---|--:|---|--:|--:|---|",
+    ]
+    for case, row in times.items():
+        ours = min(_number(row.get(k, "")) for k in ("polyblocks", "polyblocks-frozen"))
+        best = next((k for k, v in row.items() if v.startswith("**")), "")
+        verdict = verdicts.get(case, {})
+        if not verdicts:
+            best = min(GPU_PEERS, key=lambda k: _number(row.get(k, "")))
+        ratio = verdict.get("best / ours") or f"{_number(row[best]) / ours:.2f}"
+        over = verdict.get("Inductor / ours") or f"{_number(row['inductor']) / ours:.2f}"
+        met = verdict.get("met", "")
+        lines.append(f"| {case} | {ours:.4g} | {best} | {ratio} | {over} | {met} |")
+    return "\n".join(lines)
+
+
+def _table(text: str, heading: str) -> dict[str, dict[str, str]]:
+    """The table below a heading: first cell of a row -> column -> cell."""
+    block = text.split(f"## {heading}\n")[1].split("\n## ")[0]
+    rows = [
+        [cell.strip() for cell in line.split("|")[1:-1]]
+        for line in block.splitlines()
+        if line.startswith("|")
+    ]
+    return {row[0]: dict(zip(rows[0], row, strict=True)) for row in rows[2:]}
+
+
+def _number(cell: str) -> float:
+    """A time in milliseconds; infinite where a peer has none."""
+    try:
+        return float(cell.strip("*"))
+    except ValueError:
+        return math.inf
+
+
 GENERATORS: dict[str, Callable[[], str]] = {
     "options": options,
     "releases": releases,
@@ -336,6 +480,9 @@ GENERATORS: dict[str, Callable[[], str]] = {
     "nvgpu-archs": nvgpu_archs,
     "amdgpu-archs": amdgpu_archs,
     "gpu-modes": gpu_modes,
+    "api": api,
+    "results": results,
+    "speedups": speedups,
 }
 
 

@@ -65,7 +65,7 @@ def test_a_function_with_example_inputs():
     lines = {s["line"] for k in part["kernels"] for s in k["sources"]}
     assert lines == {"y = torch.tanh(x @ w) + 1", "return torch.softmax(y, -1)"}
     assert any(d["what"] in ("fused", "epilogue") and d["kernels"] for d in part["decisions"])
-    assert "What it costs" in report.html()
+    assert "Cost</h3>" in report.html()
     call = data["call"]
     assert call["kernel_seconds"] >= part["totals"]["measured_seconds"] > 0
     assert call["predicted_seconds"] == pytest.approx(part["totals"]["predicted_seconds"])

@@ -309,7 +309,7 @@ class TestArrays:
         assert scalar.shape == ()
 
     def test_errors(self):
-        with pytest.raises(InputError, match="dtype string is none of"):
+        with pytest.raises(InputError, match="unsupported dtype string: expected one of"):
             self.arrays.describe(tf.constant("a"))
         with pytest.raises(InputError, match=r"strides \(1, 2\) are not"):
             self.arrays.empty(ArraySpec((2, 2), "float32", (1, 2)), HOST)

@@ -141,7 +141,7 @@ def test_the_report_reads_well():
     compiled(torch.ones(4))
     text = str(compiled.polyblocks_report())
     assert "double: 1 kernel for cpu" in text
-    assert "nothing fell back" in text
+    assert "no fallbacks" in text
 
 
 @pytest.mark.cpu

@@ -47,7 +47,7 @@ def test_several_elements_stored_in_one_place(name):
         gradients = torch.autograd.grad(made.abs().sum(), (x, s))
         found.append((made, made.stride(), *gradients))
     torch.testing.assert_close(*found, rtol=0, atol=0)
-    assert "stores several elements in one place" in str(ours.polyblocks_report())
+    assert "stores overlapping elements" in str(ours.polyblocks_report())
 
 
 def of_a_row(x):
@@ -102,7 +102,7 @@ def test_updates_of_windows(function):
         x = torch.randn(9)
         found.append((call(x), x))
     torch.testing.assert_close(*found, rtol=0, atol=0)
-    assert "several elements are in one place" in str(ours.polyblocks_report())
+    assert "elements overlap in memory" in str(ours.polyblocks_report())
 
 
 @pytest.mark.each_choice
@@ -128,7 +128,7 @@ def test_updates_of_an_argument_that_overlaps_itself(overlapping, at):
     assert type(found[0]) is type(found[1])
     if isinstance(found[0], tuple):
         torch.testing.assert_close(*found, rtol=0, atol=0)
-    assert "several elements are in one place" in str(ours.polyblocks_report())
+    assert "elements overlap in memory" in str(ours.polyblocks_report())
 
 
 def test_reads_of_windows_beside_an_update_are_compiled():
@@ -142,7 +142,7 @@ def test_reads_of_windows_beside_an_update_are_compiled():
 
 def test_an_update_of_windows_names_its_line_where_nothing_may_fall_back():
     ours = polyblocks_jit_torch(compile_options={"strict_target": True})(of_a_row)
-    with pytest.raises(FallbackError, match=r"several elements are in one place.*\.clone\(\)"):
+    with pytest.raises(FallbackError, match=r"elements overlap in memory.*\.clone\(\)"):
         ours(torch.ones(9))
 
 

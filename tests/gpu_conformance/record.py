@@ -90,7 +90,7 @@ def _failed(error: BaseException, seen: Seen) -> dict[str, Any]:
         return {"kind": "findings", "reason": seen.findings[0]}
     if "Timeout" in reason[:60]:
         return {"kind": "timeout", "reason": reason}
-    if isinstance(error, (FallbackError, UnsupportedError)) or "left to the framework" in text:
+    if isinstance(error, (FallbackError, UnsupportedError)) or "to the framework:" in text:
         return {"kind": "fallback", "reason": seen.fallbacks[0] if seen.fallbacks else reason}
     return {"kind": "wrong", "reason": reason}
 

@@ -212,7 +212,7 @@ class TestDocument:
         assert data["parts"][0]["chip"] is None
         text = text_of(data)
         assert "target 'toy' cannot time its kernels" in text
-        assert "1 op left to the framework:" in text
+        assert "1 fallback to the framework:" in text
         assert "failed: c" in text
         assert "cannot time its kernels" in page(data)
 
@@ -242,9 +242,9 @@ class TestTree:
             "moves near 8 MiB, main 2 MiB; floor 2 MiB (3 x); bound by main",
             "999 times slower than predicted",
             "+ fused a into b: 192 B of traffic through the buffer 3x8 saved",
-            "- a loop of n0 is not written in vectors: <few> iterations  [vectorize-nests]",
+            "- did not vectorize a loop of n0: <few> iterations  [vectorize-nests]",
             "time per stage of the compiler: S1 100 ms",
-            "nothing fell back",
+            "no fallbacks",
         ):
             assert expected in text, expected
 
@@ -338,52 +338,47 @@ FILL = {"saved_bytes": 64, "saved_seconds": 2e-6, "overhead_seconds": 3e-6}
         (
             TILED,
             "fused blur_x into blur_y at tile 32x2048: 50 MiB of traffic through the buffer "
-            "3x2048x2044 saved, 3 ms instead of 5 ms, computes 12 % again where tiles overlap; "
-            "1 MiB per tile stay in cache",
+            "3x2048x2044 saved, 3 ms instead of 5 ms, 12 % recomputed in halos; working set 1 "
+            "MiB per tile",
         ),
         (
             TILED | {"what": "kept apart", "fused_seconds": 6e-3},
-            "kept blur_x and blur_y apart: at the best tile, 32x2048, it would take 6 ms, apart "
-            "5 ms",
+            "did not fuse blur_x and blur_y: fused at best tile 32x2048 6 ms, not fused 5 ms",
         ),
         (
             TILED | {"what": "kept apart", "reason": "room"},
-            "kept blur_x and blur_y apart: even the best tile, 32x2048, touches 1 MiB, too much "
-            "for fast memory",
+            "did not fuse blur_x and blur_y: working set 1 MiB at best tile 32x2048 exceeds "
+            "fast memory",
         ),
         (
             PAIR | {"what": "kept apart", "reason": "option"},
-            "kept blur_x and blur_y apart: polyblocks_disable_reduce_reduce_fusion separates "
+            "did not fuse blur_x and blur_y: polyblocks_disable_reduce_reduce_fusion separates "
             "dependent reductions",
         ),
         (
             TILED | {"what": "kept apart", "reason": "order"},
-            "kept blur_x and blur_y apart: what lies between them in the program uses what they "
-            "read or write",
+            "did not fuse blur_x and blur_y: code between them uses their buffers",
         ),
         (
             PAIR | {"what": "kept apart", "reason": "several products"},
-            "kept blur_x and blur_y apart: each is a contraction, with register tiles of its own",
+            "did not fuse blur_x and blur_y: each is a contraction, with register tiles of its own",
         ),
         (
             TILED | {"what": "kept apart", "reason": "computed again"},
-            "kept blur_x and blur_y apart: where tiles overlap, a contraction would be computed "
-            "again",
+            "did not fuse blur_x and blur_y: a contraction would be recomputed in halos",
         ),
         (
             TILED | {"what": "kept apart", "reason": "thin tiles"},
-            "kept blur_x and blur_y apart: the best tile, 32x2048, is too thin for register "
+            "did not fuse blur_x and blur_y: the best tile, 32x2048, is too thin for register "
             "tiles of a contraction",
         ),
         (
             TILED | {"what": "kept apart", "reason": "time", "fused_seconds": 5.004e-3},
-            "kept blur_x and blur_y apart: at the best tile, 32x2048, it would take 5 ms, apart "
-            "4 µs less",
+            "did not fuse blur_x and blur_y: fused at best tile 32x2048 5 ms, not fused 4 µs less",
         ),
         (
             TILED | {"what": "kept apart", "reason": "time", "fused_seconds": 5e-3},
-            "kept blur_x and blur_y apart: at the best tile, 32x2048, it would take 5 ms, apart "
-            "the same",
+            "did not fuse blur_x and blur_y: fused at best tile 32x2048 5 ms, not fused the same",
         ),
         (
             TILED | {"fused_seconds": 4.998e-3, "redundancy": 1.0, "tile_bytes": 0},
@@ -401,8 +396,8 @@ FILL = {"saved_bytes": 64, "saved_seconds": 2e-6, "overhead_seconds": 3e-6}
                 "recompute_seconds": 1e-3,
                 "traffic_seconds": 2e-3,
             },
-            "fused p into c and d: 3 MiB of traffic through the buffer 4 saved, but every element "
-            "is computed 2.5 times; that costs 1 ms, the way through memory 2 ms",
+            "fused p into c and d: 3 MiB of traffic through the buffer 4 saved, each element "
+            "computed 2.5 times; recompute 1 ms, store and reload 2 ms",
         ),
         (
             {
@@ -414,12 +409,12 @@ FILL = {"saved_bytes": 64, "saved_seconds": 2e-6, "overhead_seconds": 3e-6}
                 "slots_anew": 31.2,
                 "slots_stored": 13.2,
             },
-            "kept p and c apart: fused, every element of the buffer 4 would be computed 5 times; "
-            "that takes 31.2 instructions per element, storing it and loading it 13.2",
+            "did not fuse p and c: each element of the buffer 4 would be computed 5 times; "
+            "recompute 31.2 instructions per element, store and reload 13.2",
         ),
         (
             {"what": "epilogue", "nest": "p", "consumers": ["c"], "buffer": [4], "kept": True},
-            "moved c behind p, in the same loop: the buffer 4 is written, but not read again",
+            "fused c into p as epilogue: the buffer 4 is stored but not reloaded",
         ),
         (
             {
@@ -429,8 +424,8 @@ FILL = {"saved_bytes": 64, "saved_seconds": 2e-6, "overhead_seconds": 3e-6}
                 "predicted_seconds": 2e-3,
                 "overhead_seconds": 3e-6,
             },
-            "96 iterations of p are shared among threads: at most about 2 ms on one thread, "
-            "without vectors; starting threads takes 3 µs",
+            "parallelized 96 iterations of p: at most about 2 ms on one thread, without "
+            "vectors; starting threads takes 3 µs",
         ),
         (
             {
@@ -440,106 +435,103 @@ FILL = {"saved_bytes": 64, "saved_seconds": 2e-6, "overhead_seconds": 3e-6}
                 "overhead_seconds": 3e-6,
                 "vectors": True,
             },
-            "p is not shared among threads: 2 µs on one thread; starting threads takes 3 µs",
+            "p stays serial: 2 µs on one thread; starting threads takes 3 µs",
         ),
         (
             {"what": "serial", "nest": "p", "seconds": {"serial": 1e-3}},
-            "the updates of p run on one thread, one after the other",
+            "the updates of p run serially on one thread",
         ),
         (
             {"what": "copies", "nest": "p", "seconds": {"serial": 2e-3, "copies": 1e-3}},
-            "each thread makes its updates of p to a copy of the result: 1 ms, one thread 2 ms",
+            "privatized the result of p per thread: 1 ms, one thread 2 ms",
         ),
         (
             {"what": "columns", "nest": "p"},
-            "each thread makes the updates of p to some columns",
+            "partitioned the updates of p among threads by columns",
         ),
-        ({"what": "atomic", "nest": "p"}, "the updates of p are atomic operations of many threads"),
+        ({"what": "atomic", "nest": "p"}, "the updates of p are atomic"),
         (
             {"what": "workspace", "nest": "main", "buffers": 1, "bytes": 64, "without_sharing": 64},
-            "1 intermediate buffer share 64 B; side by side they would take 64 B",
+            "1 intermediate buffer share 64 B; without sharing 64 B",
         ),
         (
             {"what": "vectors", "nest": "p", "width": 16, "accumulators": 4},
-            "the innermost loop of p runs in vectors of 16 elements, 4 of them at once",
+            "vectorized the innermost loop of p: 16 lanes, 4 vectors interleaved",
         ),
         (
             {"what": "vectors", "nest": "p", "width": 8, "accumulators": 1, "interleaved": 2},
-            "the innermost loop of p runs in vectors of 8 elements, 2 of them at once",
+            "vectorized the innermost loop of p: 8 lanes, 2 vectors interleaved",
         ),
         (
             {"what": "merged", "nest": "p", "with_": ["q"]},
-            "merged q into p: what both read is read once",
+            "fused siblings q and p: shared inputs are read once",
         ),
         (
             {"what": "merged", "nest": "p", "with_": ["q"], "buffer": [4], "buffer_bytes": 16},
-            "merged q into p: 32 B of traffic through the buffer 4 saved",
+            "fused siblings q and p: 32 B of traffic through the buffer 4 saved",
         ),
         (
             {"what": "rolled", "nest": "p", "terms": [7, 7]},
-            "made the sum of 7 x 7 terms in p a loop over them",
+            "rolled the sum of 7 x 7 terms in p into a loop",
         ),
         (
             {"what": "rolled", "nest": "p", "with_": ["q", "r"]},
-            "made q and r iterations of p: all are launched together",
+            "made q and r iterations of p: one launch for all",
         ),
         (
             {"what": "merged", "nest": "p", "loops": 1},
-            "merged 1 loop of p with those before: what is there is not loaded again",
+            "fused 1 loop of p with earlier ones: shared values are not reloaded",
         ),
         (
             {"what": "split", "nest": "p", "parts": 4, "serial_seconds": 1e-3},
-            "split the reduction of p into 4 parts that threads share: one thread would take 1 ms",
+            "split the reduction of p into 4 parts for threads: one thread would take 1 ms",
         ),
         (
             {"what": "split", "nest": "p", "parts": 4} | SCAN,
-            "split p into 4 parts: 2 ms, in one 3 ms",
+            "split p into 4 parts: 2 ms, unsplit 3 ms",
         ),
         (
             {"what": "left whole", "nest": "p", "parts": 4} | SCAN,
-            "left p whole: in 4 parts it would take 2 ms, in one 3 ms",
+            "did not split p: 4 parts 2 ms, unsplit 3 ms",
         ),
         (
             {"what": "split", "nest": "p", "pieces": 4} | FILL,
-            "split p into 4 pieces, without what is overwritten: 64 B are not written twice; that "
-            "saves 2 µs, more loops cost 3 µs",
+            "split p into 4 pieces: 64 B of overwritten stores removed; saves 2 µs, more loops "
+            "cost 3 µs",
         ),
         (
             {"what": "left whole", "nest": "p", "pieces": 1} | FILL,
-            "left p whole: without what is overwritten it is 1 piece; that would save 2 µs, more "
+            "did not split p into 1 piece to remove overwritten stores: would save 2 µs, more "
             "loops cost 3 µs",
         ),
         (
             {"what": "split", "nest": "p", "nests": 4, "steps": 64, "saved_steps": 48.0},
-            "p is 4 nests, without products with zeros between elements: 48 of 64 steps per result "
-            "less",
+            "split p into 4 nests, without products with zeros: saves 48 of 64 products per result",
         ),
         (
             {"what": "left whole", "nest": "p", "nests": 4, "steps": 8, "saved_steps": 6.25},
-            "left p whole: without products with zeros it is 4 nests and takes 6.25 of 8 steps per "
-            "result less",
+            "did not split p into 4 nests: would save 6.25 of 8 products per result",
         ),
         (
             {"what": "straightened", "nest": "p", "buffer": [3, 4], "dimensions": [1]},
-            "what p copies into 3x4 keeps its order, and is read backwards",
+            "p copies into 3x4 without reversing it; readers reverse the index",
         ),
         ({"what": "split", "nest": "p"}, "p: split"),
         (
             {"what": "forwarded", "nest": "copy", "buffer": [3, 4], "moved": 0},
-            "a copy of the buffer 3x4 is spared: it is computed right where it belongs",
+            "avoided a copy of the buffer 3x4: its producer writes to the destination",
         ),
         (
             {"what": "innermost", "nest": "p", "extent": 112},
-            "the innermost loop of p is the one of 112 iterations that walks memory in order",
+            "innermost loop of p: 112 iterations, unit stride",
         ),
         (
             {"what": "jammed", "nest": "p", "unroll_factor": 4},
-            "p reduces 4 rows at once, which keeps the memory busy",
+            "jammed 4 rows of reduction p to keep memory busy",
         ),
         (
             {"what": "squares", "nest": "p", "extents": [3136, 64], "width": 8},
-            "p reads along one side of 3136x64 and writes along the other: it is done in squares "
-            "of 8x8",
+            "tiled transpose p of 3136x64: squares of 8x8",
         ),
         (
             {"what": "transposed", "nest": "p", "width": 8},
@@ -547,34 +539,34 @@ FILL = {"saved_bytes": 64, "saved_seconds": 2e-6, "overhead_seconds": 3e-6}
         ),
         (
             {"what": "reciprocals", "nest": "p", "divisions": 1},
-            "1 division in p by what a loop does not change became multiplications",
+            "1 division in p by loop invariants became multiplications",
         ),
         (
             {"what": "raised", "nest": "p", "nodes": 2},
-            "2 accesses of p at computed places turned out to be at known ones",
+            "2 indirect accesses in p proved affine",
         ),
         (
             {"what": "hoisted", "nest": "p", "nodes": 16},
-            "16 operations of p moved in front of the loops that do not change the result",
+            "hoisted 16 operations of p out of loops",
         ),
         (
             {"what": "formed", "nest": "p", "extent": 64, "carried": 1},
-            "p became one scan over 64 elements that carries 1 value",
+            "formed one scan p over 64 elements, carrying 1 value",
         ),
         (
             {"what": "widened", "nest": "p", "accumulators": 2},
-            "2 sums of p in float32 until the end, not in the type of the elements",
+            "2 sums of p accumulated in float32, then rounded",
         ),
         (
             {"what": "new version", "nest": "p", "buffer": [4], "part": 0.5},
-            "p, which overwrites 50 % of the buffer 4, writes another one instead: the old "
-            "contents stay readable",
+            "renamed the output of p, which overwrites 50 % of the buffer 4: the old contents "
+            "stay readable",
         ),
         (
             {"what": "cascaded", "nest": "p"},
-            "the sums of p are sums of partial sums, which loses fewer digits",
+            "the sums of p use partial sums, for accuracy",
         ),
-        ({"what": "narrowed", "nest": "p"}, "p counts places in 32 bits, not in 64"),
+        ({"what": "narrowed", "nest": "p"}, "narrowed indices of p from 64 to 32 bits"),
         (
             {
                 "what": "mapped",
@@ -602,7 +594,7 @@ FILL = {"saved_bytes": 64, "saved_seconds": 2e-6, "overhead_seconds": 3e-6}
         ),
         (
             {"what": "one block", "nest": "p", "threads": 64},
-            "p runs in one block of 64 threads: what is in memory decides how often it runs",
+            "p runs in one block of 64 threads: its trip count is data-dependent",
         ),
         (
             {
@@ -612,7 +604,7 @@ FILL = {"saved_bytes": 64, "saved_seconds": 2e-6, "overhead_seconds": 3e-6}
                 "seconds": 1e-3,
                 "seconds_before": 2e-3,
             },
-            "the tiles of p have copies of their parts of 4x4: 1 ms, without 2 ms",
+            "staged 4x4 in shared memory for p: 1 ms, without 2 ms",
         ),
         (
             {
@@ -632,31 +624,29 @@ FILL = {"saved_bytes": 64, "saved_seconds": 2e-6, "overhead_seconds": 3e-6}
                 "waits": True,
                 "predicted_seconds": 1e-3,
             },
-            "p is computed in tiles of 14 rows by 32 columns, blocks of 112 by 256 and 512 steps "
-            "at a time, added up 128 by 128; 2 threads share 1 by 2 pieces; columns are copied in "
-            "the order of their use; results wait in a buffer until they can be stored in order; "
-            "predicted 1 ms",
+            "p: register tile 14x32 (MxN), cache block 112x256, K block 512, accumulated 128 by"
+            " 128; 2 threads, 1x2 chunks; N side packed; output staged; predicted 1 ms",
         ),
         (
             {"what": "no register tiles", "nest": "p", "reason": "a load with stride 3"},
-            "p is not computed in register tiles: a load with stride 3",
+            "no register tiles for p: a load with stride 3",
         ),
         (
             {"what": "vectors of tiles", "nest": "p", "width": 16, "interleaved": 2},
-            "the columns of p's register tiles are vectors of 16 elements, 2 side by side",
+            "N of p's register tiles is vectorized: 16 lanes, 2 vectors",
         ),
         (
             {"what": "layout", "nest": "main", "buffer": [64, 8, 8], "order": [1, 2, 0]},
-            "dimension 0 of an intermediate array of 64x8x8 comes last in memory, as in what it is "
-            "used with",
+            "intermediate array 64x8x8: dimension 0 innermost in memory, as in the arrays used "
+            "with it",
         ),
         (
             {"what": "packed", "nest": "p", "buffer": [96, 1, 7, 7], "order": [1, 2, 3, 0]},
-            "an argument of 96x1x7x7 is copied for p, with dimension 0 last",
+            "packed argument 96x1x7x7 for p, dimension 0 innermost",
         ),
         (
             {"what": "interchanged", "nest": "p", "order": [192, 56]},
-            "the loops of p run in the order of the memory that is stored to, 192x56",
+            "interchanged the loops of p for unit-stride stores, 192x56",
         ),
         ({"what": "pointwise", "nest": "p"}, "p is pointwise"),
         ({"what": "copy", "nest": "p"}, "p is a copy"),
@@ -675,7 +665,7 @@ def test_decisions_in_words(decision, text):
 
 def test_long_lists_are_cut():
     names = [f"n{i}" for i in range(9)]
-    assert "n0, n1, n2 and 6 more apart" in sentence(
+    assert "did not fuse n0, n1, n2 and 6 more" in sentence(
         {"what": "kept apart", "nest": "p", "consumers": names, "redundancy": 2}
     ).replace("p and ", "")
 
@@ -722,8 +712,8 @@ def test_counts_of_decisions_are_all_of_them():
     made = ["team"] * 3 + ["fused"] * 2 + ["scalar", "split", "merged", "epilogue", "serial"]
     rows = [{"what": what, "accepted": True} for what in made]
     counted = verdicts({"decisions": [*rows, {"what": "stencil", "accepted": None}]}, most=2)
-    assert counted == [("shared among threads", 3), ("fused", 2), ("others", 6)]
-    assert verdicts({"decisions": rows[:4]}) == [("shared among threads", 3), ("fused", 1)]
+    assert counted == [("parallel", 3), ("fused", 2), ("others", 6)]
+    assert verdicts({"decisions": rows[:4]}) == [("parallel", 3), ("fused", 1)]
 
 
 def test_ops_of_one_line_stand_together():

@@ -26,7 +26,7 @@ def test_a_way_of_calling_that_is_not_compiled_is_logged_once_and_stands_in_the_
         "f (fit) at train.py:7: it trains by itself; compile a step"
     ]
     assert not made.whole
-    assert "nothing fell back" not in str(made)
+    assert "no fallbacks" not in str(made)
 
 
 def test_a_way_of_calling_that_is_not_compiled_is_an_error_with_strict_target():

@@ -39,7 +39,7 @@ def own_cache(tmp_path, monkeypatch):
 
 def test_nothing_happened():
     report = Report()
-    assert str(report) == "nothing was compiled\nnothing fell back"
+    assert str(report) == "nothing was compiled\nno fallbacks"
     assert not report.whole
 
 
@@ -51,7 +51,7 @@ def test_an_artifact():
         "blur: 2 kernels for toy (v1), 0.25 s to compile",
         "  conv: parallel over 8",
         "  relu",
-        "nothing fell back",
+        "no fallbacks",
     ]
     assert report.to_json()["parts"][0]["report"]["decisions"] == [{"what": "fused"}]
 
@@ -66,7 +66,7 @@ def test_fallbacks_are_counted():
         Fallback("aten.x", "no lowering", "f.py:3"): 2,
         Fallback("?", "why"): 1,
     }
-    assert "2 ops left to the framework:" in str(report)
+    assert "2 fallbacks to the framework:" in str(report)
     assert "  aten.x at f.py:3: no lowering (2 times)" in str(report)
     assert "  ?: why" in str(report)
     assert report.to_json()["fallbacks"][0] == {

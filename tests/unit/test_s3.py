@@ -125,7 +125,7 @@ KEPT = {
         %b = vector.broadcast %c : i32 to vector<4xi32>
         %q = arith.divsi %x, %b : vector<4xi32>"""
     ),
-    "kernels in the place of nests": (
+    "kernels that replace nests": (
         f"""module attributes {{gpu.container_module}} {{
           gpu.module @kernels {{ gpu.func @k(%a: memref<8xf32>) kernel {{ gpu.return }} }}
           func.func @main({argument(0)}) {{

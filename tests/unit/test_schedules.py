@@ -182,23 +182,23 @@ def test_what_is_left_out_is_found_as_it_would_have_been_chosen(softmax: Any, bl
 TILE = {
     "threads": (
         {"threads": [64, 32]},
-        "it takes 2048 threads of a block, where imaginary:one has at most 1024",
+        "expected at most 1024 threads of a block on imaginary:one, got 2048",
     ),
     "shared memory": (
         {"thread_tile": [16, 16], "threads": [16, 16], "depth": 48},
-        r"it takes \d+ bytes of shared memory, where imaginary:one has at most 49152",
+        r"expected at most 49152 bytes of shared memory on imaginary:one, got \d+",
     ),
     "registers": (
         {"thread_tile": [16, 16], "threads": [4, 16], "depth": 1},
-        r"it takes \d+ registers of a thread, where imaginary:one has at most 255",
+        r"expected at most 255 registers of a thread on imaginary:one, got \d+",
     ),
     "depth": ({"depth": 300}, "'depth' is 300, and the reduction has 48 steps"),
-    "two": ({"thread_tile": [4]}, r"'thread_tile' is to be 2 whole numbers, not \[4\]"),
+    "two": ({"thread_tile": [4]}, r"expected 2 non-negative integers for 'thread_tile', got \[4\]"),
     "zero": ({"threads": [0, 32]}, "'thread_tile' and 'threads' are numbers from 1 on"),
-    "no number": ({"depth": "deep"}, "'depth' is to be a whole number from 1 on, not 'deep'"),
-    "key": ({"dept": 3}, "'dept' is no key of it; keys are depth, thread_tile, threads"),
-    "name": ({"kernel": 3}, "'kernel' is to be a name, not 3"),
-    "resident": ({"resident": 0}, "'resident' is to be a whole number from 1 on, not 0"),
+    "no number": ({"depth": "deep"}, "expected an integer of at least 1 for 'depth', got 'deep'"),
+    "key": ({"dept": 3}, "unknown key 'dept'; expected one of depth, thread_tile, threads"),
+    "name": ({"kernel": 3}, "expected a name for 'kernel', got 3"),
+    "resident": ({"resident": 0}, "expected an integer of at least 1 for 'resident', got 0"),
 }
 
 
@@ -206,7 +206,7 @@ TILE = {
 def test_a_wrong_tile_is_refused(name: str, product: Any) -> None:
     text, _ = product
     changes, message = TILE[name]
-    with pytest.raises(UnsupportedError, match=f"the schedule of .* cannot be: {message}"):
+    with pytest.raises(UnsupportedError, match=f"invalid schedule for .*: {message}"):
         emitted(edited(text, 0, **changes))
 
 
@@ -236,25 +236,25 @@ UNIT: dict[str, tuple[dict[str, Any], str]] = {
         r"units that compute it are: unit of float16; not \['mma', 'float16'\]",
     ),
     "form": ({"unit": "unit"}, "units that compute it are: unit of float16; not 'unit'"),
-    "two": ({"warps": [4]}, r"'warps' is to be 2 whole numbers, not \[4\]"),
+    "two": ({"warps": [4]}, r"expected 2 non-negative integers for 'warps', got \[4\]"),
     "zero": ({"units_of_warp": [0, 1]}, "'warps' and 'units_of_warp' are numbers from 1 on"),
-    "stages": ({"stages": 1}, "'stages' is to be a whole number from 2 on, not 1"),
-    "calls": ({"calls": 0}, "'calls' is to be a whole number from 1 on, not 0"),
+    "stages": ({"stages": 1}, "expected an integer of at least 2 for 'stages', got 1"),
+    "calls": ({"calls": 0}, "expected an integer of at least 1 for 'calls', got 0"),
     "threads": (
         {"warps": [8, 8]},
-        "it takes 2048 threads of a block, where imaginary:one has at most 1024",
+        "expected at most 1024 threads of a block on imaginary:one, got 2048",
     ),
     "registers": (
         {"units_of_warp": [8, 8]},
-        r"it takes \d+ registers of a thread, where imaginary:one has at most 255",
+        r"expected at most 255 registers of a thread on imaginary:one, got \d+",
     ),
     "shared memory": (
         {"calls": 40, "warps": [4, 4], "units_of_warp": [2, 2]},
-        r"it takes \d+ bytes of shared memory of a block, where imaginary:one has at most 232448",
+        r"expected at most 232448 bytes of shared memory of a block on imaginary:one, got \d+",
     ),
     "key": (
         {"call": 3},
-        "'call' is no key of it; keys are calls, stages, unit, units_of_warp, warps",
+        "unknown key 'call'; expected one of calls, stages, unit, units_of_warp, warps",
     ),
 }
 
@@ -262,7 +262,7 @@ UNIT: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.mark.parametrize("name", UNIT)
 def test_a_wrong_schedule_of_units_is_refused(name: str) -> None:
     changes, message = UNIT[name]
-    with pytest.raises(UnsupportedError, match=f"the schedule of .* cannot be: {message}"):
+    with pytest.raises(UnsupportedError, match=f"invalid schedule for .*: {message}"):
         emitted(edited(UNITS, 0, **changes))
 
 
@@ -281,24 +281,24 @@ def test_units_compute_only_what_they_do(product: Any) -> None:
 
 
 GROUPS: dict[str, tuple[str, dict[str, Any], str]] = {
-    "power": ("softmax", {"group": 48}, "'group' is to be a power of two, not 48"),
-    "warp": ("softmax", {"group": 16}, "'group' is to be 1 or a multiple of 32"),
+    "power": ("softmax", {"group": 48}, "expected a power of two for 'group', got 48"),
+    "warp": ("softmax", {"group": 16}, "expected 1 or a multiple of 32 .* for 'group' unless"),
     "block": (
         "softmax",
         {"group": 512, "groups": 4},
-        "it takes 2048 threads of a block, where imaginary:one has at most 1024",
+        "expected at most 1024 threads of a block on imaginary:one, got 2048",
     ),
     "strided": (
         "softmax",
         {"group": 4, "groups": 8, "strided": True},
-        "'groups' of a strided block is to be a multiple of 32",
+        "expected a multiple of 32 .* for 'groups' of a strided block",
     ),
-    "bool": ("softmax", {"strided": 1}, "'strided' is to be true or false, not 1"),
-    "order": ("blur", {"order": [0]}, r"'order' is to be 2 whole numbers, not \[0\]"),
+    "bool": ("softmax", {"strided": 1}, "expected true or false for 'strided', got 1"),
+    "order": ("blur", {"order": [0]}, r"expected 2 non-negative integers for 'order', got \[0\]"),
     "loops": (
         "blur",
         {"order": [1, 1]},
-        r"'order' is to name loops \[0, 1\], each once, not \[1, 1\]",
+        r"expected a permutation of loops \[0, 1\] for 'order', got \[1, 1\]",
     ),
     "distributed": (
         "blur",
@@ -313,22 +313,26 @@ GROUPS: dict[str, tuple[str, dict[str, Any], str]] = {
     "barriers": (
         "blur",
         {"barriers": []},
-        r"a block has to wait before \[\d+.*\], where a thread needs what another one did",
+        r"missing barrier before \[\d+.*\]: threads exchange data there; add them to 'barriers'",
     ),
-    "inner": ("softmax", {"barriers": [2]}, r"a block cannot wait before \[2\], where not all"),
-    "places": ("blur", {"places": ["shared"]}, "'places' is to name 'private', 'distributed"),
+    "inner": (
+        "softmax",
+        {"barriers": [2]},
+        r"barrier before \[2\], which not all threads of the block reach",
+    ),
+    "places": ("blur", {"places": ["shared"]}, "expected one of 'private', 'distributed"),
     "private": ("blur", {"places": ["private", "shared"]}, "local buffer 0 can live in 'shared'"),
     "pitch": (
         "blur",
         {"distributed": [{"loop": 2, "pitch": 8, "lead": 0}]},
-        r"'pitch' of loop 2 is to be 0, or of loops with rows at least \d+",
+        r"expected 0 for 'pitch' of loop 2, or at least \d+ for a loop over rows",
     ),
     "copies": ("softmax", {"copies": [0]}, "buffer 0 cannot be copied: not all groups read"),
     "width": ("softmax", {"width": 4}, "'width' is 4, and one access is for 1 neighbouring"),
     "no contraction": (
         "softmax",
         {"thread_tile": [1, 1]},
-        "'barriers' is no key of it; keys are depth, thread_tile, threads",
+        "unknown key 'barriers'; expected one of depth, thread_tile, threads",
     ),
 }
 
@@ -337,7 +341,7 @@ GROUPS: dict[str, tuple[str, dict[str, Any], str]] = {
 def test_a_wrong_group_is_refused(name: str, softmax: Any, blur: Any) -> None:
     program, changes, message = GROUPS[name]
     text, _ = {"softmax": softmax, "blur": blur}[program]
-    with pytest.raises(UnsupportedError, match=f"the schedule of .* cannot be: {message}"):
+    with pytest.raises(UnsupportedError, match=f"invalid schedule for .*: {message}"):
         emitted(edited(text, 0, **changes))
 
 
@@ -383,8 +387,8 @@ def of_loop(first: int, second: int, groups: int) -> str:
 
 def test_one_block_runs_all_nests_of_a_loop_that_memory_decides_about() -> None:
     assert "known_block_size = array<i32: 64, 1, 1>" in str(emitted(of_loop(64, 64, 1)))
-    message = r"'group' is to be the same for all, not \[32, 64\]"
+    message = r"'group' must be the same for all, got \[32, 64\]"
     with pytest.raises(UnsupportedError, match=message):
         emitted(of_loop(64, 32, 1))
-    with pytest.raises(UnsupportedError, match="so 'groups' is to be 1"):
+    with pytest.raises(UnsupportedError, match="so 'groups' must be 1"):
         emitted(of_loop(64, 64, 2))

@@ -30,7 +30,10 @@ def test_a_tensor_is_described():
     "make, message",
     [
         (lambda: torch.ones(2).to_sparse(), "layout is torch.sparse_coo; use .to_dense"),
-        (lambda: torch.ones(2).to(torch.uint16), "dtype uint16 is none of float64"),
+        (
+            lambda: torch.ones(2).to(torch.uint16),
+            "unsupported dtype uint16: expected one of float64",
+        ),
         (lambda: torch.ones(2, dtype=torch.complex64).conj(), "lazy conjugate"),
     ],
 )

@@ -731,7 +731,9 @@ def test_gpu_library_without_a_compiler(pointwise, monkeypatch, tmp_path):
     monkeypatch.delenv("CC", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(c_compiler.importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(TargetError, match="linked by a C compiler, and there is none: install a C"):
+    with pytest.raises(
+        TargetError, match="linking a library needs a C compiler, and none was found: install"
+    ):
         polyblocks.write_library(pointwise("nvgpu"), tmp_path)
 
 

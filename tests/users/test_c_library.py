@@ -565,7 +565,7 @@ def test_c_library_without_a_compiler(
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(c_compiler.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(
-        TargetError, match="linked by a C compiler for .*, and there is none: insta"
+        TargetError, match="linking a library needs a C compiler for .*, and none was found: insta"
     ):
         polyblocks.write_library(plain, tmp_path)
 

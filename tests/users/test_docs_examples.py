@@ -15,7 +15,16 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 WITH_BLOCKS = [p for p in PAGES if doc_blocks.blocks(p.read_text())]
 #: Those that compile more; make test-all runs them.
-SLOW = {"aot.md", "cache.md", "coming-from.md", "decorators.md", "gpu.md", "performance.md"}
+SLOW = {
+    "aot.md",
+    "cache.md",
+    "coming-from.md",
+    "gpu.md",
+    "performance.md",
+    "pytorch.md",
+    "tutorial-gpu.md",
+    "tutorial-ship.md",
+}
 
 
 @pytest.mark.parametrize(

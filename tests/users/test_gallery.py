@@ -85,7 +85,7 @@ def test_a_program_runs(name: str, tmp_path: Path, capsys: pytest.CaptureFixture
     out = tmp_path / "new" / "picture.png"
     # The programs check their results themselves, and return 1 where they are wrong.
     assert program.main([*arguments, "--out", str(out)]) == 0
-    assert "nothing fell back" in capsys.readouterr().out
+    assert "no fallbacks" in capsys.readouterr().out
     image = Image.open(out)
     assert image.size == size
     assert image.mode == "RGB"

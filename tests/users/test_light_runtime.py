@@ -100,7 +100,7 @@ def test_light_runtime_says_what_compiling_needs(
         )
     )
     assert done.stdout.strip() == (
-        "there is no compiler here, only what runs its programs (No module named 'torch_mlir'); "
+        "only the runtime is installed (No module named 'torch_mlir'); to compile: "
         "pip install 'polyblocks-compiler[compile]'"
     ), done.stderr
 

@@ -112,7 +112,7 @@ def plugins(
 def targets(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """List the targets, and what is known of the device that each would compile for."""
+    """List targets and the chip each detects."""
     from polyblocks.registry.honoured_options import describe_target
     from polyblocks.registry.registry import TARGETS, get_registry
 
@@ -159,15 +159,14 @@ def compile_command(
         typer.Option(
             "--output",
             "-o",
-            help="The artifact; default: FILE with .zip. Of a library its folder; default: that "
-            "of FILE.",
+            help="Write the artifact (default FILE.zip) or library folder (default FILE's folder).",
         ),
     ] = None,
     emit: Annotated[
         str,
         typer.Option(
-            help="'artifact', a file for polyblocks.load; or 'library', a shared object for C and "
-            "C++ with a header and a file for CMake, called as FUNCTION or FILE."
+            help="Emit an 'artifact', a file for polyblocks.load, or a 'library' for C and C++: "
+            "shared object, header and CMake file, named after FUNCTION or FILE."
         ),
     ] = "artifact",
     after: Annotated[
@@ -245,14 +244,14 @@ def explain_command(
         bool, typer.Option("--json", help="Print JSON; what a script prints goes to stderr.")
     ] = False,
     everything: Annotated[
-        bool, typer.Option("--all", help="All kernels, decisions and passes, not only the largest.")
+        bool, typer.Option("--all", help="Show all kernels, decisions and passes, not only the largest.")
     ] = False,
     measure: Annotated[
         bool, typer.Option("--measure/--no-measure", help="Measure the time of every kernel.")
     ] = True,
     **options: Any,
 ) -> None:
-    """Say what was compiled, into which kernels and why, how long each takes, what fell back.
+    """Show kernels, decisions, times, fallbacks.
 
     A script is run with the arguments that follow it; a function and an .mlir file are run with
     random inputs. To measure, they are compiled with the option 'profile'. The options of the
@@ -305,8 +304,10 @@ def _explain_stored(what: str) -> Report:
         return report
     entries = [e for e in default_cache().entries() if e.key.startswith(what)]
     if len(entries) != 1:
-        found = f"{len(entries)} cache entries begin so" if entries else "nor a cache entry"
-        raise InputError(f"'{what}' is no file, {found}; see: polyblocks cache list")
+        found = f"no file or cache entry '{what}'"
+        if entries:
+            found = f"{len(entries)} cache entries begin with '{what}', expected one"
+        raise InputError(f"{found}; run: polyblocks cache list")
     report.add_artifact(entries[0].read(), cached=True, key=entries[0].key)
     return report
 
@@ -328,14 +329,14 @@ def bisect_command(
         str | None, typer.Option(help="Resume after this stage or stage:pass, as for compile.")
     ] = None,
     until: Annotated[
-        str | None, typer.Option(help="Look at no pass behind this stage:pass.")
+        str | None, typer.Option(help="Stop after this stage:pass.")
     ] = None,
-    rounds: Annotated[int, typer.Option(help="Sets of random inputs.")] = 3,
-    seed: Annotated[int, typer.Option(help="Of the random inputs.")] = 0,
-    limit: Annotated[float, typer.Option(help="Seconds that one run may take.")] = 60.0,
+    rounds: Annotated[int, typer.Option(help="Run with this many sets of random inputs.")] = 3,
+    seed: Annotated[int, typer.Option(help="Set the random seed.")] = 0,
+    limit: Annotated[float, typer.Option(help="Limit each run to this many seconds.")] = 60.0,
     all_passes: Annotated[
         bool,
-        typer.Option("--all", help="Run every module, not only those that a search needs."),
+        typer.Option("--all", help="Run every module instead of searching."),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     **options: Any,

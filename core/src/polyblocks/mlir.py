@@ -21,7 +21,7 @@ try:
         from torch_mlir._mlir_libs import _torchMlir
 except ModuleNotFoundError as error:
     raise PluginError(
-        f"there is no compiler here, only what runs its programs ({error}); pip install "
+        f"only the runtime is installed ({error}); to compile: pip install "
         "'polyblocks-compiler[compile]'"
     ) from error
 

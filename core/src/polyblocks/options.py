@@ -53,36 +53,37 @@ class CompileOptions:
     Attributes:
         target: name of an installed target.
         arch: chip to generate for; None or ``native`` for the device present.
-        debug: dump the module after each stage; a string is the folder. ``POLYBLOCKS_DEBUG``
-            sets it from outside.
+        debug: dump the module after each stage; a string is the folder. Also set by
+            ``POLYBLOCKS_DEBUG``.
         static_argnums: JAX: arguments that are compile-time constants.
         static_argnames: JAX: the same, by name.
-        num_threads: CPU threads that a call may use; None: what the framework is set to, else
-            ``OMP_NUM_THREADS``, else all CPUs, but no more than the process may use.
-        mm_conv_precision_mode: operand and accumulator types of contractions; None: as written.
-        mlir_disable_fast_math: no reassociation, no contraction.
-        polyblocks_disable_affine_fusion: keep every nest by itself.
-        polyblocks_disable_reduce_reduce_fusion: no reduction is fused into one that reduces its
-            result, directly or through other nests, as the maximum and the sum of a softmax are.
-        polyblocks_disable_unsafe_math_canonicalizations: keep divisions and the like as written.
+        num_threads: set the maximum CPU threads per call. Default: framework setting,
+            ``OMP_NUM_THREADS``, then all allowed CPUs.
+        mm_conv_precision_mode: set the operand and accumulator types of contractions; None: as
+            written.
+        mlir_disable_fast_math: disable reassociation and multiply-add contraction.
+        polyblocks_disable_affine_fusion: disable loop fusion.
+        polyblocks_disable_reduce_reduce_fusion: do not fuse dependent reductions (softmax max and
+            sum).
+        polyblocks_disable_unsafe_math_canonicalizations: disable unsafe floating-point rewrites,
+            for example division to reciprocal multiply.
         polyblocks_gpu_no_tensor_core: do not use matrix units on a GPU.
-        strict_target: an error instead of falling back to the framework.
-        on_gpu_tensors: an ahead-of-time library expects its arrays on the GPU and leaves its
-            results there; arrays of the host are an error instead of being copied. Functions that
-            are compiled when they are called take arrays wherever they are.
-        device_one_time_load: a GPU module is loaded once and kept.
-        use_graph: a GPU program of several kernels is recorded as a graph, and replayed: when it
-            is called with the same addresses again (``'auto'``), at the first call (``True``), or
-            never (``False``).
+        strict_target: raise ``FallbackError`` instead of falling back to the framework.
+        on_gpu_tensors: make an ahead-of-time library expect its arrays and leave its results on
+            the GPU; host arrays are an error instead of being copied. Functions compiled when
+            called take arrays on either side.
+        device_one_time_load: load a GPU module once and keep it.
+        use_graph: record a GPU program of several kernels as a graph and replay it: once addresses
+            repeat (``'auto'``), from the first call (``True``) or never (``False``).
         num_iters: run the compiled function this many times per call, for timing.
         simulate: run a GPU build in the simulator.
         profile: measure the time of every kernel, for ``polyblocks explain``.
-        freeze_weights: PyTorch: parameters and buffers of modules change through PyTorch only
-            (optimizers, in-place operations, ``load_state_dict``, assignments). What depends on
-            them alone is computed once, and kept until one of them is changed.
-        compile_timeout: seconds that compiling a variant may take; then the compiler is stopped,
-            and the framework runs what is not compiled. None or 0: no limit.
-            ``POLYBLOCKS_COMPILE_TIMEOUT`` sets it from outside.
+        freeze_weights: PyTorch: compute once what depends only on parameters and buffers, and
+            recompute it when PyTorch changes one of them (optimizers, in-place operations,
+            ``load_state_dict``, assignments).
+        compile_timeout: limit the compile time of a variant, in seconds; after it the framework
+            runs what is not compiled. None or 0: no limit. Also set by
+            ``POLYBLOCKS_COMPILE_TIMEOUT``.
     """
 
     target: str = "cpu"

@@ -113,7 +113,7 @@ def source_of_inputs(
         leaves: the arrays that the function was called with.
 
     Raises:
-        InputError: two of them are one, or one cannot be told from an array of the function's.
+        InputError: two share an address, or one has the contents of an array of the function's.
     """
     assert seen.addresses is not None
     places: dict[int, int] = {}
@@ -122,8 +122,8 @@ def source_of_inputs(
             first = places.setdefault(arrays.pointer(leaf), number)
             if first != number:
                 raise InputError(
-                    f"array number {number + 1} begins where array number {first + 1} does, so "
-                    "that they are one to the program; pass a copy"
+                    f"example arrays {first + 1} and {number + 1} share an address; pass a copy of "
+                    "one"
                 )
     found = {row: places.get(seen.addresses[row]) for row in seen.contents}
     passed = list(found.values())
@@ -148,8 +148,8 @@ def source_of_inputs(
 
 def _held_too(number: int) -> InputError:
     return InputError(
-        f"array number {number + 1} cannot be told from an array that the function holds, since "
-        "both have the same contents; pass an example with others"
+        f"example array {number + 1} has the same contents as an array that the function holds; "
+        "pass an example with other contents"
     )
 
 

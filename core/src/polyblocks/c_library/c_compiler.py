@@ -128,7 +128,7 @@ def _zig(*arguments: str) -> tuple[str, ...] | None:
 
 def _missing(what: str, needs: str) -> TargetError:
     return TargetError(
-        f"a library is linked by {what}, and there is none: install {needs} (gcc: apt install "
+        f"linking a library needs {what}, and none was found: install {needs} (gcc: apt install "
         "gcc), name one with CC, or pip install ziglang"
     )
 

@@ -133,7 +133,7 @@ def bound_declarations(interface: Interface, stream: str, kept: str) -> str:
 #define {upper}_WEIGHTS {len(interface.weight_names)}
 struct {name}_bound;
 
-/* What the framework calls a weight: "" if nothing, NULL if there is none of this number. */
+/* The framework's name of a weight: "" without one, NULL if the number is out of range. */
 const char *{name}_weight_name(int32_t number);
 
 /* Takes their addresses, and how many elements each has. If it fails, *bound is NULL. */

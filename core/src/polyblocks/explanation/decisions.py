@@ -27,13 +27,14 @@ VERDICTS = {
 }
 #: The same in words, for counts of them.
 VERDICT_WORDS = {
-    "epilogue": "moved behind another",
-    "forwarded": "spared a copy",
-    "team": "shared among threads",
-    "vectors": "in vectors",
+    "kept apart": "not fused",
+    "epilogue": "fused as epilogues",
+    "forwarded": "copies avoided",
+    "team": "parallel",
+    "vectors": "vectorized",
     "left whole": "not split",
-    "serial": "on one thread",
-    "scalar": "not in vectors",
+    "serial": "serial",
+    "scalar": "not vectorized",
 }
 #: Keys whose values are names of other nests.
 _PARTNERS = ("consumers", "with_")
@@ -55,8 +56,8 @@ def _fused(d: Decision) -> str:
     redundancy = d.get("redundancy", 1.0)
     text = f"fused {d['nest']} into {_list(d['consumers'])}: {_saved(d)} saved"
     if redundancy <= 1:
-        return f"{text}, nothing is computed twice"
-    text += f", but every element is computed {units.three(redundancy)} times"
+        return f"{text}, no recomputation"
+    text += f", each element computed {units.three(redundancy)} times"
     return text + _price(d)
 
 
@@ -66,21 +67,21 @@ def _apart(d: Decision) -> str:
     if "consumers" not in d:
         return _plain(d)
     text = (
-        f"kept {d['nest']} and {_list(d['consumers'])} apart: fused, every element of "
-        f"{_buffer(d)} would be computed {units.three(d.get('redundancy', 1.0))} times"
+        f"did not fuse {d['nest']} and {_list(d['consumers'])}: each element of {_buffer(d)} "
+        f"would be computed {units.three(d.get('redundancy', 1.0))} times"
     )
     return text + _price(d)
 
 
 def _price(d: Decision) -> str:
-    """What computing again costs, beside what storing and loading does."""
+    """The cost of recomputing, beside that of storing and reloading."""
     if "recompute_seconds" in d and "traffic_seconds" in d:
         recompute, traffic = d["recompute_seconds"], d["traffic_seconds"]
-        return f"; that costs {_beside(recompute, traffic, 'the way through memory')}"
+        return f"; recompute {_beside(recompute, traffic, 'store and reload')}"
     if "slots_anew" in d and "slots_stored" in d:
         return (
-            f"; that takes {units.three(d['slots_anew'])} instructions per element, storing it "
-            f"and loading it {units.three(d['slots_stored'])}"
+            f"; recompute {units.three(d['slots_anew'])} instructions per element, store and "
+            f"reload {units.three(d['slots_stored'])}"
         )
     return ""
 
@@ -103,63 +104,59 @@ def _tiled(d: Decision) -> str:
     apart, fused = d.get("apart_seconds", 0.0), d.get("fused_seconds", 0.0)
     tile = units.shape(d.get("tile", ()))
     extra = max(0.0, d.get("redundancy", 1.0) - 1)
-    again = f", computes {units.percent(extra)} again where tiles overlap" if extra else ""
+    again = f", {units.percent(extra)} recomputed in halos" if extra else ""
     if accepted:
-        kept = (
-            f"; {units.nbytes(d['tile_bytes'])} per tile stay in cache" if d["tile_bytes"] else ""
-        )
+        kept = f"; working set {units.nbytes(d['tile_bytes'])} per tile" if d["tile_bytes"] else ""
         gain = f"{units.seconds(fused)} instead of {units.seconds(apart)}"
         if units.seconds(fused) == units.seconds(apart):
             gain = f"{units.seconds(apart - fused)} less than {units.seconds(apart)}"
         text = f"fused {others} into {d['nest']} at tile {tile}: {_saved(d)} saved"
         return f"{text}, {gain}{again}{kept}"
-    text = f"kept {others} and {d['nest']} apart"
+    text = f"did not fuse {others} and {d['nest']}"
     reason = d.get("reason")
     if reason == "option":
         return f"{text}: polyblocks_disable_reduce_reduce_fusion separates dependent reductions"
     if reason == "order":
-        return f"{text}: what lies between them in the program uses what they read or write"
+        return f"{text}: code between them uses their buffers"
     if reason == "several products":
         return f"{text}: each is a contraction, with register tiles of its own"
     if reason == "computed again":
-        return f"{text}: where tiles overlap, a contraction would be computed again"
+        return f"{text}: a contraction would be recomputed in halos"
     if reason == "thin tiles":
         return f"{text}: the best tile, {tile}, is too thin for register tiles of a contraction"
     if reason == "room":
         size = units.nbytes(d["tile_bytes"])
-        return f"{text}: even the best tile, {tile}, touches {size}, too much for fast memory"
-    return f"{text}: at the best tile, {tile}, it would take {_beside(fused, apart, 'apart')}"
+        return f"{text}: working set {size} at best tile {tile} exceeds fast memory"
+    return f"{text}: fused at best tile {tile} {_beside(fused, apart, 'not fused')}"
 
 
 def _epilogue(d: Decision) -> str:
-    text = (
-        f"moved {_list(d.get('consumers', ['its consumer']))} behind {d['nest']}, in the same loop"
-    )
+    text = f"fused {_list(d.get('consumers', ['its consumer']))} into {d['nest']} as epilogue"
     if d.get("kept"):
-        return f"{text}: {_buffer(d)} is written, but not read again"
+        return f"{text}: {_buffer(d)} is stored but not reloaded"
     return f"{text}: {_saved(d)} saved"
 
 
 def _merged(d: Decision) -> str:
     if "with_" in d and "buffer_bytes" in d:
-        return f"merged {_list(d['with_'])} into {d['nest']}: {_saved(d)} saved"
+        return f"fused siblings {_list(d['with_'])} and {d['nest']}: {_saved(d)} saved"
     if "with_" in d:
-        return f"merged {_list(d['with_'])} into {d['nest']}: what both read is read once"
+        return f"fused siblings {_list(d['with_'])} and {d['nest']}: shared inputs are read once"
     if "loops" not in d:
         return _plain(d)
     loops = units.several(d["loops"], "loop")
-    return f"merged {loops} of {d['nest']} with those before: what is there is not loaded again"
+    return f"fused {loops} of {d['nest']} with earlier ones: shared values are not reloaded"
 
 
 def _rolled(d: Decision) -> str:
     if "terms" in d:
         terms = " x ".join(map(str, d["terms"]))
-        return f"made the sum of {terms} terms in {d['nest']} a loop over them"
-    return f"made {_list(d.get('with_', []))} iterations of {d['nest']}: all are launched together"
+        return f"rolled the sum of {terms} terms in {d['nest']} into a loop"
+    return f"made {_list(d.get('with_', []))} iterations of {d['nest']}: one launch for all"
 
 
 def _saved(d: Decision) -> str:
-    """Writing and reading a buffer."""
+    """The traffic of storing and reloading a buffer."""
     if "buffer_bytes" not in d:
         return f"writing and reading {_buffer(d)}"
     times = 1 + max(1, len(d.get("consumers", (0,))))
@@ -171,29 +168,30 @@ def _buffer(d: Decision) -> str:
 
 
 def _team(d: Decision) -> str:
-    text = f"{units.several(d['iterations'], 'iteration')} of {d['nest']} are shared among threads"
+    text = f"parallelized {units.several(d['iterations'], 'iteration')} of {d['nest']}"
     return f"{text}: {_worth(d)}"
 
 
 def _repeats(d: Decision) -> str:
-    times = units.several(d["trips"], "time") if "trips" in d else "as often as its data say"
+    times = (
+        units.several(d["trips"], "time") if "trips" in d else "a data-dependent number of times"
+    )
     return f"the body of {d['nest']} runs {times}"
 
 
 def _serial(d: Decision) -> str:
     if "overhead_seconds" not in d:
-        return f"the updates of {d['nest']} run on one thread, one after the other"
-    return f"{d['nest']} is not shared among threads: {_worth(d)}"
+        return f"the updates of {d['nest']} run serially on one thread"
+    return f"{d['nest']} stays serial: {_worth(d)}"
 
 
 def _worth(d: Decision) -> str:
-    """What one thread would take, beside what starting threads does.
+    """The time on one thread, beside that of starting threads.
 
-    Most of these times are bounds that leave out vectors and caches, and not to be mistaken for
-    the prediction of the kernel.
+    Most of these times are bounds without vectors and caches, other than the kernel's prediction.
     """
     if d["predicted_seconds"] is None:
-        return "how long it takes is unknown"
+        return "its time is unknown"
     time = f"{units.seconds(d['predicted_seconds'])} on one thread"
     if not d.get("vectors"):
         time = f"at most about {time}, without vectors"
@@ -201,63 +199,60 @@ def _worth(d: Decision) -> str:
 
 
 def _vectors(d: Decision) -> str:
-    text = f"the innermost loop of {d['nest']} runs in vectors of {d['width']} elements"
+    text = f"vectorized the innermost loop of {d['nest']}: {d['width']} lanes"
     if (count := d.get("accumulators", 1) * d.get("interleaved", 1)) > 1:
-        text += f", {count} of them at once"
+        text += f", {count} vectors interleaved"
     return text
 
 
 def _register_tiles(d: Decision) -> str:
-    """How ``tile-contractions`` has cut a contraction."""
-    text = f"{d['nest']} is computed in tiles of {d['rows']} rows by {d['lanes']} columns"
-    text += f", blocks of {d['row_block']} by {d['column_block']}"
-    text += f" and {units.several(d['depth'], 'step')} at a time"
+    """The tile sizes that ``tile-contractions`` chose."""
+    text = f"{d['nest']}: register tile {d['rows']}x{d['lanes']} (MxN)"
+    text += f", cache block {d['row_block']}x{d['column_block']}, K block {d['depth']}"
     if d["chain"] < d["depth"]:
-        text += f", added up {d['chain']} by {d['chain']}"
+        text += f", accumulated {d['chain']} by {d['chain']}"
     if d["threads"] > 1:
-        pieces = f"{d['row_pieces']} by {d['column_pieces']} pieces"
-        text += f"; {d['threads']} threads share {pieces}"
-    sides = ("rows", "columns")
-    copied = [side for side in sides if d[f"pack_{side}"]]
-    text += f"; {_list(copied)} are copied in the order of their use" if copied else ""
-    text += "; results wait in a buffer until they can be stored in order" if d["waits"] else ""
+        text += f"; {d['threads']} threads, {d['row_pieces']}x{d['column_pieces']} chunks"
+    sides = {"M": "pack_rows", "N": "pack_columns"}
+    packed = [side for side, key in sides.items() if d[key]]
+    text += f"; {_list(packed)} side packed" if packed else ""
+    text += "; output staged" if d["waits"] else ""
     if (seconds := d.get("predicted_seconds")) is not None:
         text += f"; predicted {units.seconds(seconds)}"
     return text
 
 
 def _untiled(d: Decision) -> str:
-    return f"{d['nest']} is not computed in register tiles: {d['reason']}"
+    return f"no register tiles for {d['nest']}: {d['reason']}"
 
 
 def _register_vectors(d: Decision) -> str:
-    text = f"the columns of {d['nest']}'s register tiles are vectors of {d['width']} elements"
-    return text + (f", {d['interleaved']} side by side" if d["interleaved"] > 1 else "")
+    text = f"N of {d['nest']}'s register tiles is vectorized: {d['width']} lanes"
+    return text + (f", {d['interleaved']} vectors" if d["interleaved"] > 1 else "")
 
 
 def _scalar(d: Decision) -> str:
-    return f"a loop of {d['nest']} is not written in vectors: {d.get('reason', 'unknown')}"
+    return f"did not vectorize a loop of {d['nest']}: {d.get('reason', 'unknown')}"
 
 
 def _workspace(d: Decision) -> str:
     return (
         f"{units.several(d['buffers'], 'intermediate buffer')} share "
-        f"{units.nbytes(d['bytes'])}; side by side they would take "
-        f"{units.nbytes(d['without_sharing'])}"
+        f"{units.nbytes(d['bytes'])}; without sharing {units.nbytes(d['without_sharing'])}"
     )
 
 
 def _prepared(d: Decision) -> str:
     return (
-        f"{d['nest']} depends on constant arguments alone: it is computed once, and its "
-        f"{units.nbytes(d['bytes'])} are kept"
+        f"{d['nest']} depends on constant arguments only: computed once, "
+        f"{units.nbytes(d['bytes'])} kept"
     )
 
 
 def _kept(d: Decision) -> str:
     return (
-        f"{units.several(d['buffers'], 'buffer')} of {units.nbytes(d['bytes'])} are made of "
-        "constant arguments and kept between calls"
+        f"{units.several(d['buffers'], 'buffer')} of {units.nbytes(d['bytes'])}, computed from "
+        "constant arguments, persist between calls"
     )
 
 
@@ -267,103 +262,106 @@ def _classified(d: Decision) -> str:
 
 
 def _forwarded(d: Decision) -> str:
-    return f"a copy of {_buffer(d)} is spared: it is computed right where it belongs"
+    return f"avoided a copy of {_buffer(d)}: its producer writes to the destination"
 
 
 def _split(d: Decision) -> str:
-    """Fills that are partly overwritten, phases, reductions and scans: each has other numbers."""
+    """Fills that are partly overwritten, polyphase components, reductions and scans."""
     nest = d["nest"]
     if "pieces" in d:
         pieces = units.several(d["pieces"], "piece")
-        saved = f"{units.nbytes(d['saved_bytes'])} are not written twice"
+        saved = f"{units.nbytes(d['saved_bytes'])} of overwritten stores removed"
         if d["saved_seconds"] is None:
             if d["what"] == "split":
-                return f"split {nest} into {pieces}, without what is overwritten: {saved}"
-            return f"left {nest} whole: how long {pieces} instead would take is unknown"
-        cost = f"{units.seconds(d['saved_seconds'])}, more loops cost"
-        gain = f"that saves {cost} {units.seconds(d['overhead_seconds'])}"
+                return f"split {nest} into {pieces}: {saved}"
+            return f"did not split {nest} into {pieces}: the time is unknown"
+        gain = (
+            f"saves {units.seconds(d['saved_seconds'])}, more loops cost "
+            f"{units.seconds(d['overhead_seconds'])}"
+        )
         if d["what"] == "split":
-            return f"split {nest} into {pieces}, without what is overwritten: {saved}; {gain}"
+            return f"split {nest} into {pieces}: {saved}; {gain}"
         return (
-            f"left {nest} whole: without what is overwritten it is {pieces}; "
+            f"did not split {nest} into {pieces} to remove overwritten stores: "
             f"{gain.replace('saves', 'would save', 1)}"
         )
     if "nests" in d:
         nests = units.several(d["nests"], "nest")
-        gain = f"{d['saved_steps']:.4g} of {units.several(d['steps'], 'step')} per result"
+        gain = f"{d['saved_steps']:.4g} of {units.several(d['steps'], 'product')} per result"
         if d["what"] == "split":
-            return f"{nest} is {nests}, without products with zeros between elements: {gain} less"
-        return f"left {nest} whole: without products with zeros it is {nests} and takes {gain} less"
+            return f"split {nest} into {nests}, without products with zeros: saves {gain}"
+        return f"did not split {nest} into {nests}: would save {gain}"
     if "parts" not in d:
         return _plain(d)
     parts = units.several(d["parts"], "part")
     if "split_seconds" not in d:
-        text = f"split the reduction of {nest} into {parts} that threads share"
+        text = f"split the reduction of {nest} into {parts} for threads"
         serial = d.get("serial_seconds")
         return text if serial is None else f"{text}: one thread would take {units.seconds(serial)}"
     split, serial = d["split_seconds"], d["serial_seconds"]
     if split is None or serial is None:
-        return f"left {nest} whole: how long {parts} would take is unknown"
+        return f"did not split {nest}: the time of {parts} is unknown"
     if d["what"] == "split":
-        return f"split {nest} into {parts}: {_beside(split, serial, 'in one')}"
-    return f"left {nest} whole: in {parts} it would take {_beside(split, serial, 'in one')}"
+        return f"split {nest} into {parts}: {_beside(split, serial, 'unsplit')}"
+    return f"did not split {nest}: {parts} {_beside(split, serial, 'unsplit')}"
 
 
 def _layout(d: Decision) -> str:
     return (
-        f"dimension {d['order'][-1]} of an intermediate array of {units.shape(d['buffer'])} comes "
-        "last in memory, as in what it is used with"
+        f"intermediate array {units.shape(d['buffer'])}: dimension {d['order'][-1]} innermost in "
+        "memory, as in the arrays used with it"
     )
 
 
 def _packed(d: Decision) -> str:
     return (
-        f"an argument of {units.shape(d['buffer'])} is copied for {d['nest']}, with dimension "
-        f"{d['order'][-1]} last"
+        f"packed argument {units.shape(d['buffer'])} for {d['nest']}, dimension "
+        f"{d['order'][-1]} innermost"
     )
 
 
 def _absorbed(d: Decision) -> str:
     times = units.several(d["trips"], "iteration")
-    return f"a loop of the program of {times} that do not need each other is part of {d['nest']}"
+    return f"absorbed an outer loop of {times} without dependences into {d['nest']}"
 
 
 def _interleaved(d: Decision) -> str:
     return (
-        f"{d['slices']} slices of an array of {d['elements']} elements lie side by side for "
-        f"{d['nest']}, which looks all of them up at one place"
+        f"interleaved {d['slices']} slices of an array of {d['elements']} elements for "
+        f"{d['nest']}, which indexes all of them alike"
     )
 
 
 def _interchanged(d: Decision) -> str:
     order = "x".join(map(str, d["order"]))
-    return f"the loops of {d['nest']} run in the order of the memory that is stored to, {order}"
+    return f"interchanged the loops of {d['nest']} for unit-stride stores, {order}"
 
 
 def _straightened(d: Decision) -> str:
     return (
-        f"what {d['nest']} copies into {units.shape(d['buffer'])} keeps its order, and is read "
-        "backwards"
+        f"{d['nest']} copies into {units.shape(d['buffer'])} without reversing it; readers "
+        "reverse the index"
     )
 
 
 def _innermost(d: Decision) -> str:
     times = units.several(d["extent"], "iteration")
-    return f"the innermost loop of {d['nest']} is the one of {times} that walks memory in order"
+    return f"innermost loop of {d['nest']}: {times}, unit stride"
 
 
 def _margins_merged(d: Decision) -> str:
     buffer, padded = (units.shape(d[name]) for name in ("buffer", "padded"))
-    return f"{buffer} elements and their margins are one array of {padded}: {d['copies']} less"
+    copies = "1 copy" if d["copies"] == 1 else f"{d['copies']} copies"
+    return f"{buffer} elements and their padding are one array of {padded}: {copies} removed"
 
 
 def _in_place(d: Decision) -> str:
-    return f"{d['nest']} stores {units.shape(d['buffer'])} elements over what it has read"
+    return f"{d['nest']} updates {units.shape(d['buffer'])} elements in place"
 
 
 def _rows_jammed(d: Decision) -> str:
     factors = sorted(set(d["unroll_factors"]))
-    return f"{d['nest']} computes {_either(factors)} rows together, which share what they read"
+    return f"jammed {_either(factors)} rows of {d['nest']}, which share loads"
 
 
 def _either(numbers: list[int]) -> str:
@@ -372,15 +370,12 @@ def _either(numbers: list[int]) -> str:
 
 
 def _jammed(d: Decision) -> str:
-    return f"{d['nest']} reduces {d['unroll_factor']} rows at once, which keeps the memory busy"
+    return f"jammed {d['unroll_factor']} rows of reduction {d['nest']} to keep memory busy"
 
 
 def _squares(d: Decision) -> str:
     side = d["width"]
-    return (
-        f"{d['nest']} reads along one side of {units.shape(d['extents'])} and writes along the "
-        f"other: it is done in squares of {side}x{side}"
-    )
+    return f"tiled transpose {d['nest']} of {units.shape(d['extents'])}: squares of {side}x{side}"
 
 
 def _transposed(d: Decision) -> str:
@@ -389,86 +384,86 @@ def _transposed(d: Decision) -> str:
 
 def _reciprocals(d: Decision) -> str:
     count = units.several(d["divisions"], "division")
-    return f"{count} in {d['nest']} by what a loop does not change became multiplications"
+    return f"{count} in {d['nest']} by loop invariants became multiplications"
 
 
 def _raised(d: Decision) -> str:
-    count = "1 access" if d["nodes"] == 1 else f"{d['nodes']} accesses"
-    return f"{count} of {d['nest']} at computed places turned out to be at known ones"
+    count = "1 indirect access" if d["nodes"] == 1 else f"{d['nodes']} indirect accesses"
+    return f"{count} in {d['nest']} proved affine"
 
 
 def _joined(d: Decision) -> str:
-    return f"{d['parts']} copies into {units.shape(d['buffer'])} are one, {d['nest']}"
+    return f"joined {d['parts']} copies into {units.shape(d['buffer'])} in {d['nest']}"
 
 
 def _cut(d: Decision) -> str:
-    return f"rows of {d['nest']} are cut where places in them jump: {d['loops']} loops"
+    return f"split {d['nest']} at index breakpoints into {d['loops']} loops"
 
 
 def _selected(d: Decision) -> str:
     count = units.several(d["loads"], "load")
-    return f"{count} of one layer of a few in {d['nest']} load all layers and select"
+    return f"{count} with a run-time layer index in {d['nest']} load all layers and select"
 
 
 def _hoisted(d: Decision) -> str:
     count = units.several(d["nodes"], "operation")
-    return f"{count} of {d['nest']} moved in front of the loops that do not change the result"
+    return f"hoisted {count} of {d['nest']} out of loops"
 
 
 def _formed(d: Decision) -> str:
     carried = units.several(d["carried"], "value")
-    return f"{d['nest']} became one scan over {d['extent']} elements that carries {carried}"
+    return f"formed one scan {d['nest']} over {d['extent']} elements, carrying {carried}"
 
 
 def _widened(d: Decision) -> str:
     count = units.several(d["accumulators"], "sum")
-    return f"{count} of {d['nest']} in float32 until the end, not in the type of the elements"
+    return f"{count} of {d['nest']} accumulated in float32, then rounded"
 
 
 def _version(d: Decision) -> str:
     part = units.percent(d["part"])
     return (
-        f"{d['nest']}, which overwrites {part} of {_buffer(d)}, writes another one instead: "
-        "the old contents stay readable"
+        f"renamed the output of {d['nest']}, which overwrites {part} of {_buffer(d)}: the old "
+        "contents stay readable"
     )
 
 
 def _cascaded(d: Decision) -> str:
-    return f"the sums of {d['nest']} are sums of partial sums, which loses fewer digits"
+    return f"the sums of {d['nest']} use partial sums, for accuracy"
 
 
 def _narrowed(d: Decision) -> str:
-    return f"{d['nest']} counts places in 32 bits, not in 64"
+    return f"narrowed indices of {d['nest']} from 64 to 32 bits"
 
 
 def _values(d: Decision) -> str:
     done = [
         f"{d[key]} {what}"
         for key, what in (
-            ("folded", "conditions or checks with one outcome are gone"),
-            ("flat", "loads have one address"),
-            ("narrowed", "integers take 32 bits"),
+            ("folded", "conditions or checks with one outcome removed"),
+            ("flat", "loads reduced to one address"),
+            ("narrowed", "integers narrowed to 32 bits"),
         )
         if d[key]
     ]
-    return f"in {d['nest']}, of which the range of numbers is known, {', '.join(done)}"
+    return f"value ranges of {d['nest']} are known: {', '.join(done)}"
 
 
 def _parts(d: Decision) -> str:
     shape = "x".join(map(str, d["buffer"]))
-    return f"the parts of an array of {shape} along dimension {d['dimension']} are arrays"
+    return f"split an array of {shape} into arrays along dimension {d['dimension']}"
 
 
 def _atomic(d: Decision) -> str:
-    return f"the updates of {d['nest']} are atomic operations of many threads"
+    return f"the updates of {d['nest']} are atomic"
 
 
 def _columns(d: Decision) -> str:
-    return f"each thread makes the updates of {d['nest']} to some columns{_instead(d)}"
+    return f"partitioned the updates of {d['nest']} among threads by columns{_instead(d)}"
 
 
 def _copies(d: Decision) -> str:
-    return f"each thread makes its updates of {d['nest']} to a copy of the result{_instead(d)}"
+    return f"privatized the result of {d['nest']} per thread{_instead(d)}"
 
 
 def _instead(d: Decision) -> str:
@@ -494,21 +489,21 @@ def _unknown_times(d: Decision) -> str:
     rates = " and no ".join(filter(None, [", no ".join(d["missing"][:-1]), d["missing"][-1]]))
     return (
         f"no {rates} in the description of target '{d['target']}': predicted times are unknown, "
-        "and what they would decide is left at its default"
+        "and decisions that need them keep their defaults"
     )
 
 
 def _unknown_caches(d: Decision) -> str:
     return (
         f"no bandwidth of {_list(d['missing'])} in the description of target '{d['target']}': "
-        "such a cache counts as no faster than what is behind it"
+        "it counts as fast as the next level"
     )
 
 
 def _one_block(d: Decision) -> str:
     return (
-        f"{d['nest']} runs in one block of {units.several(d['threads'], 'thread')}: what is in "
-        "memory decides how often it runs"
+        f"{d['nest']} runs in one block of {units.several(d['threads'], 'thread')}: its trip "
+        "count is data-dependent"
     )
 
 
@@ -517,8 +512,8 @@ def _inputs(d: Decision) -> str:
     shapes = " and ".join(units.shape(b) for b in d["buffers"])
     times = _beside(d["seconds"], d["seconds_before"], "without")
     if d["what"] == "inputs copied":
-        return f"the tiles of {d['nest']} have copies of their parts of {shapes}: {times}"
-    return f"the tiles of {d['nest']} have no copies of their parts of {shapes}: {times}"
+        return f"staged {shapes} in shared memory for {d['nest']}: {times}"
+    return f"did not stage {shapes} in shared memory for {d['nest']}: {times}"
 
 
 def _plain(d: Decision) -> str:

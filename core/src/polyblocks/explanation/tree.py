@@ -35,14 +35,14 @@ def tree(document: dict[str, Any], everything: bool = False) -> Tree:
         root.add(Text(call["text"], style="yellow" if call["host_is_larger"] else ""))
     fallbacks = document["fallbacks"]
     if fallbacks:
-        label = f"{units.several(len(fallbacks), 'op')} left to the framework:"
+        label = f"{units.several(len(fallbacks), 'fallback')} to the framework:"
         node = root.add(Text(label, style="yellow"))
         for f in fallbacks:
             where = f" at {f['location']}" if f["location"] else ""
             times = f" ({f['count']} times)" if f["count"] > 1 else ""
             node.add(Text(f"{f['op']}{where}: {f['reason']}{times}"))
     else:
-        root.add(Text("nothing fell back", style="green"))
+        root.add(Text("no fallbacks", style="green"))
     for failure in document["failures"]:
         root.add(Text(f"failed: {failure}", style="red"))
     return root
@@ -70,9 +70,9 @@ def _part(node: Tree, part: dict[str, Any], everything: bool) -> None:
         rest = sum(k["share"] for k in kernels[len(shown) :])
         hidden = units.several(len(kernels) - len(shown), "more kernel")
         branch.add(Text(f"{hidden}, {units.percent(rest)} of the time (--all)", style="dim"))
-    homeless = [d for d in part["decisions"] if d["accepted"] is not None and not d["kernels"]]
+    unattributed = [d for d in part["decisions"] if d["accepted"] is not None and not d["kernels"]]
     whole = [d for d in part["decisions"] if d["nest"] == "main"]
-    _decisions(node, [*whole, *homeless], everything)
+    _decisions(node, [*whole, *unattributed], everything)
     _passes(node, part["passes"], everything)
 
 
@@ -98,8 +98,8 @@ def summary(part: dict[str, Any]) -> list[str]:
             for name in ("floor_bytes", "argument_bytes", "workspace_bytes")
         )
         lines.append(
-            f"floor: {floor}, what the kernels read and write, counted once for each, in main "
-            "memory or a cache"
+            f"floor: {floor}, the kernels' compulsory traffic: inputs and outputs, once each, in "
+            "main memory or a cache"
         )
         lines.append(f"arguments and results: {arguments}; intermediate buffers: {intermediate}")
     return lines
@@ -113,7 +113,7 @@ def predicted_for(part: dict[str, Any]) -> str:
 
 
 def basis(runs: int) -> str:
-    """What a measured time is worth, of a program that ran so often."""
+    """The basis of a measured time, by the number of runs."""
     if runs == 1:
         return "its only run, without a warm-up: let it run several times"
     return f"the fastest of {units.several(runs, 'run')}"

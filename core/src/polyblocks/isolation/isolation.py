@@ -345,7 +345,7 @@ class _Parent:
             name = signal.Signals(-code).name
         except ValueError:
             name = f"signal {-code}"
-        hint = ", perhaps for want of memory" if name == "SIGKILL" else ""
+        hint = ", perhaps out of memory" if name == "SIGKILL" else ""
         return f"crashed ({name}: {signal.strsignal(-code)}{hint})"
 
     def _crashed_by_itself(self) -> bool:

@@ -285,13 +285,13 @@ class Report:
         lines += [f"simulated {_describe_launch(row)}" for row in self.simulation()]
         lines += [_describe_graphs(row) for row in self.graphs()]
         if self._fallbacks:
-            lines.append(f"{_count(self._fallbacks, 'op')} left to the framework:")
+            lines.append(f"{_count(self._fallbacks, 'fallback')} to the framework:")
             lines += [
                 f"  {fallback}" + (f" ({n} times)" if n > 1 else "")
                 for fallback, n in self._fallbacks.items()
             ]
         else:
-            lines.append("nothing fell back")
+            lines.append("no fallbacks")
         lines += [f"failed: {failure}" for failure in self.failures]
         return "\n".join(lines)
 

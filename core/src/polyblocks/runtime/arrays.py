@@ -150,7 +150,7 @@ class ArrayInterface(ABC):
         return list(_leaves(value))
 
     def with_arrays(self, value: Any, make: Callable[[ArraySpec], Any]) -> Any:
-        """A structure with arrays in the place of what only describes one: abstract values.
+        """A structure whose abstract values, which only describe arrays, became arrays.
 
         Args:
             value: a structure as :meth:`leaves` takes it.

@@ -22,7 +22,7 @@ class Executable:
             Status 0 is success; ``k > 0`` is the failed run-time check
             ``manifest["checks"][k - 1]``. It runs on the calling thread without the GIL, and
             several threads may be inside at once, each with its own workspace.
-        preparation: the program that fills the argument of role ``kept``; None if there is none.
+        preparation: the program that fills the argument of role ``kept``, or None.
         takes_device_arrays: whether the program also takes arrays that are on a device. It then
             is a :class:`polyblocks.runtime.device.executable.DeviceExecutable`. False by default.
     """

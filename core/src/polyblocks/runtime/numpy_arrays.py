@@ -37,7 +37,10 @@ class NumpyArrays(ArrayInterface):
             raise InputError("programs know no masks; pass .filled() or .data of the masked array")
         dtype = array.dtype
         if dtype.name not in DTYPES:
-            raise InputError(f"dtype {dtype.name} is none of {', '.join(DTYPES)}; use .astype()")
+            raise InputError(
+                f"unsupported dtype {dtype.name}: expected one of {', '.join(DTYPES)}; "
+                "use .astype()"
+            )
         if not dtype.isnative:
             raise InputError(
                 f"the array's bytes are swapped ({dtype.str}); use .astype(np.{dtype.name})"

@@ -59,8 +59,8 @@ _ANYWHERE = (MAIN, NEST)
 STRUCTURE = {
     "func.func": Operation((MODULE,), "one, `@main`, of one block"),
     "memref.global": Operation((MODULE,), "constant, with its elements"),
-    "gpu.module": Operation((MODULE,), "kernels in the place of nests, and their constants"),
-    "gpu.launch_func": Operation((MAIN,), "of a kernel in the place of a nest"),
+    "gpu.module": Operation((MODULE,), "kernels that replace nests, and their constants"),
+    "gpu.launch_func": Operation((MAIN,), "of a kernel that replaces a nest"),
     "func.return": Operation((MAIN,), "returns nothing"),
 }
 
@@ -128,8 +128,8 @@ _DIVISION = "a divisor of zero fails the check `ZeroDivisionError`"
 _SIGNED_DIVISION = f"{_DIVISION}; the lowest number by -1 wraps around"
 _SHIFT = "0 for a count of the width or more, of `shrsi` the sign"
 _TO_INTEGER = (
-    "rounds towards zero; what does not fit, and NaN, give the number of which the highest bit "
-    "alone is set. To fewer than 32 bits: the lower ones of the signed number of 32"
+    "rounds towards zero; NaN and values that do not fit become the number with only the highest "
+    "bit set. To fewer than 32 bits: the lower bits of the signed 32-bit result"
 )
 
 ARITH = {

@@ -33,7 +33,7 @@ LLVM_OPTIONS = {
     # of what a ReLU sees is negative), and a wrong guess costs more than the wait it saves.
     "x86_64": ("-x86-cmov-converter=false",),
 }
-"""By family of chips, what LLVM is to be told by its command line alone."""
+"""LLVM options that only its command line sets, by family of chips."""
 
 
 def compile_llvm(

@@ -89,9 +89,9 @@ def _on_device(interface: Interface, vendor: Vendor) -> str:
  * time. The {vendor.name} is opened at the first call, which also loads the code and the stored
  * arrays, and waits for that.
  *
- * A check of the program that fails is told later, by the next call, which then runs nothing, or by
- * {name}_synchronize(); which of the calls before has failed is not known, and what they computed
- * is not to be used.
+ * A failed check of the program is reported asynchronously: by the next call, which then runs
+ * nothing, or by {name}_synchronize(). Which earlier call failed is not known; discard the results
+ * of all of them.
  */
 int32_t {name}(
     void *stream,

@@ -69,7 +69,7 @@ def run_tool(
             return target.read_bytes(), done.stdout + done.stderr
         if -done.returncode in (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             name = signal.Signals(-done.returncode).name
-            raise MachineError(f"the {what} was stopped by {name}, perhaps for want of memory")
+            raise MachineError(f"the {what} was stopped by {name}, perhaps out of memory")
     kept = Path(tempfile.gettempdir(), f"polyblocks-{os.getpid()}-rejected{suffix}")
     kept.write_bytes(data)
     said = " ".join((done.stderr or done.stdout).split())[:_SAID]

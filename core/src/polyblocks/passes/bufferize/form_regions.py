@@ -1,4 +1,4 @@
-"""form-regions: loops and branches of the program are told from loops of nests."""
+"""form-regions: loops and branches of the program are separated from loops of nests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""split-ranges: an array no access of which reaches across a border is an array on either side."""
+"""split-ranges: an array with a border that no access crosses becomes an array on either side."""
 
 from __future__ import annotations
 

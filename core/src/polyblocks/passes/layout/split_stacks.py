@@ -1,4 +1,4 @@
-"""split-stacks: an array of which every part is written and read by itself becomes as many."""
+"""split-stacks: an array whose parts are only accessed separately becomes an array per part."""
 
 from __future__ import annotations
 

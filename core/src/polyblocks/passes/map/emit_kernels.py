@@ -109,8 +109,8 @@ class _Emission:
             threads = {kernel.threads for kernel, _ in found.values()}
         if len(threads) > 1:
             raise UnsupportedError(
-                f"the schedules of '{name}' cannot be: one block runs all of its nests, so 'group' "
-                f"is to be the same for all, not {sorted(threads)}"
+                f"invalid schedules for '{name}': one block runs all of its nests, so 'group' must "
+                f"be the same for all, got {sorted(threads)}"
             )
         (group,) = threads
         kernels = [

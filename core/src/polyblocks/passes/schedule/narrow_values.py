@@ -1,4 +1,4 @@
-"""narrow-values: what is known of the range of numbers makes conditions and integers simpler."""
+"""narrow-values: value ranges simplify conditions and narrow integers."""
 
 from __future__ import annotations
 

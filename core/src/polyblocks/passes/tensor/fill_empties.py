@@ -1,4 +1,4 @@
-"""fill-empties: what a program reads of an empty tensor before anybody writes it is zero."""
+"""fill-empties: elements of an empty tensor read before they are written are zero."""
 
 from __future__ import annotations
 

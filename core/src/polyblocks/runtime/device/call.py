@@ -145,7 +145,7 @@ def bind_device(
         if first.kind not in program.driver.device_kinds:
             raise InputError(
                 f"{function} is compiled for target '{manifest['target']}'; its arrays are on "
-                f"{_text(first)}, which is none of that target's devices; copy them to the host"
+                f"{_text(first)}, which that target does not support; copy them to the host"
             )
         if weights is not None and bound != first:
             raise _mixed(function, [*names, "weights"], [*places, bound])

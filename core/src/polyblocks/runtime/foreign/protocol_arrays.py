@@ -49,7 +49,8 @@ class ProtocolArrays(ArrayInterface):
         spec = self._read(array)[2]
         if spec is None:
             raise InputError(
-                f"the array's dtype is none of {', '.join(DTYPES)}, or it runs backwards; copy it"
+                f"unsupported array: expected one of the dtypes {', '.join(DTYPES)} and no "
+                "negative strides; pass a copy"
             )
         return spec
 

@@ -31,6 +31,12 @@ POOLED_BYTES = 1 << 14
 _numpy = NumpyArrays()
 
 
+def _unsupported(dtype: tf.DType) -> InputError:
+    return InputError(
+        f"unsupported dtype {dtype.name}: expected one of {dtype_list()}; use tf.cast"
+    )
+
+
 class TfArrays(ArrayInterface):
     """Eager tensors on the host, and NumPy arrays.
 
@@ -46,7 +52,7 @@ class TfArrays(ArrayInterface):
         if isinstance(array, np.ndarray):
             return _numpy.describe(array)
         if array.dtype not in DTYPE_NAMES:
-            raise InputError(f"dtype {array.dtype.name} is none of {dtype_list()}; use tf.cast")
+            raise _unsupported(array.dtype)
         return ArraySpec.contiguous(tuple(array.shape), DTYPE_NAMES[array.dtype])
 
     def pointer(self, array: Any) -> int:
@@ -147,7 +153,7 @@ class TfArrays(ArrayInterface):
                 )
             dtype = tf.as_dtype(dtype)
             if dtype not in DTYPE_NAMES:
-                raise InputError(f"dtype {dtype.name} is none of {dtype_list()}; use tf.cast")
+                raise _unsupported(dtype)
             return make(ArraySpec.contiguous(tuple(shape), DTYPE_NAMES[dtype]))
 
         return tf.nest.map_structure(concrete, value)

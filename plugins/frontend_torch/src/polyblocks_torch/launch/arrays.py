@@ -39,7 +39,7 @@ class TorchArrays(ArrayInterface):
         if array.dtype not in DTYPE_NAMES:
             names = ", ".join(DTYPE_NAMES.values())
             dtype = str(array.dtype).removeprefix("torch.")
-            raise InputError(f"dtype {dtype} is none of {names}; use .to()")
+            raise InputError(f"unsupported dtype {dtype}: expected one of {names}; use .to()")
         if array.is_conj() or array.is_neg():
             raise InputError("the tensor is a lazy conjugate or negation; use .resolve_conj()")
         try:

@@ -72,9 +72,7 @@ def unsupported_reason(node: fx.Node) -> str | None:
     size_and_strides: Any = node.args[2:4]
     scatters = node.target is torch.ops.aten.as_strided_scatter.default
     if scatters and share_places(*size_and_strides):
-        return (
-            "stores several elements in one place, of which PyTorch's kernel chooses the last one"
-        )
+        return "stores overlapping elements, where PyTorch's kernel keeps the last one"
     return _problem_with_values(node)
 
 

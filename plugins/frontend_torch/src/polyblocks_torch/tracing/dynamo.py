@@ -69,8 +69,8 @@ TRIES = 3
 
 #: Why Python runs a function that torch.func calls.
 _TRANSFORMED = (
-    "torch.func (grad, vmap and the like) calls it with tensors of its own; compile what it makes "
-    "of the function: polyblocks_jit_torch(torch.func.grad(function))"
+    "torch.func (grad, vmap, ...) calls it with tensors of its own; compile the transformed "
+    "function instead: polyblocks_jit_torch(torch.func.grad(function))"
 )
 
 

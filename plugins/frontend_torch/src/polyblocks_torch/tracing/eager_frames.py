@@ -50,8 +50,8 @@ def reason_to_run_eagerly(gm: fx.GraphModule) -> tuple[str, str, str] | None:
 
 
 _OVERLAPS = (
-    "it updates a tensor of which several elements are in one place (a sliding window, or "
-    "expanded), or a view of one; update a copy (.clone())"
+    "it updates a tensor whose elements overlap in memory (a sliding window, or expanded), or a "
+    "view of one; update a copy (.clone())"
 )
 
 
@@ -67,8 +67,8 @@ def check_draws(gm: fx.GraphModule) -> None:
     for function, _, _ in draws:
         if "call_random_meth" in getattr(function, "__qualname__", ""):
             raise InputError(
-                "the function draws from a random.Random object, of which Dynamo would repeat the "
-                "first number at every call; draw outside of the compiled function"
+                "the function draws from a random.Random object, and Dynamo would repeat its first "
+                "number at every call; draw outside of the compiled function"
             )
     for node in gm.graph.nodes:
         called: Any = getattr(node.target, "f", None)

@@ -1,4 +1,4 @@
-"""finish-kernels: what the assembler is told of kernels."""
+"""finish-kernels: the attributes that the assembler needs on kernels."""
 
 from __future__ import annotations
 

@@ -160,7 +160,7 @@ def refusal(parts: Contraction) -> str | None:
     if not parts.reduction.loops:
         return "its reduction is unrolled: there are no steps whose operands could be copied"
     if any(isinstance(n, Index) for n in (*parts.before, *parts.reduction.body)):
-        return "it computes with loop variables, of which a thread has several values"
+        return "it computes with loop variables, and each thread has several values of them"
     return None
 
 

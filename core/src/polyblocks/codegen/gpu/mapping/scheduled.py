@@ -86,22 +86,22 @@ class _Schedule:
         self.outer, self.body = ([], nest.body) if block else outer_loops(nest.body)
 
     def refuse(self, reason: str) -> UnsupportedError:
-        """The error that says why the schedule cannot be."""
+        """The error that says why the schedule is invalid."""
         name = self.schedule.get("kernel") or self.nest.name or "a nest"
-        return UnsupportedError(f"the schedule of '{name}' cannot be: {reason}")
+        return UnsupportedError(f"invalid schedule for '{name}': {reason}")
 
     def within(self, number: int, limit: int, of: str) -> None:
         """Check a number against a limit of the chip."""
         if number > limit:
             chip = f"{self.target.name}:{self.target.arch}"
-            raise self.refuse(f"it takes {number} {of}, where {chip} has at most {limit}")
+            raise self.refuse(f"expected at most {limit} {of} on {chip}, got {number}")
 
     def common(self, kernel: Kernel) -> dict[str, Any]:
         """The schedule, with what it leaves out of the keys that all have."""
         units = max(self.target.shared_level.size, 1)
         name = self.schedule.get("kernel", self.nest.name)
         if not isinstance(name, str):
-            raise self.refuse(f"'kernel' is to be a name, not {name!r}")
+            raise self.refuse(f"expected a name for 'kernel', got {name!r}")
         resident = self._number("resident", resident_blocks(kernel, self.chip, units))
         return {**self.schedule, "kernel": name, "resident": resident}
 
@@ -110,31 +110,34 @@ class _Schedule:
     def _known(self, keys: Iterable[str]) -> None:
         unknown = sorted(self.schedule.keys() - {*COMMON, *keys})
         if unknown:
-            raise self.refuse(f"'{unknown[0]}' is no key of it; keys are {', '.join(sorted(keys))}")
+            known = ", ".join(sorted(keys))
+            raise self.refuse(f"unknown key '{unknown[0]}'; expected one of {known}")
 
     def _number(self, key: str, default: int | None = None, least: int = 1) -> int:
         value = self.schedule.get(key, default)
         if not isinstance(value, int) or isinstance(value, bool) or value < least:
-            raise self.refuse(f"'{key}' is to be a whole number from {least} on, not {value!r}")
+            raise self.refuse(f"expected an integer of at least {least} for '{key}', got {value!r}")
         return value
 
     def _numbers(self, value: Any, what: str, length: int | None = None) -> list[int]:
         right = isinstance(value, list) and all(type(v) is int and v >= 0 for v in value)
         if not right or (length is not None and len(value) != length):
-            many = f"{length} whole numbers" if length is not None else "a list of whole numbers"
-            raise self.refuse(f"{what} is to be {many}, not {value!r}")
+            many = "a list of" if length is None else f"{length}"
+            raise self.refuse(f"expected {many} non-negative integers for {what}, got {value!r}")
         return list(value)
 
     def _permutation(self, value: Any, loops: list[int], what: str) -> list[int]:
         found = self._numbers(value, what, len(loops))
         if sorted(found) != sorted(loops):
-            raise self.refuse(f"{what} is to name loops {sorted(loops)}, each once, not {found}")
+            raise self.refuse(
+                f"expected a permutation of loops {sorted(loops)} for {what}, got {found}"
+            )
         return found
 
     def _choice(self, key: str, default: bool) -> bool:
         value = self.schedule.get(key, default)
         if not isinstance(value, bool):
-            raise self.refuse(f"'{key}' is to be true or false, not {value!r}")
+            raise self.refuse(f"expected true or false for '{key}', got {value!r}")
         return value
 
     # Tiles of a contraction
@@ -206,7 +209,7 @@ class _Schedule:
         strided = self._choice("strided", False)
         self._check_sizes(group, groups, strided)
         if self.block and groups > 1:
-            raise self.refuse("one block runs it and other nests, so 'groups' is to be 1")
+            raise self.refuse("one block runs several nests, so 'groups' must be 1")
         variables = [f.var for f in self.outer]
         by_threads = group == 1 or strided
         order = fastest_last(variables, self.body) if by_threads else list(variables)
@@ -231,16 +234,16 @@ class _Schedule:
     def _check_sizes(self, group: int, groups: int, strided: bool) -> None:
         chip = self.chip
         if group & (group - 1):
-            raise self.refuse(f"'group' is to be a power of two, not {group}")
+            raise self.refuse(f"expected a power of two for 'group', got {group}")
         if strided and groups % chip.warp:
             raise self.refuse(
-                f"'groups' of a strided block is to be a multiple of {chip.warp}, the threads of a "
-                f"warp, not {groups}"
+                f"expected a multiple of {chip.warp} (the warp size) for 'groups' of a strided "
+                f"block, got {groups}"
             )
         if 1 < group < chip.warp and not strided:
             raise self.refuse(
-                f"'group' is to be 1 or a multiple of {chip.warp}, the threads of a warp, unless "
-                f"'strided', not {group}"
+                f"expected 1 or a multiple of {chip.warp} (the warp size) for 'group' unless "
+                f"'strided', got {group}"
             )
         self.within(group * groups, chip.threads_per_block, "threads of a block")
 
@@ -264,8 +267,8 @@ class _Schedule:
                 raise self.refuse("'distributed' names a loop inside of another one that it names")
         if kernel.group > 1 and (kernel.groups > 1 or kernel.strided) and kernel.may_differ():
             raise self.refuse(
-                "groups of one block cannot wait for each other here, since a loop has other "
-                "bounds for each; 'groups' is to be 1"
+                "groups of one block cannot synchronize here: a loop has different bounds in each; "
+                "set 'groups' to 1"
             )
 
     def _widen_loops(self, kernel: Kernel) -> None:
@@ -311,7 +314,8 @@ class _Schedule:
         if not isinstance(names, list) or len(names) != len(local) or {*names} - kinds.keys():
             known = ", ".join(f"'{name}'" for name in kinds)
             raise self.refuse(
-                f"'places' is to name {known} for each of {len(local)} local buffers, not {names!r}"
+                f"expected one of {known} for each of {len(local)} local buffers in 'places', got "
+                f"{names!r}"
             )
         wanted = {b: kinds[name] for b, name in zip(local, names, strict=True)}
         uniform = list(kernel.uniform())
@@ -339,9 +343,8 @@ class _Schedule:
             alone = bool(loop.combiners) or len(loop.order) < 2 or loop.width > 1
             if pitch and (alone or pitch < lead + row) or (lead and not pitch):
                 raise self.refuse(
-                    f"'pitch' of loop {entry['loop']} is to be 0, or of loops with rows at least "
-                    f"{row + lead}: a row of {row} and the {lead} of 'lead', which one thread does "
-                    f"one by one; it is {pitch}"
+                    f"expected 0 for 'pitch' of loop {entry['loop']}, or at least {row + lead} for "
+                    f"a loop over rows ({row} elements and 'lead' {lead}), got {pitch}"
                 )
             loop.pitch, loop.lead = pitch, lead
         uniform = list(kernel.uniform())
@@ -389,14 +392,14 @@ class _Schedule:
         needed = {self.numbers.statement(n) for n in kernel.barriers}
         if not needed <= given:
             raise self.refuse(
-                f"a block has to wait before {sorted(needed - given)}, where a thread needs what "
-                "another one did; add these to 'barriers', or leave that out"
+                f"missing barrier before {sorted(needed - given)}: threads exchange data there; "
+                "add them to 'barriers', or omit the key"
             )
         uniform = set(kernel.uniform()) if kernel.group > 1 else set()
         possible = {self.numbers.statement(n) for n in uniform if n in self.numbers}
         if not given <= possible:
             raise self.refuse(
-                f"a block cannot wait before {sorted(given - possible)}, where not all of its "
-                f"threads come; it can before {sorted(possible)}"
+                f"barrier before {sorted(given - possible)}, which not all threads of the block "
+                f"reach; possible are {sorted(possible)}"
             )
         kernel.barriers = {self.numbers.statements[number] for number in given}

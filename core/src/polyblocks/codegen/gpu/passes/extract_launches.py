@@ -196,7 +196,7 @@ def _kernel_name(op: Any) -> str:
 
 
 def _size(value: int | float | Address) -> int:
-    assert isinstance(value, int), "MLIR sees to it that sizes of a launch have type index"
+    assert isinstance(value, int), "MLIR verifies that sizes of a launch have type index"
     return value
 
 

@@ -1,4 +1,4 @@
-"""lower-checks: a failed run-time check of a kernel is told by a word in global memory."""
+"""lower-checks: a failed run-time check of a kernel sets a word in global memory."""
 
 from __future__ import annotations
 
