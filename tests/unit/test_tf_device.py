@@ -193,8 +193,8 @@ def test_what_xla_cannot_compile_waits(gpu, monkeypatch):
     [
         (32, 1, r"is of version 1\.\d+, expected 0\.1 or a later 0\.x"),
         (36, 0, r"is of version 0\.0, expected 0\.1 or a later 0\.x"),
-        (16, 16, r"has another layout than expected: \d+ bytes, of which the version takes 16"),
-        (0, 80, r"has another layout than expected: 80 bytes, of which the version takes 24"),
+        (16, 16, r"has another layout than expected: \d+ bytes, 16 of them for the version"),
+        (0, 80, r"has another layout than expected: 80 bytes, 24 of them for the version"),
     ],
 )
 def test_another_interface_is_not_used(place, value, message):

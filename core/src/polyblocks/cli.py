@@ -244,7 +244,8 @@ def explain_command(
         bool, typer.Option("--json", help="Print JSON; what a script prints goes to stderr.")
     ] = False,
     everything: Annotated[
-        bool, typer.Option("--all", help="Show all kernels, decisions and passes, not only the largest.")
+        bool,
+        typer.Option("--all", help="Show all kernels, decisions and passes, not only the largest."),
     ] = False,
     measure: Annotated[
         bool, typer.Option("--measure/--no-measure", help="Measure the time of every kernel.")
@@ -328,9 +329,7 @@ def bisect_command(
     after: Annotated[
         str | None, typer.Option(help="Resume after this stage or stage:pass, as for compile.")
     ] = None,
-    until: Annotated[
-        str | None, typer.Option(help="Stop after this stage:pass.")
-    ] = None,
+    until: Annotated[str | None, typer.Option(help="Stop after this stage:pass.")] = None,
     rounds: Annotated[int, typer.Option(help="Run with this many sets of random inputs.")] = 3,
     seed: Annotated[int, typer.Option(help="Set the random seed.")] = 0,
     limit: Annotated[float, typer.Option(help="Limit each run to this many seconds.")] = 60.0,

@@ -127,7 +127,7 @@ def check_table(table: int) -> None:
     if described != _EXPECTED_VERSION_SIZE or size <= _STREAM_GET:
         raise Unavailable(
             f"XLA's interface in TensorFlow {tf.__version__} has another layout than expected: "
-            f"{size} bytes, of which the version takes {described}"
+            f"{size} bytes, {described} of them for the version"
         )
     major = ctypes.c_int32.from_address(table + _MAJOR).value
     minor = ctypes.c_int32.from_address(table + _MINOR).value
