@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
+import os
+import signal
 import threading
 
 import numpy as np
@@ -16,7 +19,7 @@ from tf_compare import assert_same  # noqa: E402
 
 from polyblocks.errors import ExecutionError  # noqa: E402
 from polyblocks.tf_polyblocks_compiler import polyblocks_jit_tf  # noqa: E402
-from polyblocks_tf.variables import bound, library  # noqa: E402
+from polyblocks_tf.variables import bound, library, spares  # noqa: E402
 from polyblocks_tf.variables.layout import Layout, layout  # noqa: E402
 
 # Programs of other targets are run by Python, with operations for the variables.
@@ -372,6 +375,49 @@ def test_assignments_of_several_threads():
     assert total.numpy() == 4 + 600 + 600
     np.testing.assert_array_equal(log.numpy(), 601)
     assert not broken
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+@pytest.mark.parametrize("moment", ["locked", "exchanging", "exchanged"])
+def test_a_child_forked_while_another_thread_exchanges_buffers(moment):
+    def halved(x):
+        variable.assign(variable * 0.5 + x)
+        return variable * 1.0
+
+    variable = tf.Variable(values(7, 3))
+    f, x = strict(halved), values(7, 3)
+    for _ in range(3):
+        f(x)
+    place = layout().locate(variable.handle)
+    spare = spares._spares[place.tensor]
+    expected = variable.numpy()
+    words = 4 * ctypes.c_uint64
+    ours, others = words.from_address(place.tensor), words.from_address(spare.place.tensor)
+    before = list(ours), list(others)
+    # As the machine code leaves it for a moment.
+    spare.busy.value = 1
+    layout().functions.lock(place.mutex)
+    if moment != "locked":
+        expected = np.ctypeslib.as_array(
+            (ctypes.c_float * 21).from_address(layout().functions.data(spare.place.tensor).data)
+        ).reshape(7, 3)
+        ours[:] = before[1]
+    if moment == "exchanged":
+        others[:] = before[0]
+    child = os.fork()
+    if not child:
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(20)
+        good = True
+        for _ in range(4):
+            expected = expected * np.float32(0.5) + x
+            good &= np.allclose(f(x).numpy(), expected)
+            good &= np.allclose(variable.read_value().numpy(), expected)
+        os._exit(0 if good else 1)
+    ours[:], others[:] = before
+    layout().functions.unlock(place.mutex)
+    spare.busy.value = 0
+    assert os.waitpid(child, 0)[1] == 0
 
 
 def test_others_assign_while_it_runs():

@@ -138,6 +138,7 @@ def bind_variables(
             for k in read
         ],
         [(places[k], _size(capture, k), spare) for k, spare in spares.items()],
+        [capture.arguments[k].held for k in positions],
     )
     preparation = None
     if preparer is not None:

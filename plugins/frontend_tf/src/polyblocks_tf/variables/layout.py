@@ -80,6 +80,10 @@ class Place:
         """Its ``mutex``."""
         return self.tensor - _MUTEX
 
+    def unlock(self) -> None:
+        """Free its ``mutex``, which no thread holds that there is."""
+        ctypes.c_uint64.from_address(self.mutex).value = 0
+
     @property
     def flags(self) -> int:
         """Two bytes: whether it is initialized, and whether reads copy it."""

@@ -62,6 +62,11 @@ class Spare:
             finally:
                 self.busy.value = 0
 
+    def give_up(self) -> None:
+        """Have no buffer, and leave the last one alone, which may be the variable's by now."""
+        self._layout.functions.construct(self.place.tensor, int(self.dtype.as_datatype_enum))
+        self.busy.value = 0
+
     def _allocate(self) -> None:
         with _on_cpu():
             value = tf.raw_ops.Empty(shape=self._shape, dtype=self.dtype)
@@ -99,7 +104,9 @@ def spare_of(variable: Any, spec: ArraySpec, layout: Layout, place: Place) -> Sp
         return known
 
 
-@forks.in_child  # the calls of other threads are not there
-def _free() -> None:
+@forks.in_child
+def _give_up() -> None:
+    """The calls of other threads are not here to go on, and may have stopped amid an exchange."""
     for spare in list(_spares.values()):
-        spare.busy.value = 0
+        if spare.busy.value:
+            spare.give_up()

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from polyblocks.isolation import forks
 from polyblocks.runtime import buffers
 from polyblocks.runtime.native import native_code
 from polyblocks_tf.variables import call_text
@@ -20,6 +22,9 @@ _ADDRESS = ctypes.c_void_p
 Run = Callable[[int, bytes, int, int], int]
 #: ``claim(flag) -> whether it was clear``
 Claim = Callable[[int], int]
+
+
+_tables: weakref.WeakSet[Table] = weakref.WeakSet()
 
 
 class Row(ctypes.Structure):
@@ -79,6 +84,7 @@ class Table:
         read: place and size in bytes of variables that are read, the number of the address among
             those that are expected, or -1, and the address of the shape.
         assigned: place and size of variables that are assigned, and their spare buffers.
+        variables: handles of all of them, kept alive.
     """
 
     def __init__(
@@ -88,6 +94,7 @@ class Table:
         rows: Sequence[Row],
         read: Sequence[tuple[Place, int, int, int]],
         assigned: Sequence[tuple[Place, int, Spare]],
+        variables: Sequence[Any],
     ) -> None:
         row_table = (Row * len(rows))(*rows)
         read_table = (_Read * len(read))(
@@ -121,6 +128,20 @@ class Table:
         )
         self.address = ctypes.addressof(table)
         self._held = table, row_table, read_table, assigned_table, entry, list(assigned)
+        self._variables = list(variables)
+        self._places = [*(place for place, *_ in read), *(place for place, *_ in assigned)]
+        _tables.add(self)
+
+    def unlock(self) -> None:
+        """Free the mutexes of all its variables, in a process where no thread holds any."""
+        for place in self._places:
+            place.unlock()
+
+
+@forks.in_child
+def _unlock() -> None:
+    for table in list(_tables):
+        table.unlock()
 
 
 @functools.cache
