@@ -7,13 +7,12 @@ it works on is stored in the middle.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
 from polyblocks.affine.analysis.boxes import Box, hull, reach, with_loops
-from polyblocks.affine.mlir.source import operations_at
 from polyblocks.affine.model import (
     Buffer,
     IndirectAtomic,
@@ -35,7 +34,7 @@ class Margin:
     Attributes:
         inside: the box outside of which all elements are.
         operations: the framework's that store all of these zeros, as
-            :func:`polyblocks.affine.mlir.source.operations_at` has them.
+            :func:`operations_at` has them.
     """
 
     inside: Box
@@ -80,6 +79,27 @@ def _in_all(stored: list[dict[str, Any]]) -> dict[str, Any]:
     """The operations that are among those of every store."""
     first, *others = stored
     return {text: one for text, one in first.items() if all(text in other for other in others)}
+
+
+def operations_at(location: Any) -> dict[str, Any]:
+    """The framework's operations that a location names: their own locations, by text.
+
+    Equal locations are different objects, and nodes that a pass has made may have none.
+
+    Args:
+        location: of a node; a fused one names several operations.
+
+    Returns:
+        None of them for a location that is unknown.
+    """
+    if location is None or "unknown" in str(location):
+        return {}
+    return {str(part): part for part in getattr(location, "locations", None) or (location,)}
+
+
+def is_by(location: Any, operations: Iterable[str]) -> bool:
+    """Whether a node is one operation's, and that is among some of :func:`operations_at`."""
+    return location is not None and str(location) in set(operations)
 
 
 def zeros_in(nest: Nest) -> set[Value]:

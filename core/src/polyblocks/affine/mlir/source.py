@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Any
 
 from polyblocks.affine.model import For, Nest, Node, Op, Store, walk
 
@@ -26,27 +25,6 @@ def sources(nodes: Iterable[Node]) -> list[tuple[str, str]]:
             for source in of_text(text):
                 seen.setdefault(source)
     return list(seen)
-
-
-def operations_at(location: Any) -> dict[str, Any]:
-    """The framework's operations that a location names: their own locations, by text.
-
-    Equal locations are different objects, and nodes that a pass has made may have none.
-
-    Args:
-        location: of a node; a fused one names several operations.
-
-    Returns:
-        None of them for a location that is unknown.
-    """
-    if location is None or "unknown" in str(location):
-        return {}
-    return {str(part): part for part in getattr(location, "locations", None) or (location,)}
-
-
-def is_by(location: Any, operations: Iterable[str]) -> bool:
-    """Whether a node is one operation's, and that is among some of :func:`operations_at`."""
-    return location is not None and str(location) in set(operations)
 
 
 def together(nests: Iterable[Nest]) -> list[str]:

@@ -8,9 +8,8 @@ from typing import Any, ClassVar
 
 from polyblocks.affine.analysis.boxes import Box, covered, difference, with_loops
 from polyblocks.affine.analysis.coverage import perfect_loops
-from polyblocks.affine.analysis.margins import Margin, margins_of, zeros_in
+from polyblocks.affine.analysis.margins import Margin, is_by, margins_of, zeros_in
 from polyblocks.affine.expr import Expr, Var
-from polyblocks.affine.mlir.source import is_by
 from polyblocks.affine.model import (
     AffineAccess,
     Buffer,

@@ -8,11 +8,11 @@ from math import gcd
 from typing import Any, ClassVar
 
 from polyblocks.affine.analysis.lattices import Lattice, lattices_of
+from polyblocks.affine.analysis.margins import is_by, operations_at
 from polyblocks.affine.analysis.reductions import ReductionNest, adds_products_of
 from polyblocks.affine.contraction.factors import DTYPES
 from polyblocks.affine.element import printed
 from polyblocks.affine.expr import Expr, Var
-from polyblocks.affine.mlir.source import is_by, operations_at
 from polyblocks.affine.model import (
     Buffer,
     For,
