@@ -32,7 +32,7 @@ class Word:
     def __init__(self, driver: FakeDriver) -> None:
         self._memory = ctypes.c_int32(0)
         self._driver = driver
-        self.address = ctypes.addressof(self._memory)
+        self.address = self.host = ctypes.addressof(self._memory)
         driver.words += 1
 
     def publish(self, stream: int) -> None:

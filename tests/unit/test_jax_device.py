@@ -11,8 +11,8 @@ jax = pytest.importorskip("jax")
 from polyblocks.errors import ExecutionError, InputError  # noqa: E402
 from polyblocks.options import CompileOptions  # noqa: E402
 from polyblocks.runtime.arrays import Device  # noqa: E402
+from polyblocks.runtime.device.calls.xla_device_call import XlaDeviceCall  # noqa: E402
 from polyblocks.runtime.device.executable import DeviceExecutable  # noqa: E402
-from polyblocks.runtime.device.xla_device_call import XlaDeviceCall  # noqa: E402
 from polyblocks.runtime.launch import bind  # noqa: E402
 from polyblocks_jax.compiler import takes  # noqa: E402
 from polyblocks_jax.launch import loaded_call, programs  # noqa: E402

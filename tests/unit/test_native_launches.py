@@ -31,6 +31,7 @@ from polyblocks.runtime.device.launches import native_launcher
 from polyblocks.runtime.device.launches.graphs import KEPT
 from polyblocks.runtime.device.launches.native_driver import Costs, open_loaded
 from polyblocks.runtime.device.program import unload_retired
+from polyblocks.runtime.native import native_code
 from polyblocks_nvgpu.driver import CudaDriver
 
 pytest.importorskip("torch")
@@ -407,9 +408,15 @@ def test_without_llvm_python_makes_the_launches(bench, monkeypatch):
     assert calls(calls.arrays())[-1] == "launch"
 
 
-def test_llvm_may_be_missing(monkeypatch):
+def test_llvm_may_be_missing(monkeypatch, tmp_path):
     monkeypatch.setattr(native_launcher, "_launcher", [])
+    monkeypatch.setattr(native_code, "_placed", {})
     monkeypatch.setitem(sys.modules, "llvmlite", None)
+    assert native_launcher.native_launcher() is not None, "it was compiled before"
+    monkeypatch.setattr(native_launcher, "_launcher", [])
+    monkeypatch.setattr(native_code, "_placed", {})
+    monkeypatch.setattr(native_code, "_objects", {})
+    monkeypatch.setenv("POLYBLOCKS_CACHE_DIR", str(tmp_path))
     assert native_launcher.native_launcher() is None
     assert native_launcher._launcher == [None], "it is looked for once"
 

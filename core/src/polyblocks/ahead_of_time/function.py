@@ -24,7 +24,7 @@ from polyblocks.frontends.weight_arguments import taken_as_arguments
 from polyblocks.hookspecs import CompiledFunction, original_of
 from polyblocks.options import CompileOptions
 from polyblocks.runtime.arrays import HOST, ArrayInterface
-from polyblocks.runtime.device.call import ON_DEVICE
+from polyblocks.runtime.device.plan import ON_DEVICE
 from polyblocks.runtime.slots import NAMES, WEIGHT_NAMES, text_of
 from polyblocks.signature import spec_of
 

@@ -43,6 +43,9 @@ TABLE: tuple[str, ...] = (
     "slots",  # {kind, value, count} of arguments of the entry that follow each other
     "slot_count",
     "pointer_count",  # of the entry's arguments
+    "stream",  # {PyObject *function, PyObject *arguments} of the current stream; or null
+    "instead",  # PyObject*, is called with the address of the entry's arguments, its status, and
+    # how often it is still to be run: makes up for a run that was not done, or raises; or null
     "results",  # the number of each result among inputs and fresh results
     "result_count",
     "order",  # int64 of each input: numbers of inputs, sorted by address at the last call
@@ -67,6 +70,8 @@ TABLE: tuple[str, ...] = (
     "PyTuple_New",
     "PyTuple_SetItem",
     "PyLong_FromLong",
+    "PyLong_FromVoidPtr",
+    "PyLong_AsVoidPtr",
     "PyEval_SaveThread",
     "PyEval_RestoreThread",
     "memset",
@@ -95,8 +100,9 @@ ROW: tuple[str, ...] = ("dtype", "rank", "shape", "strides", "mask", "nbytes", "
 WRITTEN, EMPTY, COMPLEX = 1, 2, 4
 
 #: Kinds of a slot. The value is the number of an array (inputs, then fresh results), an address,
-#: a byte of the workspace, or the number of a bound input, which others may follow.
-ARRAY, FIXED, WORKSPACE, STATUS, HELD = 0, 1, 2, 3, 4
+#: a byte of the workspace, or the number of a bound input, which others may follow; of a status
+#: word and of the stream there is one.
+ARRAY, FIXED, WORKSPACE, STATUS, HELD, STREAM = 0, 1, 2, 3, 4, 5
 
 #: Fields of the table of :data:`DISPATCH`.
 DISPATCH_TABLE: tuple[str, ...] = (
@@ -339,6 +345,7 @@ define internal ptr @call(ptr %table, ptr %places, ptr %arguments, i64 %count, p
 start:
   %status = alloca i64
   %argument = alloca ptr
+  %three = alloca ptr, i64 3
   LOAD TABLE.passed i64 %table -> %passed
   %unnamed = icmp eq ptr %names, null
   %all = icmp eq i64 %count, %passed
@@ -462,7 +469,7 @@ updates:
   %wide.threads = phi i64 [ %option, %threads ], [ %found, %find.threads ]
   LOAD TABLE.written i64 %table -> %written
   %updates.any = icmp ne i64 %written, 0
-  br i1 %updates.any, label %check, label %making
+  br i1 %updates.any, label %check, label %find.stream
 check:
   LOAD TABLE.order ptr %table -> %order
   %shared = call i1 @overlap(ptr %addresses, ptr %rows, i64 %inputs, ptr %order)
@@ -470,7 +477,7 @@ check:
 announce:
   LOAD TABLE.updating ptr %table -> %updating
   %silent = icmp eq ptr %updating, null
-  br i1 %silent, label %making, label %gather
+  br i1 %silent, label %find.stream, label %gather
 gather:
   LOAD TABLE.updated ptr %table -> %updated
   %told = alloca ptr, i64 %written
@@ -495,9 +502,29 @@ tell:
 was.told:
   LOAD TABLE.Py_DecRef ptr %table -> %forget
   call void %forget(ptr %answered)
+  br label %find.stream
+
+find.stream:
+  LOAD TABLE.stream ptr %table -> %streams
+  %no.stream = icmp eq ptr %streams, null
+  br i1 %no.stream, label %making, label %ask.stream
+ask.stream:
+  LOAD TABLE.PyObject_Call ptr %table -> %stream.call
+  LOAD TABLE.PyLong_AsVoidPtr ptr %table -> %to.pointer
+  LOAD TABLE.Py_DecRef ptr %table -> %forget.stream
+  %stream.function = load ptr, ptr %streams
+  %stream.given.at = getelementptr ptr, ptr %streams, i64 1
+  %stream.given = load ptr, ptr %stream.given.at
+  %stream.object = call ptr %stream.call(ptr %stream.function, ptr %stream.given, ptr null)
+  %streamless = icmp eq ptr %stream.object, null
+  br i1 %streamless, label %out.of.memory, label %streamed
+streamed:
+  %stream.found = call ptr %to.pointer(ptr %stream.object)
+  call void %forget.stream(ptr %stream.object)
   br label %making
 
 making:
+  %stream = phi ptr [ null, %find.stream ], [ %stream.found, %streamed ]
   LOAD TABLE.makers ptr %table -> %makers
   LOAD TABLE.PyObject_Call ptr %table -> %object.call
   br label %result
@@ -569,6 +596,7 @@ fill.slot:
     i64 WORKSPACE, label %in.workspace
     i64 STATUS, label %stored
     i64 HELD, label %in.bound
+    i64 STREAM, label %of.stream
   ]
 of.array:
   %source.at = getelementptr ptr, ptr %addresses, i64 %value
@@ -577,12 +605,14 @@ of.array:
 fixed:
   %constant = inttoptr i64 %value to ptr
   br label %stored
+of.stream:
+  br label %stored
 in.workspace:
   %place = getelementptr i8, ptr %space, i64 %value
   br label %stored
 stored:
   %pointer = phi ptr [ %source, %of.array ], [ %constant, %fixed ], [ %place, %in.workspace ],
-                     [ %status, %fill.slot ]
+                     [ %status, %fill.slot ], [ %stream, %of.stream ]
   store ptr %pointer, ptr %pointer.at
   br label %slot
 in.bound:
@@ -635,7 +665,50 @@ release:
   br label %judge
 judge:
   %success = icmp eq i32 %code, 0
-  br i1 %success, label %deliver, label %fail
+  br i1 %success, label %deliver, label %unsuccessful
+
+unsuccessful:
+  LOAD TABLE.instead ptr %table -> %instead
+  %final = icmp eq ptr %instead, null
+  br i1 %final, label %fail, label %make.up
+make.up:
+  %wide = sext i32 %code to i64
+  LOAD TABLE.PyLong_FromVoidPtr ptr %table -> %of.pointer
+  LOAD TABLE.PyLong_FromLong ptr %table -> %of.number
+  LOAD TABLE.PyObject_Vectorcall ptr %table -> %make.up.call
+  LOAD TABLE.Py_DecRef ptr %table -> %give.back
+  %where = call ptr %of.pointer(ptr %pointers)
+  %what = call ptr %of.number(i64 %wide)
+  %how.often = call ptr %of.number(i64 %left)
+  %where.missing = icmp eq ptr %where, null
+  %what.missing = icmp eq ptr %what, null
+  %how.often.missing = icmp eq ptr %how.often, null
+  %two.missing = or i1 %where.missing, %what.missing
+  %missing = or i1 %two.missing, %how.often.missing
+  br i1 %missing, label %unboxed, label %enter.python
+unboxed:
+  call void %give.back(ptr %where)
+  call void %give.back(ptr %what)
+  call void %give.back(ptr %how.often)
+  br label %not.made.up
+enter.python:
+  store ptr %where, ptr %three
+  %what.at = getelementptr ptr, ptr %three, i64 1
+  store ptr %what, ptr %what.at
+  %how.often.at = getelementptr ptr, ptr %three, i64 2
+  store ptr %how.often, ptr %how.often.at
+  %made.up = call ptr %make.up.call(ptr %instead, ptr %three, i64 3, ptr null)
+  call void %give.back(ptr %where)
+  call void %give.back(ptr %what)
+  call void %give.back(ptr %how.often)
+  %unmade = icmp eq ptr %made.up, null
+  br i1 %unmade, label %not.made.up, label %made.it
+made.it:
+  call void %give.back(ptr %made.up)
+  br label %deliver
+not.made.up:
+  call void @drop(ptr %table, ptr %made, i64 %fresh)
+  ret ptr null
 
 fail:
   call void @drop(ptr %table, ptr %made, i64 %fresh)
@@ -787,6 +860,7 @@ _WORDS = {
     "WORKSPACE": str(WORKSPACE),
     "STATUS": str(STATUS),
     "HELD": str(HELD),
+    "STREAM": str(STREAM),
     "PATTERN": str(0xFF),
 }
 _WORD = re.compile(r"\b[A-Z_]+\b")
@@ -807,12 +881,15 @@ def dispatch_text() -> str:
     return expand(_DISPATCH_TEXT, {})
 
 
-def expand(text: str, structs: Mapping[str, Sequence[str]]) -> str:
+def expand(
+    text: str, structs: Mapping[str, Sequence[str]], words: Mapping[str, str] | None = None
+) -> str:
     """Write out ``LOAD STRUCT.field type %pointer -> %name`` and the words for numbers.
 
     Args:
         text: LLVM IR with these.
         structs: fields of more structs, 8 bytes each.
+        words: more words in capitals -> what stands for them.
     """
     known = {
         "TABLE": TABLE,
@@ -830,5 +907,6 @@ def expand(text: str, structs: Mapping[str, Sequence[str]]) -> str:
             f"  {match['to']} = load {match['type']}, ptr {at}"
         )
 
-    text = _WORD.sub(lambda match: _WORDS.get(match[0], match[0]), _LOAD.sub(load, text))
+    every = {**_WORDS, **(words or {})}
+    text = _WORD.sub(lambda match: every.get(match[0], match[0]), _LOAD.sub(load, text))
     return f"%row = type {{ {', '.join(['i64'] * len(ROW))} }}\n{text}"

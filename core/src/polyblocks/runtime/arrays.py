@@ -103,6 +103,25 @@ class ArrayInterface(ABC):
         """How machine code reads host arrays of this framework; None, the default: it cannot."""
         return None
 
+    def device_reader(self, device: Device) -> NativeReader | None:
+        """The same for arrays on a device; None, the default: machine code cannot read them.
+
+        It must take no array that :meth:`device` says is elsewhere. Only for frameworks that have
+        streams and an allocator there, see :meth:`has_streams` and :meth:`allocates`.
+        """
+        del device
+        return None
+
+    def device_allocation(
+        self, spec: ArraySpec, device: Device
+    ) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        """A function and its arguments that make what :meth:`empty` makes on a device."""
+        return self.empty, (spec, device)
+
+    def stream_getter(self, device: Device) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        """A function and its arguments that give what :meth:`stream` gives."""
+        return self.stream, (device,)
+
     def own_call(self, binding: Binding) -> Callable[..., Any] | None:
         """A function that calls a loaded program in the framework's own way.
 

@@ -63,7 +63,7 @@ def bind(
         signature = signature.with_weights(len(weights.slots))
     plain = _bind_host(executable, interface, signature, num_threads, num_iters, weights)
     if executable.takes_device_arrays:
-        from polyblocks.runtime.device.call import bind_device
+        from polyblocks.runtime.device.calls.device_call import bind_device
 
         plain = bind_device(executable, interface, signature, plain, num_iters, weights)
     own = interface.own_call(

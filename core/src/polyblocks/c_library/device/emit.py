@@ -19,8 +19,8 @@ from polyblocks.c_library.interface import Interface, identifier, interface_of
 from polyblocks.cache.artifact_variants import archs_of, variant
 from polyblocks.errors import InputError
 from polyblocks.program import DTYPES
-from polyblocks.runtime.device.call import ON_DEVICE
 from polyblocks.runtime.device.code import code_of, is_simulated
+from polyblocks.runtime.device.plan import ON_DEVICE
 from polyblocks.runtime.slots import signature_of
 
 #: The files of this room that the generated ones are compiled with.

@@ -163,6 +163,7 @@ class HostWord:
 
     def __init__(self, host: int, device: int, free: Callable[[], None]) -> None:
         self.address = device
+        self.host = host
         self._word = ctypes.c_int32.from_address(host)
         self._word.value = 0
         self._free: Callable[[], None] | None = free
@@ -193,12 +194,17 @@ class DeviceWord:
 
     For devices whose atomic operations do not reach the host's memory.
 
+    Attributes:
+        host: nothing is seen without :meth:`publish`.
+
     Args:
         driver: of the device.
         device: its number.
         host: the address of 4 bytes of page-locked memory.
         free: gives those up.
     """
+
+    host = 0
 
     def __init__(
         self, driver: BindingsDriver, device: int, host: int, free: Callable[[], None]

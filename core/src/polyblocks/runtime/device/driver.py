@@ -20,10 +20,12 @@ class StatusWord(Protocol):
     Attributes:
         value: what the host sees of it now; reading it waits for nothing.
         address: its address on the device.
+        host: where the host sees it without being told; 0: only what was published is seen.
     """
 
     value: int
     address: int
+    host: int
 
     def publish(self, stream: int) -> None:
         """Let the host see what the kernels write that are on a stream by now, once they end."""

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from polyblocks.artifact import Artifact, code_digest
 from polyblocks.isolation import forks
+from polyblocks.runtime.device.calls.host_call import HostCall
 from polyblocks.runtime.device.code import choose, code_of
-from polyblocks.runtime.device.host_call import HostCall
+from polyblocks.runtime.device.launches.lanes import Lanes
+from polyblocks.runtime.device.launches.native_launcher import native_launcher
 from polyblocks.runtime.device.memory import pool_of
 from polyblocks.runtime.device.plan import read_plan, without_own
 from polyblocks.runtime.device.program import DeviceProgram, retire, unload_retired
@@ -106,6 +108,10 @@ class DeviceExecutable(Executable):
         if not self._keep:
             return 0, lambda stream, _, *pointers: self._launch_once(device, stream, pointers)
         return program.plan.workspace_bytes, program.launch
+
+    def lanes(self, device: int) -> Lanes:
+        """The launches on a device that machine code makes by itself."""
+        return self.program(device).lanes if self._keep else Lanes(native_launcher())
 
     def entry(self, pointers: bytes, num_threads: int) -> int:
         """Run it on arrays of the host: copies them in, runs, waits, copies results out.

@@ -14,6 +14,9 @@ from typing import Any
 from polyblocks.errors import ArtifactError
 from polyblocks.program import ArraySpec
 
+#: Key of a manifest that is true if arrays of the host are an error.
+ON_DEVICE = "on_gpu_tensors"
+
 #: Bytes to which buffers of a workspace are aligned.
 ALIGNMENT = 256
 

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from polyblocks.errors import ExecutionError
 from polyblocks.isolation import forks
 from polyblocks.runtime.device import holding
-from polyblocks.runtime.device.launches.graphs import Graphs
+from polyblocks.runtime.device.launches.graphs import KEPT, Graphs
+from polyblocks.runtime.device.launches.lanes import Lane, Lanes
 from polyblocks.runtime.device.launches.native_launcher import (
     NativeFrame,
     NativeLauncher,
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
     from polyblocks.runtime.device.driver import Driver, StatusWord
     from polyblocks.runtime.device.plan import LaunchPlan
     from polyblocks.runtime.device.times import KernelTimes
+
+#: Calls in machine code that may be inside together, of a program whose launches are no graph.
+PLAIN_LANES = 2
 
 #: ``(memory of the argument block, one function of a stream per launch, what they point to)``.
 Frame = tuple[Any, tuple[Callable[[int], None], ...], list[Any]]
@@ -55,6 +59,7 @@ class DeviceProgram:
         plan: what is launched.
         device: the device's number.
         driver: the vendor's.
+        lanes: launches that machine code makes by itself.
 
     Args:
         driver: see above.
@@ -92,9 +97,14 @@ class DeviceProgram:
         self._make_frame(keep=True)  # says now if the module lacks a kernel
         self.run: Callable[..., None] = self._write()
         # Kernels inside of a graph have no times.
-        if use_graph and len(plan.launches) > 1 and times is None:
+        has_graphs = bool(use_graph) and len(plan.launches) > 1 and times is None
+        self.lanes = self._make_lanes(KEPT if has_graphs else PLAIN_LANES)
+        self._plain_lanes: list[Lane] = []
+        if has_graphs:
             self._graphs = self._make_graphs(at_once=use_graph is True)
             self.run = self._graphs
+        else:
+            self._fill_lanes()
         self.launch: Callable[..., None] = (
             self._checking() if self._word is not None else self._unchecked()
         )
@@ -125,6 +135,9 @@ class DeviceProgram:
         _reporting.discard(self)
         if self._graphs is not None:
             self._graphs.close()
+        for lane in self._plain_lanes:
+            if lane.take():
+                lane.close()
         self._frames.clear()
         if self._module is not None:
             self.driver.unload_module(self.device, self._module)
@@ -152,12 +165,32 @@ class DeviceProgram:
         if self._native is not None and native is not None and native.has_graphs:
             frame = weakref.WeakMethod(self._native_frame)
             recorder = NodeRecorder(
-                native, lambda *nodes: _alive(frame)(*nodes), self._write_pack()
+                native, lambda *nodes: _alive(frame)(*nodes), self._write_pack(), self.lanes
             )
         else:
             recorder = CapturingRecorder(driver, device, plain)
         count = len(self.plan.launches)
         return Graphs(driver, device, count, plain, recorder, at_once=at_once)
+
+    def _make_lanes(self, count: int) -> Lanes:
+        native = self.driver.native
+        if self._native is None or native is None:
+            return Lanes(native_launcher(), self.plan)
+        previous = self.driver.activate(self.device)
+        try:
+            device = native.current()
+        finally:
+            if previous is not None:
+                self.driver.restore(previous)
+        return Lanes(self._native, self.plan, native, count, device, self._word)
+
+    def _fill_lanes(self) -> None:
+        """Launches one by one, where there are no graphs."""
+        for _ in range(self.lanes.count):
+            lane = self.lanes.lane(self._native_frame(), 0, 0)
+            if lane is not None:
+                self._plain_lanes.append(lane)
+                lane.give()
 
     def _native_frame(self, nodes: Sequence[int] = ()) -> NativeFrame:
         native = self.driver.native

@@ -9,9 +9,11 @@ import ctypes
 import functools
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from polyblocks.codegen import native_call
+from polyblocks.program import ArraySpec
 from polyblocks.runtime import buffers, threads
 from polyblocks.runtime.arrays import ArrayInterface
 from polyblocks.runtime.bound_weights import BoundWeights
@@ -44,6 +46,33 @@ class NativeCall:
         self.table = table
 
 
+@dataclass(frozen=True)
+class Entry:
+    """What a call runs, once its arrays are read.
+
+    Attributes:
+        address: of a C function ``int32 (void **pointers, int32 threads)``.
+        slots: of the pointers, see :func:`slots_of`.
+        rows: of each input and result that is made, see :data:`native_call.ROW`.
+        makers: a function and its arguments for each result that is made.
+        threads: of each call; 0: as many as the framework is set to.
+        workspace_bytes: of the process's pool.
+        stream: a function and its arguments that give the current stream.
+        instead: ``instead(pointers, status, iterations)`` makes up for a run that returned this.
+        alive: is kept as long as the code may run.
+    """
+
+    address: int
+    slots: list[tuple[int, int, int]]
+    rows: Any
+    makers: list[tuple[Callable[..., Any], tuple[Any, ...]]]
+    threads: int = 0
+    workspace_bytes: int = 0
+    stream: tuple[Callable[..., Any], tuple[Any, ...]] | None = None
+    instead: Callable[[int, int, int], None] | None = None
+    alive: Any = None
+
+
 def native(
     executable: Executable,
     interface: ArrayInterface,
@@ -57,7 +86,7 @@ def native(
     weights: BoundWeights | None,
     alive: Any,
 ) -> NativeCall | None:
-    """Make the machine code's table for a program.
+    """Make the machine code's table for a program of the host.
 
     Args:
         executable: the loaded program.
@@ -77,61 +106,100 @@ def native(
         or the process may have no machine code.
     """
     reader = interface.native_reader()
-    entry = executable.entry
+    c_function = executable.entry
+    if reader is None or not is_c_function(c_function):
+        return None
+    rows = rows_of(reader, signature)
+    slots = slots_of(signature, fixed)
+    if rows is None or slots is None:
+        return None
+    entry = Entry(
+        address=address_of(c_function),
+        slots=slots[0],
+        rows=rows,
+        makers=[
+            interface.allocation(slot.spec) for slot in signature.fresh if slot.spec is not None
+        ],
+        threads=num_threads or 0,
+        workspace_bytes=slots[1],
+        alive=(executable, c_function, alive),
+    )
+    return native_call_of(
+        entry, reader, interface, signature, slow, failed, num_iters=num_iters, weights=weights
+    )
+
+
+def native_call_of(
+    entry: Entry,
+    reader: NativeReader,
+    interface: ArrayInterface,
+    signature: Signature,
+    slow: Callable[..., Any],
+    failed: Callable[[int], Any],
+    *,
+    num_iters: int,
+    weights: BoundWeights | None,
+) -> NativeCall | None:
+    """Make the machine code's table for an entry; see :func:`native` for the other arguments.
+
+    Args:
+        entry: what is run.
+        reader: of the arrays.
+        interface: is told of updates.
+
+    Returns:
+        None: see there.
+    """
     inputs = len(signature.inputs) + len(signature.weights)
     bound = () if weights is None else tuple(weights.arrays)
-    if reader is None or not is_c_function(entry) or inputs + len(signature.fresh) > _MAX_ARRAYS:
+    if inputs + len(entry.makers) > _MAX_ARRAYS:
         return None
-    first = len(signature.inputs)
-    updates_bound = any(number >= first for number in signature.written)
-    if (
-        weights is not None
-        and not weights.is_watchable
-        and not (updates_bound and all(type(array) in reader.types for array in bound))
-    ):
-        return None
-    rows = _rows(reader, signature)
-    slots = _slots(signature, fixed, is_held=weights is not None and not updates_bound)
-    functions = reader.functions if rows is not None and slots is not None else None
-    if rows is None or slots is None or functions is None:
+    if weights is not None and not weights.is_watchable:
+        own = all(type(array) in reader.types for array in bound)
+        if not (own and updates_bound(signature)):
+            return None
+    functions = reader.functions
+    if functions is None:
         return None
     table = _Table()
-    makers = [interface.allocation(slot.spec) for slot in signature.fresh if slot.spec is not None]
     number = {"input": 0, "fresh": inputs}
     results = [number[kind] + k for kind, k in signature.results]
     tells = type(interface).updating is not ArrayInterface.updating
     updating = interface.updating if signature.written and tells else None
+    stream = None if entry.stream is None else _array([id(each) for each in entry.stream])
     values: dict[str, Any] = {
         "slow": id(slow),
         "failed": id(failed),
         "state": 0 if reader.state is None else ctypes.addressof(reader.state),
-        "rows": rows[0],
+        "rows": entry.rows[0],
         "passed": len(signature.inputs),
         "inputs": inputs,
         "bound": _array([id(array) for array in bound]),
-        "bound_written": int(updates_bound),
+        "bound_written": int(updates_bound(signature)),
         "reading": 0 if weights is None else weights.place,
-        "fresh": len(signature.fresh),
-        "makers": _array([id(each) for maker in makers for each in maker]),
-        "slots": _array([each for slot in slots[0] for each in slot]),
-        "slot_count": len(slots[0]),
-        "pointer_count": len(signature.slots),
+        "fresh": len(entry.makers),
+        "makers": _array([id(each) for maker in entry.makers for each in maker]),
+        "slots": _array([each for slot in entry.slots for each in slot]),
+        "slot_count": len(entry.slots),
+        "pointer_count": sum(count for _, _, count in entry.slots),
+        "stream": 0 if stream is None else stream,
+        "instead": 0 if entry.instead is None else id(entry.instead),
         "results": _array(results),
         "result_count": len(results),
         "order": _array(list(range(inputs))),
         "written": len(signature.written),
         "updated": _array(list(signature.written)),
         "updating": 0 if updating is None else id(updating),
-        "entry": ctypes.cast(entry, ctypes.c_void_p).value,  # type: ignore[arg-type]
+        "entry": entry.address,
         "iterations": num_iters,
-        "threads": num_threads or 0,
+        "threads": entry.threads,
         "thread_limits": threads.limits,
-        "workspace_bytes": slots[1],
+        "workspace_bytes": entry.workspace_bytes,
         "poison": int(buffers.POISONED),
         "none": id(None),
         **python_functions(),
     }
-    if slots[1]:
+    if entry.workspace_bytes:
         from polyblocks.runtime.native import native_workspaces
 
         try:
@@ -142,20 +210,7 @@ def native(
         values["acquire"], values["release"] = pool.acquire, pool.release
     for name, value in values.items():
         setattr(table, name, ctypes.addressof(value) if isinstance(value, ctypes.Array) else value)
-    table.kept = (
-        weights,
-        updating,
-        values,
-        makers,
-        slow,
-        failed,
-        rows,
-        reader,
-        executable,
-        entry,
-        bound,
-        alive,
-    )
+    table.kept = entry, weights, updating, values, slow, failed, reader, bound
     return NativeCall(reader.types, functions[native_call.CALL], table) if is_sound(table) else None
 
 
@@ -168,15 +223,28 @@ def _array(values: list[int]) -> Any:
     return (ctypes.c_int64 * max(len(values), 1))(*values)
 
 
-def _rows(reader: NativeReader, signature: Signature) -> tuple[Any, list[Any]] | None:
+def rows_of(
+    reader: NativeReader, signature: Signature, *more: ArraySpec
+) -> tuple[Any, list[Any]] | None:
+    """What is expected of each input, and of each result that is made.
+
+    Args:
+        reader: of the arrays.
+        signature: of the program.
+        more: of arrays that are made behind the results.
+
+    Returns:
+        An array of rows, and what they point to; None: the reader does not know a dtype.
+    """
     found = []
     alive = []
-    made = len(signature.inputs) + len(signature.weights)
-    for k, slot in enumerate((*signature.inputs, *signature.weights, *signature.fresh)):
+    inputs = (*signature.inputs, *signature.weights)
+    specs = [slot.spec for slot in (*inputs, *signature.fresh)]
+    for k, spec in enumerate((*specs, *more)):
         # Where a result lies is the framework's business.
-        alignment = slot.alignment if k < made else 1
+        alignment = inputs[k].alignment if k < len(inputs) else 1
         written = k in signature.written
-        row = None if slot.spec is None else reader.row(slot.spec, alignment, written)
+        row = None if spec is None else reader.row(spec, alignment, written)
         if row is None:
             return None
         found.append(_Row(*row[0]))
@@ -184,21 +252,31 @@ def _rows(reader: NativeReader, signature: Signature) -> tuple[Any, list[Any]] |
     return (_Row * max(len(found), 1))(*found), alive
 
 
-def _slots(
-    signature: Signature, fixed: Mapping[tuple[str, int], int], *, is_held: bool
+def updates_bound(signature: Signature) -> bool:
+    """Whether a program updates inputs that are bound."""
+    return any(number >= len(signature.inputs) for number in signature.written)
+
+
+def slots_of(
+    signature: Signature, fixed: Mapping[tuple[str, int], int]
 ) -> tuple[list[tuple[int, int, int]], int] | None:
-    """Rows of the entry's arguments, and the bytes of all workspaces; None: not all are known.
+    """What the entry's arguments are, and the bytes of all workspaces.
 
     Args:
         signature: of the program.
         fixed: see :func:`native`.
-        is_held: whether the addresses of bound inputs are where they were last read.
+
+    Returns:
+        Kind, value and count of arguments that follow each other, see
+        :mod:`polyblocks.codegen.native_call`. None: not all are known.
     """
     from polyblocks.runtime.buffers import size_class
 
     found: list[tuple[int, int, int]] = []
     offset = 0
     passed, inputs = len(signature.inputs), len(signature.inputs) + len(signature.weights)
+    # Where they were last read.
+    is_held = not updates_bound(signature)
     for slot, (kind, k) in zip(signature.slots, signature.sources, strict=True):
         if (kind, k) in fixed:
             found.append((native_call.FIXED, fixed[kind, k], 1))

@@ -16,15 +16,10 @@ from typing import Any
 
 from polyblocks.codegen import native_call as code
 from polyblocks.runtime.native import native_code
-from polyblocks.runtime.native.call import (
-    NativeCall,
-    address_of,
-    is_sound,
-    python_functions,
-)
+from polyblocks.runtime.native.builtin import builtin
+from polyblocks.runtime.native.call import NativeCall, is_sound, python_functions
 from polyblocks.runtime.native.tables import words
 
-_FASTCALL, _KEYWORDS = 0x80, 0x02  # METH_FASTCALL, METH_KEYWORDS
 #: Exact types that one function tells apart.
 _MAX_TARGETS = 16
 
@@ -38,15 +33,6 @@ class LoadedProgram(_Table):
         raise TypeError("a loaded program cannot be pickled; load its file in the other process")
 
 
-class _MethodDef(ctypes.Structure):
-    _fields_ = (
-        ("name", ctypes.c_char_p),
-        ("function", ctypes.c_void_p),
-        ("flags", ctypes.c_int),
-        ("doc", ctypes.c_char_p),
-    )
-
-
 def dispatched(
     plain: Callable[..., Any], choose: Callable[..., Callable[..., Any]]
 ) -> Callable[..., Any]:
@@ -56,7 +42,8 @@ def dispatched(
         plain: gives the function its name and its text.
         choose: the function of Python for arrays, which is asked once for each class of the first
             one. It may have the attributes ``native_call`` and ``generated_call``, see
-            :func:`polyblocks.runtime.launch.bind`.
+            :func:`polyblocks.runtime.launch.bind`, and ``several_places``: its ``native_call`` is
+            asked after each call that comes to it, since arrays of other devices need other code.
     """
     known = _Known()
     table: Callable[[], Any] = _no_table
@@ -71,6 +58,7 @@ def dispatched(
         if choice.left > 0 and arrays:
             choice.left -= 1
             if not choice.left:
+                choice.left = int(getattr(choice.call, "several_places", False))
                 choice.call = _improved(choice.call, kind, table()) or choice.call
         return result
 
@@ -129,8 +117,11 @@ def _improved(chosen: Callable[..., Any], kind: type, table: Any) -> Callable[..
         table: of the function in machine code, which gets a target; None if there is none.
     """
     make = getattr(chosen, "native_call", None)
-    if table is not None and make is not None and _add(table, kind, make(chosen)):
-        return None
+    if table is not None and make is not None:
+        # What the code does not take may be for the next code: Python's own function is asked.
+        slow = table.kept[0] if getattr(chosen, "several_places", False) else chosen
+        if _add(table, kind, make(slow)):
+            return None
     make = getattr(chosen, "generated_call", None)
     return None if make is None else make(chosen)
 
@@ -156,27 +147,10 @@ def _dispatcher(slow: Callable[..., Any]) -> tuple[Callable[..., Any], Any] | No
     table.slow = id(slow)
     table.targets = ctypes.addressof(targets)
     table.PyObject_Vectorcall = python_functions()["PyObject_Vectorcall"]
-    name = getattr(slow, "__name__", "call").encode()
-    # The signature as of the Python function; all up to the dashes is no part of `__doc__`.
-    doc = name + b"(*arrays)\n--\n\n" + (slow.__doc__ or "").encode()
+    name = getattr(slow, "__name__", "call")
     table.kept = [slow, targets]
-    prototype = ctypes.PYFUNCTYPE(
-        ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.py_object
-    )
-    make = prototype(address_of(ctypes.pythonapi.PyCFunction_NewEx))
-    return make(_definition(name, functions[code.DISPATCH], doc), table, slow.__module__), table
-
-
-@functools.cache
-def _definition(name: bytes, function: int, doc: bytes) -> int:
-    """The address of a function's definition, which nothing frees.
-
-    Python looks at it when the function is freed; the garbage collector may have cleared what the
-    function keeps alive before that.
-    """
-    made = _MethodDef(name, function, _FASTCALL | _KEYWORDS, doc)
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(made))
-    return ctypes.addressof(made)
+    function = functions[code.DISPATCH]
+    return builtin(name, function, table, slow.__doc__ or "", slow.__module__), table
 
 
 def _add(table: Any, kind: type, call: NativeCall | None) -> bool:
@@ -188,10 +162,12 @@ def _add(table: Any, kind: type, call: NativeCall | None) -> bool:
     targets = (ctypes.c_void_p * (3 * _MAX_TARGETS)).from_address(table.targets)
     if call is None or kind not in call.types:
         return False
+    table.kept.append(call)
     for each in call.types:
         count = table.count or 0
-        if count < _MAX_TARGETS and id(each) not in targets[: 3 * count : 3]:
-            table.kept.append(call)
-            targets[3 * count : 3 * count + 3] = [id(each), call.function, id(call.table)]
-            table.count = count + 1
+        known = targets[: 3 * count : 3]
+        place = known.index(id(each)) if id(each) in known else count
+        if place < _MAX_TARGETS:
+            targets[3 * place : 3 * place + 3] = [id(each), call.function, id(call.table)]
+            table.count = max(count, place + 1)
     return id(kind) in targets[: 3 * (table.count or 0) : 3]

@@ -19,7 +19,7 @@ from polyblocks.frontends.kernel_label import kernel_label
 from polyblocks.isolation import forks
 from polyblocks.options import DEFAULTS, CompileOptions
 from polyblocks.runtime import threads
-from polyblocks.runtime.device.xla_device_call import XlaDeviceCall
+from polyblocks.runtime.device.calls.xla_device_call import XlaDeviceCall
 from polyblocks.runtime.executable import Executable
 from polyblocks.runtime.kept.preparer import Preparer
 from polyblocks.runtime.xla_call import XlaCall, digest_of

@@ -110,6 +110,23 @@ class TorchArrays(ArrayInterface):
         """Reads tensors and parameters, but no subclasses."""
         return reader()
 
+    def device_reader(self, device: Device) -> NativeReader | None:
+        """Of tensors on a GPU."""
+        if device.kind != accelerator.kind():
+            return None
+        return reader(torch.device(ACCELERATOR, device.number))
+
+    def device_allocation(
+        self, spec: ArraySpec, device: Device
+    ) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        """PyTorch's allocator for such layouts."""
+        allocate = accelerator.allocator(torch.device(ACCELERATOR, device.number))
+        return allocate, (spec.shape, spec.strides, TORCH_DTYPES[spec.dtype])
+
+    def stream_getter(self, device: Device) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        """PyTorch's own function."""
+        return accelerator.current_stream(), (device.number,)
+
     def check_expressions(
         self, source: Source, array: str, spec: ArraySpec, written: bool
     ) -> tuple[list[str], str] | None:

@@ -25,10 +25,11 @@ from polyblocks_torch.specs import TORCH_DTYPES
 _HEAD = 16
 
 #: Fields of the reader's state: types, what a tensor's layout and device are, then functions.
-_VALUES = ("tensor", "parameter", "layout", "device", "transforms")
+_VALUES = ("tensor", "parameter", "layout", "device", "index", "transforms")
 _FUNCTIONS = {
     "get_layout": ("torch_cpu", "aoti_torch_get_layout"),
     "get_device": ("torch_cpu", "aoti_torch_get_device_type"),
+    "get_index": ("torch_cpu", "aoti_torch_get_device_index"),
     "get_dtype": ("torch_cpu", "aoti_torch_get_dtype"),
     "get_rank": ("torch_cpu", "aoti_torch_get_dim"),
     "get_shape": ("torch_cpu", "aoti_torch_get_sizes"),
@@ -48,7 +49,7 @@ _FUNCTIONS = {
     # c10::impl::tls_is_dispatch_key_included(c10::DispatchKey)
     "has_key": ("c10", "_ZN3c104impl28tls_is_dispatch_key_includedENS_11DispatchKeyE"),
 }
-_STATE = (*_VALUES, *_FUNCTIONS)
+STATE = (*_VALUES, *_FUNCTIONS)
 
 _TEXT = """
 ; No mode sees operations, and no transform of torch.func is at work.
@@ -129,10 +130,16 @@ check.layout:
   br i1 %is.strided, label %check.device, label %no
 check.device:
   LOAD TORCH.get_device ptr %state -> %get.device
-  LOAD TORCH.device i64 %state -> %host
+  LOAD TORCH.device i64 %state -> %expected.device
   %device = call i64 @number(ptr %get.device, ptr %tensor, ptr %word)
-  %on.host = icmp eq i64 %device, %host
-  br i1 %on.host, label %check.dtype, label %no
+  %same.device = icmp eq i64 %device, %expected.device
+  br i1 %same.device, label %check.index, label %no
+check.index:
+  LOAD TORCH.get_index ptr %state -> %get.index
+  LOAD TORCH.index i64 %state -> %expected.index
+  %index = call i64 @number(ptr %get.index, ptr %tensor, ptr %word)
+  %same.index = icmp eq i64 %index, %expected.index
+  br i1 %same.index, label %check.dtype, label %no
 check.dtype:
   LOAD TORCH.get_dtype ptr %state -> %get.dtype
   LOAD ROW.dtype i64 %row -> %expected.dtype
@@ -214,8 +221,12 @@ define internal i64 @number(ptr %function, ptr %tensor, ptr %word) #0 {
 
 
 @functools.cache
-def reader() -> NativeReader | None:
-    """The reader; None if this PyTorch is not as it takes for granted."""
+def reader(device: torch.device | None = None) -> NativeReader | None:
+    """The reader for tensors on a device; None if this PyTorch is not as it takes for granted.
+
+    Args:
+        device: with its number; None: the host.
+    """
     try:
         functions = _functions()
     except (AttributeError, OSError):
@@ -229,7 +240,7 @@ def reader() -> NativeReader | None:
         id(torch.Tensor),
         id(torch.nn.Parameter),
         _number(functions["get_layout"], probe),
-        _number(functions["get_device"], probe),
+        *_place(functions, probe, device),
         int(transforms),  # type: ignore[call-overload]
         *(ctypes.cast(each, ctypes.c_void_p).value for each in functions.values()),
     )
@@ -244,10 +255,26 @@ def reader() -> NativeReader | None:
         text=_TEXT,
         types=(torch.Tensor, torch.nn.Parameter),
         dtype=dtype,
-        structs={"TORCH": _STATE},
+        structs={"TORCH": STATE},
         state=(ctypes.c_void_p * len(values))(*values),
         layout=tensor_layout.layout,
     )
+
+
+def _place(
+    functions: dict[str, Any], probe: torch.Tensor, device: torch.device | None
+) -> tuple[int, int]:
+    """Type and number of a device, as the functions tell them of its tensors.
+
+    Args:
+        functions: of PyTorch's libraries.
+        probe: a tensor of the host.
+        device: see :func:`reader`.
+    """
+    if device is None:
+        return _number(functions["get_device"], probe), _number(functions["get_index"], probe)
+    kinds = torch._C._autograd.DeviceType
+    return int(getattr(kinds, device.type.upper())), device.index or 0
 
 
 def _functions() -> dict[str, Any]:

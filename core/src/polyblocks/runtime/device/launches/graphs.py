@@ -58,7 +58,7 @@ class Graphs:
         self._at_once = at_once
         self._most_updates = recorder.most_updates(launches)
         self._lock = forks.lock()
-        #: Hash of a call -> its graph, if no thread uses it now; those not used for longest first.
+        #: Hash of a call -> its graph, if no thread has taken it; machine code takes it in place.
         self._idle: dict[int, Graph] = {}
         self._count = 0
         #: Hashes of calls.
@@ -69,8 +69,9 @@ class Graphs:
     def __call__(self, stream: int, workspace: int, status: int, *pointers: int) -> None:
         call = stream, workspace, status, pointers
         number = hash(call)
-        # One step, so that no other thread gets this graph before it comes back.
-        graph = self._idle.pop(number, None)
+        graph = self._idle.get(number)
+        if graph is not None and not self._take(number, graph):
+            graph = None
         if graph is not None and graph.call != call:
             self._put_back(number, graph)
             graph = None
@@ -101,8 +102,9 @@ class Graphs:
     def close(self) -> None:
         """Give all graphs up; none may be running, and none may be recorded later."""
         self.stopped = self.stopped or "the program is closed"
-        while self._idle:
-            self._drop(self._idle.popitem()[1])
+        for number, graph in self._idle.copy().items():
+            if self._take(number, graph):
+                self._drop(graph)
         self._recorder.close()
 
     def _run_other(self, call: Call, number: int) -> bool:
@@ -160,13 +162,26 @@ class Graphs:
         return done
 
     def _put_back(self, number: int, graph: Graph) -> None:
-        if self._idle.setdefault(number, graph) is not graph:
+        if self._idle.setdefault(number, graph) is graph:
+            graph.give()
+        else:
             self._drop(graph)  # another thread has recorded the same
+
+    def _take(self, number: int, graph: Graph) -> bool:
+        """Use a graph that was idle under a number, unless another thread does."""
+        if not graph.take():
+            return False
+        if self._idle.get(number) is graph:  # only the thread that has taken it changes that
+            del self._idle[number]
+            return True
+        graph.give()
+        return False
 
     def _take_idle(self, stream: int | None) -> Graph | None:
         """The graph that was not used for longest: of a stream, or of all."""
-        for number, graph in self._idle.copy().items():
-            if stream in (None, graph.call[0]) and self._idle.pop(number, None) is graph:
+        every = list(self._idle.copy().items())
+        for number, graph in sorted(every, key=lambda item: item[1].last_use):
+            if stream in (None, graph.call[0]) and self._take(number, graph):
                 return graph
         return None
 

@@ -1,51 +1,24 @@
 """A plan's launches in a loop of machine code, with the interpreter's lock released.
 
-See :mod:`polyblocks.codegen.device_launcher` for the code, which is compiled once per machine;
-linking needs LLVM. Where that is not installed, Python calls the driver once per kernel.
+See :mod:`polyblocks.codegen.device_launcher` for the code, which is compiled once per machine.
+Where that was not done and LLVM is not installed, Python calls the driver once per kernel.
 """
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from polyblocks.codegen import device_launcher as code
 from polyblocks.isolation import forks
 from polyblocks.runtime.device.launches.native_driver import NativeDriver
 from polyblocks.runtime.device.plan import LaunchPlan
 from polyblocks.runtime.native import native_code
+from polyblocks.runtime.native.tables import words
 
-
-class _Row(ctypes.Structure):
-    """A launch, see :mod:`polyblocks.codegen.device_launcher`."""
-
-    _fields_ = (
-        ("function", ctypes.c_void_p),
-        ("grid", ctypes.c_uint32 * 3),
-        ("block", ctypes.c_uint32 * 3),
-        ("shared", ctypes.c_uint32),
-        ("operands", ctypes.c_void_p),
-        ("node", ctypes.c_void_p),
-        ("parameters", ctypes.c_void_p),
-        ("slots", ctypes.c_void_p),
-        ("count", ctypes.c_int32),
-    )
-
-
-class _Table(ctypes.Structure):
-    """The launches of a plan, see the same place."""
-
-    _fields_ = (
-        ("launch", ctypes.c_void_p),
-        ("capturing", ctypes.c_void_p),
-        ("replay", ctypes.c_void_p),
-        ("update", ctypes.c_void_p),
-        ("rows", ctypes.c_void_p),
-        ("block", ctypes.c_void_p),
-        ("count", ctypes.c_int32),
-        ("slots", ctypes.c_int32),
-        ("limit", ctypes.c_int32),
-    )
+_Kernel: Any = words("Kernel", code.KERNEL)
+_Launches: Any = words("Launches", code.LAUNCHES)
 
 
 class NativeLauncher:
@@ -55,22 +28,26 @@ class NativeLauncher:
         launch: ``(table, stream, failed) -> status``.
         replay: ``(table, graph, stream) -> status``.
         move: ``(table, graph, stream, values, marks, failed) -> status``.
+        take: ``(lane) -> bool``.
+        give: ``(lane) -> 0``.
+        run: the address of what a call in machine code enters.
 
-    Raises:
-        ImportError: LLVM is not installed.
+    Args:
+        functions: name -> address.
     """
 
-    def __init__(self) -> None:
-        from polyblocks.codegen import device_launcher as code
-
-        exports = code.LAUNCH, code.REPLAY, code.MOVE
-        memcpy = ctypes.cast(ctypes.CDLL(None).memcpy, ctypes.c_void_p).value or 0
-        self._library = native_code.link(code.launcher_text(), exports, {"memcpy": memcpy})
+    def __init__(self, functions: Mapping[str, int]) -> None:
         # These release the interpreter's lock.
         self.launch, self.replay, self.move = (
-            ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * count)(self._library[name])
-            for name, count in zip(exports, (3, 3, 6), strict=True)
+            ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * count)(functions[name])
+            for name, count in ((code.LAUNCH, 3), (code.REPLAY, 3), (code.MOVE, 6))
         )
+        # These take less time than that.
+        self.take, self.give = (
+            ctypes.PYFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(functions[name])
+            for name in (code.TAKE, code.GIVE)
+        )
+        self.run = functions[code.RUN]
 
 
 _lock = forks.lock()
@@ -78,13 +55,12 @@ _launcher: list[NativeLauncher | None] = []
 
 
 def native_launcher() -> NativeLauncher | None:
-    """The process's; None: LLVM is not installed."""
+    """The process's; None: it can have none, see :func:`native_code.place`."""
     with _lock:
         if not _launcher:
-            try:
-                _launcher.append(NativeLauncher())
-            except ImportError:
-                _launcher.append(None)
+            names = code.LAUNCH, code.REPLAY, code.MOVE, code.RUN, code.TAKE, code.GIVE
+            functions = native_code.place(code.launcher_text(), *names)
+            _launcher.append(None if functions is None else NativeLauncher(functions))
         return _launcher[0]
 
 
@@ -117,7 +93,7 @@ class NativeFrame:
         self._launcher, self._driver = launcher, driver
         self.block = argument_block(plan)
         count = len(plan.launches)
-        self._rows = (_Row * max(count, 1))()
+        self._rows = (_Kernel * max(count, 1))()
         self._kept: list[Any] = []
         #: Of each launch the vendor's structure for a node, where there is a graph.
         self._parameters: list[ctypes.Structure] = []
@@ -127,13 +103,15 @@ class NativeFrame:
             slots = (ctypes.c_int32 * max(len(launch.slots), 1))(*launch.slots)
             self._kept += operands, slots
             row.function = functions[number]
-            row.grid[:], row.block[:], row.shared = launch.grid, launch.block, launch.shared_bytes
+            row.grid_x, row.grid_y, row.grid_z = launch.grid
+            row.block_x, row.block_y, row.block_z = launch.block
+            row.shared = launch.shared_bytes
             row.operands, row.slots = ctypes.addressof(operands), ctypes.addressof(slots)
             row.count = len(launch.slots)
             if nodes:
                 row.node = nodes[number]
         names, address = driver.names, driver.address
-        self._table = _Table(
+        self._table = _Launches(
             address(names.launch),
             address(names.is_capturing),
             address(names.replay),

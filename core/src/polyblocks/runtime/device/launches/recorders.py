@@ -6,10 +6,12 @@ import ctypes
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
+from polyblocks.errors import ExecutionError
 from polyblocks.isolation import forks
 
 if TYPE_CHECKING:
     from polyblocks.runtime.device.driver import Driver
+    from polyblocks.runtime.device.launches.lanes import Lane, Lanes
     from polyblocks.runtime.device.launches.native_driver import NativeDriver
     from polyblocks.runtime.device.launches.native_launcher import NativeFrame
 
@@ -28,6 +30,10 @@ class Graph(Protocol):
     call: Call
     nbytes: int
 
+    @property
+    def last_use(self) -> int:
+        """The later it was used, the larger; 0 where it is not known."""
+
     def replay(self, stream: int) -> bool:
         """Run it. False, and nothing is done: the stream records a graph of the caller's."""
 
@@ -42,8 +48,14 @@ class Graph(Protocol):
             Whether it was done.
         """
 
+    def take(self) -> bool:
+        """Use it from now on; False: another thread does, or it is closed. A new one is taken."""
+
+    def give(self) -> None:
+        """Let others use it."""
+
     def close(self) -> None:
-        """Give it up, once it has run."""
+        """Give it up, once it has run; the caller has taken it."""
 
 
 class Recorder(Protocol):
@@ -69,9 +81,12 @@ class CapturedGraph:
     """A graph that the driver records; it keeps its addresses. See :class:`Graph`."""
 
     nbytes = 0
+    last_use = 0
 
     def __init__(self, driver: Driver, device: int, plain: Callable[..., None], call: Call) -> None:
         self.call = call
+        self._lock = forks.lock()
+        self._lock.acquire()
         self._driver = driver
         _, workspace, status, pointers = call
         self._graph = driver.capture(
@@ -88,6 +103,14 @@ class CapturedGraph:
     def move(self, call: Call, limit: int | None) -> bool:
         """See Graph; it never is."""
         raise NotImplementedError("captured graphs keep their addresses")
+
+    def take(self) -> bool:
+        """See Graph."""
+        return self._lock.acquire(False)
+
+    def give(self) -> None:
+        """See Graph."""
+        self._lock.release()
 
     def close(self) -> None:
         """See Graph."""
@@ -123,6 +146,7 @@ class NodeGraph:
         executable: of the graph.
         pack: writes the addresses of a call to an argument block.
         call: with what it is run first.
+        lanes: of the program.
     """
 
     def __init__(
@@ -132,6 +156,7 @@ class NodeGraph:
         executable: int,
         pack: Callable[..., None],
         call: Call,
+        lanes: Lanes,
     ) -> None:
         self._driver, self._frame, self._pack = driver, frame, pack
         self._executable = executable
@@ -143,6 +168,29 @@ class NodeGraph:
         self.call = call
         self._is_new = True
         self.nbytes = frame.nbytes + 9 * len(frame.block)
+        lane = lanes.lane(frame, executable, call[0])
+        if lane is None:
+            raise ExecutionError("the program has more graphs than lanes")
+        self._lane: Lane = lane
+        self._is_closed = False
+
+    @property
+    def last_use(self) -> int:
+        """See Graph."""
+        return self._lane.last_use
+
+    def take(self) -> bool:
+        """See Graph. Machine code may use it, too."""
+        if self._is_closed or not self._lane.take():
+            return False
+        if self._is_closed:
+            self._lane.give()  # of another graph by now
+            return False
+        return True
+
+    def give(self) -> None:
+        """See Graph."""
+        self._lane.give()
 
     def replay(self, stream: int) -> bool:
         """See Graph."""
@@ -167,11 +215,15 @@ class NodeGraph:
 
     def close(self) -> None:
         """See Graph."""
+        self._is_closed = True
+        self._lane.close()
         self._driver.destroy_executable(self._executable)
 
     def _is_done(self, status: int) -> bool:
         if status > 0:
             raise self._frame.failure(status)
+        if status == 0:
+            self._lane.note_use()
         return status == 0
 
 
@@ -182,6 +234,7 @@ class NodeRecorder:
         driver: the vendor's functions.
         frame: makes a frame for nodes.
         pack: ``pack(block, workspace, status, *pointers)``.
+        lanes: of the program; one for each graph.
     """
 
     moves = True
@@ -191,8 +244,10 @@ class NodeRecorder:
         driver: NativeDriver,
         frame: Callable[..., NativeFrame],
         pack: Callable[..., None],
+        lanes: Lanes,
     ) -> None:
         self._driver, self._frame, self._pack = driver, frame, pack
+        self._lanes = lanes
         self._lock = forks.lock()
         #: The graph of which all executable ones are made, its nodes, and what they hold.
         self._template: tuple[int, list[int], NativeFrame] | None = None
@@ -212,7 +267,8 @@ class NodeRecorder:
             frame = self._frame(nodes)
             frame.node_parameters()
             ctypes.memmove(frame.block, held.block, ctypes.sizeof(held.block))
-            return NodeGraph(self._driver, frame, self._driver.instantiate(graph), self._pack, call)
+            executable = self._driver.instantiate(graph)
+            return NodeGraph(self._driver, frame, executable, self._pack, call, self._lanes)
 
     def close(self) -> None:
         """See Recorder."""

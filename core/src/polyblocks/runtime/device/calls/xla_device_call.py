@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 
 from polyblocks.errors import InputError
-from polyblocks.isolation import forks
-from polyblocks.runtime.device.call import upload
+from polyblocks.runtime.device.stored import StoredArrays
 
 #: Version of the interface that this asks for, as that handler does.
 _MAJOR, _MINOR = 0, 1
@@ -82,10 +81,10 @@ class XlaDeviceCall:
     ) -> None:
         self._executable = executable
         self._iterations = iterations
-        self._constants = dict(constants or {})
-        #: Device -> the addresses of the constants there, by the numbers of the inputs.
-        self._uploaded: dict[int, dict[int, int]] = {}
-        self._lock = forks.lock()
+        #: Numbers of the inputs that are constants.
+        self._constant = list(constants or ())
+        contents = [value.tobytes() for value in (constants or {}).values()]
+        self._stored = StoredArrays(lambda: executable.driver, contents)
         self._inputs: list[bool] = []
         for row in executable.manifest["arguments"]:
             if row["updates"] is not None:
@@ -116,7 +115,7 @@ class XlaDeviceCall:
         results = _pointer(frame + _FRAME_RETS)
         # XLA has made its device current.
         device = self._executable.driver.current_device()
-        held = self._held(device) if self._constants else {}
+        held = dict(zip(self._constant, self._stored.addresses(device), strict=True))
         pointers = []
         inputs = itertools.count()
         for is_input in self._inputs:
@@ -133,14 +132,6 @@ class XlaDeviceCall:
         launch = self._executable.launcher(device)
         for _ in range(self._iterations):
             launch(stream, *pointers)
-
-    def _held(self, device: int) -> dict[int, int]:
-        with self._lock:
-            if device not in self._uploaded:
-                contents = [value.tobytes() for value in self._constants.values()]
-                addresses = upload(self._executable.driver, device, contents)
-                self._uploaded[device] = dict(zip(self._constants, addresses, strict=True))
-            return self._uploaded[device]
 
     def stream_of(self, frame: int) -> int:
         """The stream of a call."""
