@@ -490,7 +490,7 @@ def test_protocols_that_do_not_fit():
     ):
         arrays.describe(Shown(big))
     assert arrays.describe(Shown(np.ones((2, 3), bool).T)) == ArraySpec((3, 2), "bool", (1, 3))
-    with pytest.raises(InputError, match="backwards"):
+    with pytest.raises(InputError, match="no negative strides"):
         arrays.describe(Shown(np.ones(4)[::-1]))
     with pytest.raises(InputError, match="float is no array that speaks DLPack"):
         arrays.describe(1.0)
