@@ -102,7 +102,7 @@ def compile_text(
         return driver.compile_module(module, description, options, done=done).to_bytes()
 
     with limited(options.compile_timeout):
-        return driver.isolated(job, Path(name).name)
+        return driver.isolated(job, Path(name).name, get_registry().target(options.target))
 
 
 def compile_until(path: Path, options: CompileOptions, until: str, after: str | None = None) -> str:
@@ -144,6 +144,7 @@ def compile_until(path: Path, options: CompileOptions, until: str, after: str | 
         raise InputError(f"'{until}' was not run on {path}; there were {', '.join(ran)}")
 
     with limited(options.compile_timeout):
+        driver.preload(get_registry().target(options.target))
         return run_isolated(job, label=path.name).decode()
 
 

@@ -57,10 +57,8 @@ def compile_capture(capture: Capture, frontend: str, options: CompileOptions) ->
             return compile_program(program, description, options).to_bytes()
 
         try:
-            # Imports that every forked child would otherwise repeat.
             capture.prepare_import()
-            _preload(target)
-            return isolated(job, capture.name)
+            return isolated(job, capture.name, target)
         except (PassError, UnsupportedError) as error:
             problem = of_machine(error) or (
                 error if isinstance(error, UnsupportedError) else UnsupportedError(str(error))
@@ -82,12 +80,14 @@ def compile_capture(capture: Capture, frontend: str, options: CompileOptions) ->
     return cached(key, limited_build, refresh=bool(options.debug))
 
 
-def isolated(job: Callable[[], bytes], name: str) -> Artifact:
-    """Run a compilation in a child; a watcher learns of its end also when it fails.
+def isolated(job: Callable[[], bytes], name: str, target: Plugin) -> Artifact:
+    """Run a compilation for a target in a child; a watcher learns of its end also when it fails.
 
     Raises:
+        PluginError: what the target compiles with cannot be imported.
         PolyBlocksError: see :func:`polyblocks.isolation.isolation.run_isolated`.
     """
+    preload(target)
     begin = time.perf_counter()
     try:
         return Artifact.from_bytes(run_isolated(job, label=name))
@@ -186,7 +186,7 @@ def compile_module(
     with events.listening(record):
         pipeline = standard_pipeline(description, options)
         registry.configure(pipeline, description, options)
-        if os.environ.get("POLYBLOCKS_VERIFY", "") not in ("", "0"):
+        if _verifies_s3():
             from polyblocks.s3.verify import VerifyS3Pass
 
             # Behind what targets and extensions have put there.
@@ -351,20 +351,30 @@ def _workspace_bytes(arguments: list[dict[str, Any]]) -> int:
     return sum(row["shape"][0] for row in arguments if row["role"] == "workspace")
 
 
-def _preload(target: Any) -> None:
-    """Import here, once, what every forked child would import again.
+def _verifies_s3() -> bool:
+    """Whether the output of S3 is checked against its contract."""
+    return os.environ.get("POLYBLOCKS_VERIFY", "") not in ("", "0")
+
+
+def preload(target: Plugin) -> None:
+    """Import here, once, what every forked child would import again, for most of a second.
 
     A target names modules of its own with the hook ``preload``.
+
+    Raises:
+        PluginError: one of these modules cannot be imported.
     """
     from polyblocks import mlir
 
-    ours = (
+    ours: tuple[str, ...] = (
         "polyblocks.passes.standard",
         "polyblocks.affine.mlir.nest_cache",
         "polyblocks.affine.mlir.reader",
         "polyblocks.affine.mlir.value_ranges",
         "polyblocks.affine.mlir.writer",
     )
+    if _verifies_s3():
+        ours += ("polyblocks.s3.verify",)
     with fork_lock:  # a child that was forked in the middle of an import would wait for its end
         mlir.preload()
         for name in (*ours, *target.hook.preload()):

@@ -72,7 +72,17 @@ def synchronize() -> None:
 @hookimpl
 def preload() -> tuple[str, ...]:
     """What lowering imports."""
-    return ("polyblocks_amdgpu.lower", "polyblocks.codegen.vector_math", "llvmlite.binding")
+    from polyblocks import mlir
+    from polyblocks.codegen.gpu.preloaded import MODULES
+
+    for name in ("gpu", "rocdl"):
+        mlir.dialect(name)
+    return (
+        "polyblocks_amdgpu.lower",
+        "polyblocks.codegen.vector_math",
+        "llvmlite.binding",
+        *MODULES,
+    )
 
 
 @hookimpl

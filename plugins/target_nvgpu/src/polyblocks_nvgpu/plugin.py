@@ -73,7 +73,17 @@ def synchronize() -> None:
 @hookimpl
 def preload() -> tuple[str, ...]:
     """What lowering imports."""
-    return ("polyblocks_nvgpu.lower", "polyblocks.codegen.vector_math", "llvmlite.binding")
+    from polyblocks import mlir
+    from polyblocks.codegen.gpu.preloaded import MODULES
+
+    for name in ("gpu", "nvvm"):
+        mlir.dialect(name)
+    return (
+        "polyblocks_nvgpu.lower",
+        "polyblocks.codegen.vector_math",
+        "llvmlite.binding",
+        *MODULES,
+    )
 
 
 @hookimpl

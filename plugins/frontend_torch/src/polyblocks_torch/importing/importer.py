@@ -19,9 +19,11 @@ def preload() -> None:
 
     It takes 0.15 s, and is for the user's process: a child would do it again each time.
     """
-    import torch_mlir.dialects.torch
-    import torch_mlir.extras.fx_importer  # noqa: F401
+    import torch_mlir.dialects.torch  # noqa: F401
 
+    from polyblocks_torch.control_flow.importing import node_importer
+
+    node_importer()  # imports torch_mlir.extras.fx_importer
     decomposition_table()
 
 
