@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from polyblocks.options import CompileOptions
 
 __version__ = "0.1.0"
-#: What brings this package; by it plugins tell it from another project's of the same name.
+#: Our distribution; plugins use it to detect another project's package of the same name.
 __distribution__ = "polyblocks-compiler"
 
 __all__ = [

@@ -256,7 +256,7 @@ def load(
 
 
 def stage_of_file(path: Path) -> str | None:
-    """What a dump's file name says was done: ``S2``, ``S3:fuse-slices``, or None."""
+    """The stage or pass in a dump's file name: ``S2``, ``S3:fuse-slices``, or None."""
     from polyblocks.stages import STAGES
 
     match = _DUMP.match(path.name)

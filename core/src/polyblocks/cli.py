@@ -446,7 +446,7 @@ def _with_compile_options(command: Any) -> Any:
         flag = "--" + field.name.replace("_", "-")
         switch = isinstance(field.default, bool) and field.name != "debug"
         switch = switch or field.name in _SWITCHES
-        # What is on already needs the way to turn it off; the others only a way to turn them on.
+        # Switches that are on by default need a way to turn them off.
         names = [f"{flag}/--no-{flag[2:]}"] if switch and field.default else [flag]
         kind: Any = bool if switch else _OPTION_TYPES.get(field.name, str)
         text = f"{texts[field.name]} Default: {field.default}."
@@ -465,7 +465,7 @@ def _with_compile_options(command: Any) -> Any:
 
 
 def _option_texts() -> dict[str, str]:
-    """What the docstring of CompileOptions says of each option."""
+    """Option -> its text in the docstring of CompileOptions."""
     texts: dict[str, str] = {}
     name = ""
     for line in inspect.getdoc(CompileOptions).split("Attributes:")[1].splitlines():  # type: ignore[union-attr]

@@ -233,7 +233,7 @@ def compile_module(
 def _lowered(
     module: Any, target: Any, description: TargetDescription, options: CompileOptions
 ) -> Artifact:
-    """What a target makes of a module after S3, with what every manifest has."""
+    """The target's artifact of a module after S3, with the entries of every manifest."""
     from polyblocks import signature
 
     signature.keep(module)
@@ -329,7 +329,7 @@ class _Record:
 
 
 def _chip(description: TargetDescription) -> dict[str, Any]:
-    """What of the description the report compares with: rates and sizes."""
+    """The rates and sizes of the description that reports compare with."""
     return {
         "flops": dict(description.flops),
         "matrix_flops": {unit.name: unit.flops for unit in description.matrix_units},

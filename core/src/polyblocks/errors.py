@@ -59,7 +59,7 @@ class MachineError(UnsupportedError):
     transient = True
 
 
-#: What Python raises where the machine is to blame.
+#: Python's exceptions for failures of the environment.
 _OF_MACHINE = (OSError, MemoryError, ImportError)
 
 

@@ -32,7 +32,7 @@ def write_atomically(path: Path, data: bytes, folder: Path, mode: int) -> None:
         path: its name; whatever has it is replaced.
         data: the contents.
         folder: where the unfinished file lies, on the same file system.
-        mode: permissions, of which the process's umask takes some away.
+        mode: permissions, before the process's umask.
 
     Raises:
         OSError: it cannot be written; nothing is left of it.

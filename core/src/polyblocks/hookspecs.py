@@ -112,13 +112,13 @@ class Capture:
 
 @runtime_checkable
 class CompiledFunction(Protocol):
-    """What a frontend's decorators return: a function or module that is compiled when it is called.
+    """A function or module that is compiled when it is called; frontends' decorators return it.
 
     One that knows what it was made of says so as :class:`HasOriginal`.
     """
 
     def polyblocks_report(self) -> FunctionReport:
-        """What became of it so far."""
+        """The report of its variants so far."""
 
 
 @runtime_checkable
@@ -138,7 +138,7 @@ class _Wrapper(Protocol):
 
 
 def original_of(function: CompiledFunction) -> Any:
-    """What a compiled function was made of; None if it does not know.
+    """The original of a compiled function; None if it does not know.
 
     One that does not say it but wraps another function, as functools does, was made of that.
     """
@@ -492,7 +492,7 @@ def tools() -> Mapping[str, str]:
     MLIR.
 
     Returns:
-        What the program is for -> text that changes with it, also when it is not there; empty by
+        Purpose of the program -> text that changes with it, also when it is missing; empty by
         default.
 
     Example::

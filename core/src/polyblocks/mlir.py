@@ -91,7 +91,7 @@ def register_stablehlo(context: Any) -> None:
     if not _stablehlo_passes:
         stablehlo.register_stablehlo_passes()
         for name in ("stablehlo", "chlo"):
-            # The bindings look for a module of the dialect at every operation that they show, and
+            # The bindings look up a module of the dialect at every operation that they show, and
             # there is none: an empty one saves half of the time of walking a module.
             full = f"torch_mlir.dialects.{name}"
             sys.modules.setdefault(full, ModuleType(full))

@@ -12,7 +12,7 @@ _REMEDY = f"pip uninstall {NAMESAKE}, then install {OURS} with --force-reinstall
 
 
 def conflict() -> str:
-    """What another project's package does to this installation, and what to do; empty if nothing.
+    """The conflict of this installation with another project's package, and its fix, or "".
 
     pip lets both be installed. The one that came last has overwritten ``__init__.py``, and
     whichever is uninstalled takes that file along.

@@ -7,7 +7,7 @@ the notes on register files in the instruction set manuals), with the numbers ta
 * registers are handed out to warps, rounded up per thread; a warp lives in one partition, so the
   rest of a partition that is too small for a warp is lost;
 * shared memory is handed out to blocks, rounded up, with what the system reserves added;
-* a multiprocessor has room for so many warps and so many blocks.
+* a multiprocessor has a limit of warps and of blocks.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from polyblocks.target import Multiprocessor
 
-#: What can limit, in the order in which ``Occupancy.limited_by`` names it.
+#: The limiting resources, in the order of ``Occupancy.limited_by``.
 RESOURCES = ("warps", "blocks", "registers", "shared")
 
 
@@ -85,11 +85,11 @@ def warps_of_block(multiprocessor: Multiprocessor, threads_per_block: int) -> in
 
 
 def registers_for(multiprocessor: Multiprocessor, threads_per_block: int, blocks: int) -> int:
-    """The most registers a thread may use if ``blocks`` blocks are to be resident at once.
+    """The most registers per thread with ``blocks`` resident blocks.
 
     Returns:
         Registers per thread, a multiple of the granularity or the most that a thread can have;
-        0 if so many blocks do not fit whatever their threads use.
+        0 if ``blocks`` blocks do not fit whatever their threads use.
 
     Raises:
         ValueError: fewer than one block or thread.
@@ -106,7 +106,7 @@ def registers_for(multiprocessor: Multiprocessor, threads_per_block: int, blocks
 
 
 def shared_for(multiprocessor: Multiprocessor, blocks: int) -> int:
-    """The most bytes of shared memory a block may use if ``blocks`` are to be resident at once.
+    """The most bytes of shared memory per block with ``blocks`` resident blocks.
 
     Raises:
         ValueError: fewer than one block.

@@ -15,8 +15,8 @@ from typing import Any
 
 from polyblocks.errors import OptionError
 
-#: Modes for floating-point contractions, and the MLIR types that operands are rounded to; TF32 is
-#: none of these.
+#: Modes for floating-point contractions, and the MLIR types that operands are rounded to; MLIR
+#: has no type for TF32.
 FLOAT_MODES = {
     "fp16": "f16",
     "fp32": "f32",
@@ -47,8 +47,8 @@ EVERYWHERE: Mapping[str, tuple[Any, ...]] = {"use_graph": (False,)}
 class CompileOptions:
     """Options of one compilation; the keys of the ``compile_options`` dictionary.
 
-    What a frontend or a target does not honour is refused when the function is decorated or, for
-    the target, when it is compiled; see :mod:`polyblocks.registry.honoured_options`.
+    Options that a frontend does not support are refused when the function is decorated, those that
+    a target does not when it is compiled; see :mod:`polyblocks.registry.honoured_options`.
 
     Attributes:
         target: name of an installed target.

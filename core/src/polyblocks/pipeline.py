@@ -24,22 +24,22 @@ from polyblocks.target import TargetDescription
 if TYPE_CHECKING:
     from polyblocks.affine.mlir.nest_cache import NestCache
 
-#: What writing the nests is called where times are told.
+#: Name of the step that writes the nests, in tables of times.
 WRITE_NESTS = "write-nests"
 
 
 @dataclass
 class PassContext:
-    """What a pass may know besides the module.
+    """The context of a pass besides the module.
 
     Attributes:
         target: the description of the chip.
         options: the checked options.
-        dump_folder: where dumps go; None for none.
+        dump_folder: where dumps go; None: no dumps.
         dump_passes: dump after every pass, not only after every stage.
         verify: verify the module after Python passes, before upstream's next one and at the end of
-            a stage. What upstream's passes leave is verified in any case, at the same time as what
-            the Python passes behind them do.
+            a stage. Output of upstream's passes is verified in any case, together with that of
+            the Python passes behind them.
         hold: passes on nests share one model, and the module is written when a pass or dump
             wants to see it; with False every pass reads the module and writes it.
     """
@@ -137,7 +137,7 @@ _watchers: ContextVar[tuple[Watcher, ...]] = ContextVar("polyblocks_watchers", d
 def watching(watcher: Watcher) -> Iterator[None]:
     """Show the module to ``watcher`` after every pass and stage that this thread runs inside.
 
-    What the watcher raises ends the compilation.
+    An exception of the watcher ends the compilation.
     """
     token = _watchers.set((*_watchers.get(), watcher))
     try:
@@ -164,7 +164,7 @@ class UpstreamPass:
     textual: str
 
     def run(self, module: Any, context: PassContext) -> None:
-        """Run the textual pipeline on the module, which whoever calls this verifies."""
+        """Run the textual pipeline on the module; the caller verifies it."""
         from polyblocks import mlir
 
         del context
@@ -220,7 +220,7 @@ class Pipeline:
         self._insert(stage, len(self.stages[stage]), new)
 
     def replace(self, name: str, new: Any) -> None:
-        """Put ``new`` in the place of the pass called ``name``."""
+        """Replace the pass called ``name`` by ``new``."""
         stage, index = self._find(name)
         del self.stages[stage][index]
         self._insert(stage, index, new)
@@ -279,7 +279,7 @@ def run_stage(stage: str, passes: Iterable[Any], module: Any, context: PassConte
         with blame(p, verified=verified):
             if _run_pass(stage, p, module, context):
                 # Upstream's passes in a row and all Python passes behind them together, unless
-                # somebody looks: to verify takes as long as many a pass does.
+                # a watcher looks: verifying takes as long as many passes do.
                 verified = context.dump_passes or bool(_watchers.get())
                 if verified:
                     module.operation.verify()
@@ -304,7 +304,7 @@ def run_stage(stage: str, passes: Iterable[Any], module: Any, context: PassConte
 
 
 def _run_pass(stage: str, p: Any, module: Any, context: PassContext) -> bool:
-    """Run a pass; whether the module is to be verified because of it."""
+    """Run a pass; whether the module needs verification after it."""
     with events.timed_pass(stage, p.name):
         if shares_nests(p):
             if type(p).prepare is not NestPass.prepare:

@@ -15,7 +15,7 @@ from polyblocks.artifact import PREPARATION, Artifact
 from polyblocks.attributes import ARGUMENTS_ATTRIBUTE, REGION_ATTRIBUTE
 from polyblocks.attributes import PREPARATION as BRANCH
 
-#: What names of its blobs begin with.
+#: Prefix of the names of its blobs.
 PREFIX = "preparation-"
 #: Operations outside of nests that go if nothing uses their results.
 _PURE = ("arith.constant", "memref.get_global", "memref.view", "memref.reinterpret_cast")
@@ -29,7 +29,7 @@ def split(module: Any) -> Any | None:
 
     Returns:
         The module of the preparation, whose ``@main`` has the same arguments; None if
-        it is empty, or there is none. See :func:`sources`.
+        it is missing or empty. See :func:`sources`.
     """
     from polyblocks.mlir import ir
 
@@ -132,7 +132,7 @@ def join(artifact: Artifact, preparation: Artifact) -> None:
 
 
 def part(artifact: Artifact) -> Artifact | None:
-    """The preparation in an artifact as an artifact of its own; None if there is none."""
+    """The preparation in an artifact as an artifact of its own, or None."""
     found = artifact.manifest.get(PREPARATION)
     if found is None:
         return None

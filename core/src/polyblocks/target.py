@@ -3,7 +3,7 @@
 It is the only thing that the mid-level may know of a target. Sizes are bytes, rates are per
 second, times are seconds, widths are bits; a rate or a time that is not known is 0.
 
-What a program is predicted to take follows from these numbers alone. Where one is missing that the
+A program's predicted time follows from these numbers alone. Where one is missing that the
 cost model needs, the passes say so and take their defaults, and no time is predicted; see
 :func:`polyblocks.affine.cost.rates.unknown_rates`.
 """
@@ -259,7 +259,7 @@ class AsynchronousCopies:
     """How data goes from memory to shared memory past the registers, while the thread goes on.
 
     A thread starts copies of its own, closes the group of those that it has started, and waits
-    until all but the latest so many groups have arrived. By functions of LLVM:
+    until all but the latest n groups have arrived. By functions of LLVM:
 
     Attributes:
         bytes: of a copy, and the alignment of both addresses.
@@ -300,7 +300,7 @@ class BoundedLoads:
 
 @dataclass(frozen=True)
 class Issue:
-    """What else one core does in the time in which it starts a multiply-add of a whole register.
+    """Instructions that one core issues in the time of a multiply-add of a whole register.
 
     Such a time is a slot. Without numbers of a chip, all kinds of instructions share the units of
     multiply-adds, and what takes long is as of vectors of 256 bits on most cores with two of these
@@ -336,7 +336,7 @@ class Issue:
 
 @dataclass(frozen=True)
 class Multiprocessor:
-    """What one multiprocessor of a GPU holds, and in which portions it hands that out.
+    """Limits of one multiprocessor of a GPU, and their allocation granularity.
 
     :mod:`polyblocks.occupancy` says how many blocks fit.
 
@@ -375,7 +375,7 @@ class Multiprocessor:
             unknown, then as many as it holds.
         busy_warps: the same in warps, whose threads have many independent operations each.
         cache: bytes of a cache of its own in which data stay that it reads again and again while
-            others stream through; 0 if there is none or it is not known.
+            others stream through; 0 if it is missing or not known.
     """
 
     warp: int

@@ -348,12 +348,12 @@ class Builder:
     def scaled(self, x: Val, exponent: Val) -> Val | None:
         """``x * 2^exponent`` by the target's own instruction; None if it has none for the type.
 
-        ``exponent`` is a float like ``x``, of which the integer below counts.
+        ``exponent`` is a float like ``x``; it is rounded down to an integer.
         """
         return None if self._scale is None else self._scale(self, x, exponent)
 
     def table(self, numbers: Sequence[float]) -> Callable[[Val], Val] | None:
-        """What picks one of 16 float32 ``numbers`` by the lowest four bits of an i32.
+        """A function that picks one of 16 float32 ``numbers`` by the lowest four bits of an i32.
 
         None if the target has no instruction for it, or not for this shape.
         """

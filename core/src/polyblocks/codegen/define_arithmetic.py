@@ -35,7 +35,7 @@ class DefineArithmeticPass:
     nearest one, and 0 of NaN. Here it is the lowest one, which is never an index in range, and is
     what frameworks give on the former. Runs when no other expansion makes such ops.
 
-    What is known to be in range stays as it is.
+    Operands that are known to be in range stay as they are.
 
     Attributes:
         convert: the target's own instruction, if it has one.
@@ -187,7 +187,7 @@ def _top(value: Any, depth: int) -> int | None:
 
 
 def _compared(condition: Any) -> tuple[Any, int] | None:
-    """What a condition says to be less than a number, without a sign; and the most that it is."""
+    """The value that a condition bounds from above, unsigned, and its maximum."""
     if isinstance(condition, ir.BlockArgument):
         return None
     op = condition.owner.operation

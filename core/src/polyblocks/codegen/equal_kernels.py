@@ -53,7 +53,7 @@ class EqualKernels:
         return self.replaced.get(name, name)
 
     def gathered(self, keeper: str, attribute: str) -> list[Any]:
-        """What all kernels of a group had of an attribute."""
+        """The values of an attribute in all kernels of a group."""
         return [
             value
             for name, origin in self.origins.items()

@@ -12,7 +12,7 @@ from heapq import heappop, heappush
 
 @dataclass(frozen=True)
 class Instruction:
-    """What the schedule has to know of one instruction.
+    """One instruction, for the schedule.
 
     Attributes:
         needs: positions of the earlier ones whose results it reads, or that must come before it.

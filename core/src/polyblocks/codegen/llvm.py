@@ -35,7 +35,7 @@ _DEFINE = re.compile(
 
 @dataclass(frozen=True)
 class Machine:
-    """What LLVM generates code for.
+    """The machine that LLVM generates code for.
 
     Attributes:
         triple: LLVM target triple; empty for the host's.
@@ -44,7 +44,7 @@ class Machine:
         vector_bits: vector width that the vectorizers prefer; 0 leaves it to LLVM.
         opt_level: 0 to 3, of the passes and of the code generator.
         codemodel: LLVM's name of the code model.
-        options: of LLVM's command line (``-name=value``), for what nothing else can be told. They
+        options: of LLVM's command line (``-name=value``), where no other interface exists. They
             hold for the whole process once set, so they should name a family of chips.
     """
 
@@ -252,7 +252,7 @@ def _optimize_loops(module: Any, target_machine: Any, level: int, *, slp: bool) 
 
 
 def _clean_up(module: Any, target_machine: Any, level: int) -> None:
-    """What is left to do for code whose loops are vectors already, or which has no loops.
+    """Optimize code whose loops are vectorized already, or which has no loops.
 
     Invariants are outside of loops, values in registers and equal ones merged before it comes
     here. The whole pipeline takes eight times as long, and its code runs no faster.

@@ -1,6 +1,6 @@
 """Which functions LLVM has to optimize the loops of, and which are vector code already.
 
-What is vector code is left as it is. LLVM would unroll its loops several times, vectorize what is
+Vector code stays as it is. LLVM would unroll its loops several times, vectorize the code
 around them, and so take three times as long for code that runs no faster: iterations of such loops
 are long, and the chip overlaps them.
 """

@@ -118,7 +118,7 @@ def _common_case(ops: Sequence[Any], before: Any) -> tuple[dict[Any, Any], list[
 
 
 def _condition(branch: Any) -> Any | None:
-    """The lanes of a vector that a rare branch is about; None where there is none to be seen."""
+    """The vector condition of a rare branch; None if it has another form."""
     if len(branch.regions[1].blocks[0].operations) != 1:
         return None
     op = branch.operands[0].owner

@@ -93,7 +93,7 @@ BOUND: tuple[str, ...] = (
     "array_count",
 )
 
-#: What is expected of an array, 8 bytes each. ``mask``: bits of the address that must be 0.
+#: The expected properties of an array, 8 bytes each. ``mask``: address bits that must be 0.
 #: ``nbytes``: bytes of the memory that the array spans.
 ROW: tuple[str, ...] = ("dtype", "rank", "shape", "strides", "mask", "nbytes", "flags")
 #: Flags of a row.

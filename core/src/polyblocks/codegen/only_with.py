@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-#: What elements of memory are called in :class:`Contents`, in addition to their type's name.
+#: Prefix of types that are in memory, in :class:`Contents`.
 MEMORY = "memory of "
 
 #: Ops whose results are of the type of an operand, or that have none: most ops are of these.

@@ -37,7 +37,7 @@ _LATENCIES = {
 _FREE = frozenset({"arith.bitcast", "arith.constant", "vector.shuffle", "arith.negf"})
 #: Operations of the widest vectors that begin in a cycle, and cycles that each is begun for.
 _UNITS, _WORK = 4, 2.0
-#: Quotients and roots are worked on for so many times as long.
+#: Latency of quotients and roots, relative to other operations.
 _LONG = {"arith.divf": 3.0, "math.sqrt": 4.0}
 
 

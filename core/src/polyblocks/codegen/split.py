@@ -123,7 +123,7 @@ class _Home:
 def _homes(fixed: Sequence[_Definition], moved: Sequence[_Definition], parts: int) -> list[_Home]:
     """Modules for both kinds of functions, as many of each as there is work; the fixed are in one.
 
-    What is fixed goes with the others without loops if it has none itself.
+    Fixed functions without loops join the other ones without loops.
     """
     first = _Home(any(d.scalar_loops for d in fixed))
     for definition in fixed:
@@ -150,7 +150,7 @@ def _homes(fixed: Sequence[_Definition], moved: Sequence[_Definition], parts: in
 
 
 def _without_unused(lines: Sequence[str], bodies: Sequence[str]) -> list[str]:
-    """What stands around definitions, without the globals that neither they nor others mention.
+    """The text around definitions, without globals that nothing references.
 
     Every process would read their elements, and write them into its object.
     """

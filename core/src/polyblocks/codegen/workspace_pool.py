@@ -8,9 +8,9 @@ short list behind a lock that is held for the length of one look at it, never du
 
 from __future__ import annotations
 
-#: ``ptr acquire(ptr pool, i64 bytes)``: a block of exactly so many bytes, null if there is no room;
-#: ``void release(ptr pool, ptr block, i64 bytes)``. They need no relocations: the pool's state, of
-#: which there may be several, has the addresses of what they call.
+#: ``ptr acquire(ptr pool, i64 bytes)``: a block of exactly ``bytes`` bytes, null if none fits;
+#: ``void release(ptr pool, ptr block, i64 bytes)``. They need no relocations: each pool's state
+#: has the addresses of the functions that they call.
 ACQUIRE, RELEASE = "polyblocks_acquire", "polyblocks_release"
 #: Functions of POSIX that it calls.
 POSIX = ("mmap", "munmap", "madvise", "sched_yield")

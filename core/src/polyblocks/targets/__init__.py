@@ -1,1 +1,1 @@
-"""What targets have in common: the choice of one, descriptions of GPUs."""
+"""Code that targets share: the choice of one, descriptions of GPUs."""

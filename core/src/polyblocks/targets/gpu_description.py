@@ -21,8 +21,7 @@ from polyblocks.target import (
 WORD = 4
 #: Operands that a multiply-add reads from the registers.
 OPERANDS = 3
-#: What threads of common GPUs wait for, to the order of magnitude: for chips of which a target
-#: knows no better.
+#: Latencies of common GPUs, to the order of magnitude, for chips without measured ones.
 COMMON_LATENCIES = Latencies(
     memory=0.5e-6,
     load_step=60e-9,
@@ -41,8 +40,8 @@ class UnitRate:
     Attributes:
         name: the name by which the target's lowering knows it.
         shape: (m, n, k).
-        operands, accumulator: dtypes. Besides those of arrays there are ``tfloat32`` (float32 of
-            which ten bits of mantissa are read), ``float8_e4m3`` and ``float8_e5m2``.
+        operands, accumulator: dtypes. Besides those of arrays there are ``tfloat32`` (float32 with
+            ten bits of mantissa read), ``float8_e4m3`` and ``float8_e5m2``.
         rate: multiply-adds per cycle of one multiprocessor.
         fragments, intrinsic, immediates, rounding: see :class:`polyblocks.target.MatrixUnit`.
     """
@@ -75,7 +74,7 @@ class Cache:
 
 @dataclass(frozen=True)
 class Figures:
-    """What distinguishes chips with the same multiprocessors.
+    """The numbers in which chips with the same multiprocessors differ.
 
     Attributes:
         multiprocessors: how many there are.
@@ -101,7 +100,7 @@ class Figures:
 #: 3.35 TB/s (bench/results); refreshing DRAM and turning its bus around takes some on any chip.
 STREAMED = 0.9
 
-#: Modes of contractions that take no unit, and those that take one of so many (operands, sums).
+#: Modes of contractions without a unit, and those with one of these (operands, sums).
 _PLAIN_MODES = ("fp32", "int32")
 _MODES = {
     ("float16", "float32"): ("fp16", "mixed_fp16_fp32"),
@@ -110,7 +109,7 @@ _MODES = {
     ("int8", "int32"): ("mixed_int8_int32",),
 }
 
-#: What all GPUs honour, besides the modes that their units have.
+#: Options that all GPUs support, besides the modes of their units.
 OPTIONS: Mapping[str, tuple[Any, ...]] = {
     "polyblocks_gpu_no_tensor_core": (True,),
     "on_gpu_tensors": (True,),
@@ -183,7 +182,7 @@ def describe_gpu(
 def matrix_units_at(
     units: Iterable[UnitRate], multiprocessors: int, hertz: float
 ) -> tuple[MatrixUnit, ...]:
-    """The matrix units of a chip with so many multiprocessors at this clock."""
+    """The matrix units of a chip, by its number of multiprocessors and clock."""
     return tuple(
         MatrixUnit(
             u.name,

@@ -66,7 +66,7 @@ def unknown_arch(target: str, name: str, known: Iterable[str], listed: str) -> T
 
 
 def no_device(target: str, reason: str, example: str) -> TargetError:
-    """The error for a target that shall generate code for the device present, and there is none."""
+    """The error for a target whose ``arch`` is the device present, without a device."""
     return TargetError(
         f"target '{target}' has no device to generate code for: {reason}; name one, for example "
         f"compile_options={{'target': '{target}', 'arch': '{example}'}}"

@@ -29,8 +29,8 @@ def polyblocks_jit_jax(
     Works as ``@polyblocks_jit_jax``, ``@polyblocks_jit_jax(compile_options={...})`` and at the call
     site, ``polyblocks_jit_jax(compile_options={...})(function)``. It is traced as by ``jax.jit``,
     once per tree structure, shapes, dtypes, weak types and static arguments, and composes with
-    JAX's transformations: what ``jax.grad``, ``jax.vmap`` and the like make of it is compiled too.
-    What became of it is in ``function.polyblocks_report()``.
+    JAX's transformations: ``jax.grad``, ``jax.vmap`` and others of it are compiled too. Its report
+    is ``function.polyblocks_report()``.
 
     Args:
         function: what to compile; None when used with parentheses.

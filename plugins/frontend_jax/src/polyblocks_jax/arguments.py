@@ -1,4 +1,4 @@
-"""What a compiled function is called with: static arguments, and functions among the others."""
+"""Arguments of a compiled function: static ones, and functions among the others."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy as np
 from polyblocks.errors import InputError
 from polyblocks.options import CompileOptions
 
-#: What JAX takes as leaves of an argument.
+#: Types that JAX takes as leaves of an argument.
 _ARRAYS = (jax.Array, jax.Ref, jax.ShapeDtypeStruct, np.ndarray, np.generic)
 _NUMBERS = (bool, int, float, complex)
 
@@ -22,7 +22,7 @@ _NUMBERS = (bool, int, float, complex)
 @jax.tree_util.register_static
 @dataclass(frozen=True)
 class Constant:
-    """A function in the place of a leaf: part of the structure of the tree, and so of the kind."""
+    """A function that replaces a leaf: part of the structure of the tree, and so of the kind."""
 
     value: Any
 

@@ -82,7 +82,7 @@ def with_misses(
         handle: called with what JAX calls for arguments of a new kind, tracers, and what it does
             not take, and with the arguments; returns what that returns.
     """
-    # What `jax.jit` makes can be copied with all its parts, as pickle does it, and attributes.
+    # A function of `jax.jit` can be copied with all its parts, as pickle does it, and attributes.
     state = jitted.__getstate__()
     inner = state["cache_miss"]
 
@@ -97,7 +97,7 @@ def with_misses(
 
 
 def without_cache(results: Any) -> Any:
-    """What the function of a miss returns for a call that the cache is not to know."""
+    """The result of a cache miss for a call that must not be cached."""
     return results, None, False
 
 

@@ -21,7 +21,7 @@ from polyblocks_jax.trace import traced
 from polyblocks_jax.transforms.donation import Donation
 from polyblocks_jax.transforms.experimental import SPARSE_MODULE, add_sparse_rule
 
-#: What ``jax.jit`` raises where an argument is no array. It traces a module of Flax, which has a
+#: Exceptions of ``jax.jit`` where an argument is no array. It traces a module of Flax, which has a
 #: ``dtype``, as if it were one, and then attributes are missing.
 _WRONG_ARGUMENTS = (TypeError, ValueError, AttributeError)
 
@@ -85,7 +85,7 @@ class CompiledFunction:
         return self.__qualname__
 
     def polyblocks_report(self) -> FunctionReport:
-        """What became of this function so far."""
+        """The report of this function's variants and fallbacks so far."""
         return self._site.report
 
     def lower(self, *args: Any, **kwargs: Any) -> Any:
@@ -158,7 +158,7 @@ class CompiledFunction:
     def _fixed(
         self, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
-        """What to call where arguments hold functions, and with what."""
+        """The function to call where arguments hold functions, and its arguments."""
         static, args, kwargs = self._arguments.fixed(args, kwargs)
         if static is None:
             return self._jitted, args, kwargs

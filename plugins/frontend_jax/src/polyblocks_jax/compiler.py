@@ -53,7 +53,7 @@ class Site:
 
 @dataclass(frozen=True, eq=False)
 class Partitioned:
-    """A function of which the framework runs some equations."""
+    """A function with equations that the framework runs."""
 
     equations: Equations
     steps: Sequence[Step]
@@ -110,7 +110,7 @@ def _compile(
     try:
         if closed.effects:
             raise UnsupportedError("it has effects")
-        # What is looked at, and not run, takes its constants as other arguments.
+        # A program that is inspected, not run, takes its constants as other arguments.
         values = known_values(closed, constants) if driver.loads_really() else {}
         capture = capture_jaxpr(closed, site.name, arguments, updates, values)
     except UnsupportedError as error:

@@ -12,7 +12,7 @@ from polyblocks.errors import InputError
 
 
 def open_exported(function: Any) -> tuple[Callable[..., Any], Sequence[Any] | None]:
-    """What calls an exported program, and descriptions of its arguments."""
+    """A function that calls an exported program, and descriptions of its arguments."""
     if not isinstance(function, Exported):
         return function, None
     shapes = [jax.ShapeDtypeStruct(aval.shape, aval.dtype) for aval in function.in_avals]

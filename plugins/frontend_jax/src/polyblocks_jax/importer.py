@@ -6,7 +6,7 @@ from polyblocks import events
 from polyblocks.program import Program
 from polyblocks_jax.capture import JaxCapture
 
-#: What the import is called where times are told.
+#: Name of the import in tables of times.
 STAGE = "S0"
 
 

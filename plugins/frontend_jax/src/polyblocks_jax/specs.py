@@ -31,7 +31,7 @@ def memory_dtype(aval: Any) -> str:
 
 
 def physical(aval: Any) -> Any:
-    """What an array of random keys is made of; other arrays as they are."""
+    """The data of an array of random keys; other arrays as they are."""
     if jax.dtypes.issubdtype(aval.dtype, jax.dtypes.prng_key):
         return jax.eval_shape(jax.random.key_data, jax.ShapeDtypeStruct(aval.shape, aval.dtype))
     return aval

@@ -52,7 +52,7 @@ def traced(
         check_can_compile(site.name)
         paths, tree = _flattened(args, kwargs)
         leaves = [opened(leaf) for _, leaf in paths]
-        # What is no tracer here is static.
+        # Leaves that are no tracers here are static.
         dynamic = [i for i, leaf in enumerate(leaves) if isinstance(leaf, jax.core.Tracer)]
 
         def flat(*values: Any) -> Any:

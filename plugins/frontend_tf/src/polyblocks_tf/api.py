@@ -32,7 +32,7 @@ def polyblocks_jit_tf(
     Works as ``@polyblocks_jit_tf``, ``@polyblocks_jit_tf(compile_options={...})`` and at the call
     site, ``polyblocks_jit_tf(compile_options={...})(function)``. Arguments are NumPy arrays or
     tensors, in structures of lists, tuples and dictionaries; results are tensors. Variables that
-    the function uses are read and assigned in place. What became of it is in
+    the function uses are read and assigned in place. The function's report is
     ``function.polyblocks_report()``.
 
     Args:

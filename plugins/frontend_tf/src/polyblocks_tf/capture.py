@@ -52,8 +52,8 @@ class TfCapture(Capture):
         concrete: the ConcreteFunction.
         arguments: one per input of its graph.
         where: of its operations, for messages.
-        keeps: whether what depends on captured arrays and variables alone may be computed once;
-            not if the program is to be looked at instead of run.
+        keeps: whether values that depend on captured arrays and variables alone may be computed
+            once; not if the program is inspected instead of run.
         recover: makes the plan that :meth:`partition` gives.
     """
 
@@ -79,7 +79,7 @@ class TfCapture(Capture):
         return not graph.outputs and not graph.nodes
 
     def fingerprint_text(self) -> str:
-        """What identifies the program; see :mod:`polyblocks_tf.fingerprint`."""
+        """The program's identity as text; see :mod:`polyblocks_tf.fingerprint`."""
         if self._text is None:
             from polyblocks_tf.fingerprint import describe
 

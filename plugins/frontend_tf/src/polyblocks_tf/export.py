@@ -16,7 +16,7 @@ from polyblocks_tf.location import Locations
 
 logger = logging.getLogger(__name__)
 
-#: What the export is called where times are told.
+#: Name of the export in tables of times.
 STAGE = "S0"
 
 #: Seconds without CPU time after which a child is taken for blocked by a lock of TensorFlow's.

@@ -1,4 +1,4 @@
-"""What TensorFlow's functions and models say of their inputs."""
+"""Input signatures of TensorFlow's functions and models."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ class Variant:
 
 
 class CompiledFunction:
-    """What the decorator returns. Attributes that it lacks are those of the original.
+    """The decorator's result. Attributes that it lacks are those of the original.
 
     Args:
         function: what the user gave.
@@ -107,7 +107,7 @@ class CompiledFunction:
         functools.update_wrapper(self, function, updated=())
 
     def polyblocks_report(self) -> FunctionReport:
-        """What became of this function so far."""
+        """The report of this function's variants and fallbacks so far."""
         return self._report
 
     @property
@@ -117,7 +117,7 @@ class CompiledFunction:
 
     @property
     def polyblocks_original(self) -> Any:
-        """What was compiled."""
+        """The original function."""
         return self._function
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -136,7 +136,7 @@ class CompiledFunction:
     def _known_call(
         self, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[Callable[..., Any] | None, list[Any]]:
-        """What runs a call like an earlier one, and the arrays in its arguments."""
+        """The launcher of an earlier call of the same kind, and the arrays in the arguments."""
         leaves: list[Any] = []
         keys = []
         for value in args:

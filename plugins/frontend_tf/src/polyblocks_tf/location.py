@@ -31,7 +31,7 @@ def source_location(op: Any) -> str:
 
 
 def call_location() -> str:
-    """``file:line`` of the user's frame that is being executed; empty where there is none."""
+    """``file:line`` of the user's frame that is being executed, or empty."""
     return _users([(frame.filename, frame.lineno) for frame in tf_stack.extract_stack()])
 
 

@@ -18,5 +18,5 @@ def spec_of(shape: tuple[int, ...], dtype: tf.DType) -> ArraySpec | None:
 
 
 def dtype_list() -> str:
-    """What can be compiled, for messages."""
+    """The supported dtypes, for messages."""
     return ", ".join(sorted(TF_DTYPES))

@@ -29,8 +29,8 @@ def polyblocks_jit_torch(
 
     Works as ``@polyblocks_jit_torch``, ``@polyblocks_jit_torch(compile_options={...})`` and at the
     call site, ``polyblocks_jit_torch(compile_options={...})(function)``. A module comes back as a
-    module (PyTorch's ``OptimizedModule``) that shares its parameters. What became of the function
-    is in ``function.polyblocks_report()``. Random draws come from PyTorch's generator and give the
+    module (PyTorch's ``OptimizedModule``) that shares its parameters. The function's report is
+    ``function.polyblocks_report()``. Random draws come from PyTorch's generator and give the
     numbers of eager mode; they are listed in the report and are no fallback.
 
     Args:
@@ -118,7 +118,7 @@ class CompiledModule(OptimizedModule):
     _polyblocks: tuple[CompileOptions, FunctionReport, Methods]
 
     def polyblocks_report(self) -> FunctionReport:
-        """What became of this module so far."""
+        """The report of this module's variants and fallbacks so far."""
         return self._polyblocks[1]
 
     @property

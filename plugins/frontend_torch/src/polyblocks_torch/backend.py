@@ -180,7 +180,7 @@ def _compile_once(
 
 
 def _noting_failures(compile_: Callable[..., Any], failed: list[Exception]) -> Callable[..., Any]:
-    """A compiler of graphs whose errors are told from those of PyTorch around it."""
+    """A compiler of graphs that records its own errors, apart from PyTorch's around it."""
 
     def compiler(*args: Any, **options: Any) -> Any:
         try:
@@ -202,7 +202,7 @@ _OVERWRITTEN = (
 def _left(
     gm: fx.GraphModule, how: str, options: CompileOptions, report: FunctionReport
 ) -> Callable[[str], Callable[..., Any]]:
-    """What PyTorch runs of a graph, which is reported with a reason."""
+    """Report the operations of a graph that PyTorch runs, with a reason."""
 
     def left(reason: str) -> Callable[..., Any]:
         report.not_compiled(how, reason, strict=options.strict_target)

@@ -139,7 +139,7 @@ class TorchCapture(Capture):
         return not self.results and self.problem is None and not has_checks(self.graph_module.graph)
 
     def fingerprint_text(self) -> str:
-        """What identifies the program; see :mod:`polyblocks_torch.fingerprint`."""
+        """The program's identity as text; see :mod:`polyblocks_torch.fingerprint`."""
         if self._text is None:
             from polyblocks_torch.fingerprint import describe
 

@@ -30,7 +30,7 @@ def open_exported(function: Any) -> tuple[Callable[..., Any], Sequence[Any] | No
     if not isinstance(function, ExportedProgram):
         return function, None
     module = function.module(check_guards=False)
-    # What is left of its checks; a file checks what it is called with.
+    # The remaining checks of its inputs; a loaded file has its own.
     module._forward_pre_hooks.clear()
     args, kwargs = function.example_inputs
     if not kwargs:

@@ -83,7 +83,7 @@ def _value(value: Any) -> str:
 
 def _constant(value: Any) -> str:
     if isinstance(value, fx.GraphModule):
-        # What a loop or a branch runs.
+        # The body of a loop or a branch.
         return hashlib.sha256("\n".join(_lines(value)).encode()).hexdigest()
     plain = value.detach().resolve_conj().resolve_neg().contiguous()
     data = plain.reshape(-1).view(torch.uint8).numpy().tobytes() if plain.numel() else b""

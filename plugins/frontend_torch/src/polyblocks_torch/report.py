@@ -1,4 +1,4 @@
-"""What became of one decorated function: besides variants and fallbacks, frames, graph breaks."""
+"""The report of one decorated function: variants, fallbacks, frames and graph breaks."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ class GraphBreak:
 
     @classmethod
     def of(cls, reason: Any) -> GraphBreak:
-        """What Dynamo says of one (``GraphCompileReason``)."""
+        """A graph break from Dynamo's ``GraphCompileReason``."""
         stack = reason.user_stack
         location = f"{stack[-1].filename}:{stack[-1].lineno}" if stack else ""
         return cls(one_line(reason.reason), location)
 
 
-#: What Dynamo says of a branch on a tensor where it goes on behind it.
+#: Dynamo's reason for a branch on a tensor where it continues behind it.
 _BRANCH = "generic_jump TensorVariable()"
 
 

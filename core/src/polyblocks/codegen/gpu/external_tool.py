@@ -18,7 +18,7 @@ _SAID = 2000
 
 
 def identity(path: str | Path | None) -> str:
-    """What changes when a program of the machine is installed, replaced or removed."""
+    """Text that changes when a program of the machine is installed, replaced or removed."""
     try:
         status = os.stat(path) if path is not None else None
     except OSError:
@@ -33,7 +33,7 @@ def run_tool(
     suffix: str,
     cache_variables: Sequence[str] = (),
 ) -> tuple[bytes, str]:
-    """What a tool makes of a file.
+    """Run a tool on a file.
 
     Args:
         what: the tool's role, for messages (``assembler``).

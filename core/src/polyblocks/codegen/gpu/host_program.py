@@ -75,7 +75,7 @@ class HostProgram:
         self._run_block(self._block)
 
     def value(self, value: Any) -> int | float | Address:
-        """What an SSA value is."""
+        """The constant or address of an SSA value."""
         found: int | float | Address = self._values[value]
         return found
 

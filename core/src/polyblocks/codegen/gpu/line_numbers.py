@@ -46,7 +46,7 @@ def number_places(module: Any) -> list[str]:
 
 
 def _with_places(op: Any) -> Iterator[tuple[Any, bool]]:
-    """What has a place inside of an op: ops (True) and arguments of blocks (False)."""
+    """Ops (True) and block arguments (False) with a location inside of an op."""
     for region in op.regions:
         for block in region.blocks:
             for argument in block.arguments:

@@ -1,4 +1,4 @@
-"""What an artifact for GPUs says of its program: the launch plan and a table of kernels."""
+"""The manifest of an artifact for GPUs: the launch plan and a table of kernels."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ OPTIMIZED = "ll"
 
 @dataclass(frozen=True)
 class Resources:
-    """What one kernel needs of a multiprocessor, as the assembler says.
+    """Resources of one kernel on a multiprocessor, from the assembler.
 
     Attributes:
         registers: of one thread (of a lane of vector registers).
         scalar_registers: of one warp, where the chip has such; else 0.
-        spill_bytes: stored to memory for want of registers, per thread.
+        spill_bytes: registers spilled to memory, per thread.
         stack_bytes: of private memory that is no register, per thread.
         shared_bytes: of shared memory that the kernel itself declares, per block.
         code_bytes: of machine code.
@@ -81,7 +81,7 @@ def manifest_of(module: Any, resources: Mapping[str, Resources]) -> dict[str, An
 
 
 def timed(manifest: Mapping[str, Any]) -> list[dict[str, str]]:
-    """What the rows of a profile are: the program, which has no names, and its launches."""
+    """The rows of a profile: the program, which has no name, and its launches."""
     nests = {row["name"]: iter(row["nests"]) for row in manifest["kernels"]}
     launches = [launch["kernel"] for launch in manifest["launches"]]
     return [

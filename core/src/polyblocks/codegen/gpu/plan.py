@@ -10,7 +10,7 @@ An argument of a kernel is one of
 
 * ``argument``: the address of the program's argument of that number (a row of the manifest's
   ``arguments``, whatever its role), plus ``offset`` bytes if there is such a key;
-* ``workspace``: the workspace's address plus so many bytes;
+* ``workspace``: an offset in bytes from the workspace's address;
 * ``value``: a number, passed by value as ``dtype``.
 
 ``shared_bytes`` is the shared memory that the launch has to ask for, on top of what the kernel

@@ -16,7 +16,7 @@ _SIZE = "gpu.known_block_size"
 
 
 def assumed_blocks(kernel: Any) -> int:
-    """Blocks of a kernel that are to be held at once; 1 where nothing is said."""
+    """Resident blocks that a kernel assumes; 1 by default."""
     attributes = kernel.attributes
     return int(attributes[RESIDENT_ATTRIBUTE].value) if RESIDENT_ATTRIBUTE in attributes else 1
 

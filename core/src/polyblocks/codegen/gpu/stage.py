@@ -31,7 +31,7 @@ from polyblocks.pipeline import FunctionPass, PassContext, UpstreamPass
 
 @dataclass(frozen=True)
 class Dialect:
-    """What S4 has to know of a target.
+    """The parts of S4 that differ between targets.
 
     Attributes:
         conversion: textual passes inside of the ``gpu.module``, from ``gpu`` ops and all others to
@@ -54,8 +54,8 @@ class Dialect:
 def kernel_stage(dialect: Dialect) -> list[Any]:
     """The passes of S4 in order.
 
-    What goes in: a ``gpu.module`` with ``gpu.func`` kernels, and a ``@main`` that launches them.
-    What comes out: a ``gpu.module`` with ``llvm.func`` kernels that take bare pointers, and the
+    Input: a ``gpu.module`` with ``gpu.func`` kernels, and a ``@main`` that launches them.
+    Output: a ``gpu.module`` with ``llvm.func`` kernels that take bare pointers, and the
     launch plan as an attribute (:mod:`polyblocks.codegen.gpu.plan`).
     """
     contents = Contents()

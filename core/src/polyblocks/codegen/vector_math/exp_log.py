@@ -255,7 +255,7 @@ def log1p(b: Builder, x: Val) -> Val:
     kind = x.kind
     u = x + 1.0
     m, e = split_exponent(b, u, denormals=False)
-    # What the addition above rounded away, relative to u (FDLIBM s_log1p.c).
+    # Rounding error of the addition above, relative to u (FDLIBM s_log1p.c).
     lost = b.select(x > 1.0, 1.0 - (u - x), x - (u - 1.0)) / u
     unreduced = e.eq(0.0)
     f = b.select(unreduced, x, m - 1.0)

@@ -49,7 +49,7 @@ def times_power_of_two(x: Val, exponent: Val) -> Val:
 def scale_by_power_of_two(x: Val, whole: Val, exponent: Val) -> Val:
     """``x * 2^exponent`` over the whole exponent range, rounded once, for ``x`` around 1.
 
-    The exponent comes as a float, of which the integer below counts, and as that integer. Two
+    The exponent comes as a float, rounded down, and as that integer. Two
     factors, since 2^exponent alone may be outside the format when the product is not.
     """
     scaled = x.b.scaled(x, whole)
@@ -70,8 +70,8 @@ def split_exponent(b: Builder, x: Val, *, denormals: bool = True) -> tuple[Val, 
         denormals: whether ``x`` may be denormal; it is scaled up first then.
 
     Returns:
-        ``m`` and ``e``, both floats. What comes out for zero, negative, infinite or NaN ``x`` is
-        finite garbage; the caller selects it away.
+        ``m`` and ``e``, both floats. Results for zero, negative, infinite or NaN ``x`` are
+        finite garbage; the caller selects them away.
     """
     kind, mantissa = x.kind, MANTISSA_BITS[x.kind]
     if denormals:

@@ -106,7 +106,7 @@ def constant_power(b: Builder, x: Val, exponent: float) -> Val | None:
         root = b.select(x.eq(-INFINITY), INFINITY, root)
         return root if exponent > 0 else 1.0 / root
     if x.kind == "f32" and exponent.is_integer() and 2 <= abs(exponent) <= _LARGEST_PRODUCT:
-        # What overflows or vanishes in float64 does so in float32.
+        # Overflow and underflow in float64 imply the same in float32.
         power = _product(x.to("f64"), int(abs(exponent)))
         return (power if exponent > 0 else 1.0 / power).to("f32")
     return None

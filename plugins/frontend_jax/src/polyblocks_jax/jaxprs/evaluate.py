@@ -9,7 +9,7 @@ from jax.extend.core import ClosedJaxpr
 
 
 def evaluate(closed: ClosedJaxpr, *args: Any) -> list[Any]:
-    """What a jaxpr computes, equation by equation.
+    """Evaluate a jaxpr, equation by equation.
 
     Not ``jaxpr_as_fun``: it uses ``with jax.debug_nans(False)``, and once a thread has left such a
     block, JAX ignores there what ``jax.config.update`` says of the whole process.

@@ -1,7 +1,7 @@
 """A jaxpr as a flat list of equations: calls that only group others are opened.
 
-``jnp`` functions are jitted ones, so a jaxpr is a tree of calls. What stays with the framework is
-decided by operation, and a call is none.
+``jnp`` functions are jitted ones, so a jaxpr is a tree of calls. Fallbacks are decided by
+operation, and a call is not one.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class _Writer:
     ) -> None:
         """Append the equations of a jaxpr whose inputs have the names given; adds its results.
 
-        What a library computes has the place in the user's source where the library was called.
+        Operations of a library get the place in the user's source where the library was called.
         """
         misplaced = FIRST_CALL_PLACES and is_library(jaxpr)
         for eqn in jaxpr.eqns:

@@ -67,7 +67,7 @@ class Equations(Operations):
         return bool(self.eqns[node].effects)
 
     def obvious(self) -> dict[int, Why]:
-        """What has an effect."""
+        """The equations with effects."""
         return {
             node: (_reason(self.eqns[node].effects), UNSUPPORTED)
             for node in range(len(self))

@@ -1,4 +1,4 @@
-"""What of a jaxpr must be computed: results that are arguments, constants or others are not."""
+"""The results of a jaxpr that need computing: no arguments, constants or duplicates."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from polyblocks_jax.launch.loaded import loaded
 from polyblocks_jax.specs import spec_of
 
 _numpy = NumpyArrays()
-#: What has a shape and a dtype and no values.
+#: Types with a shape and a dtype and no values.
 _DESCRIPTIONS = (jax.ShapeDtypeStruct, jax.core.ShapedArray)
 
 

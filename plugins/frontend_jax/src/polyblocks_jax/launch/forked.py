@@ -1,4 +1,4 @@
-"""What a child of a process that used JAX cannot do, and is told instead of waiting forever."""
+"""Errors for a forked child of a process that used JAX, which would wait forever."""
 
 from __future__ import annotations
 

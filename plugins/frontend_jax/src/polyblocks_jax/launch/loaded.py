@@ -1,7 +1,7 @@
 """Loaded programs as functions of JAX arrays: the generic way first, then called by XLA.
 
-What XLA needs is imported and compiled at the second call: a process that calls a program once
-does without.
+XLA's part is imported and compiled at the second call: a process that calls a program once does
+without.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def loaded(binding: Binding) -> Callable[..., Any]:
         called = True
         return result
 
-    # What these make goes on to a function that is better than this one.
+    # Their functions go on to a better one than this.
     def native_call(slow: Callable[..., Any]) -> Any:
         del slow
         return _made("native_call", own or plain)

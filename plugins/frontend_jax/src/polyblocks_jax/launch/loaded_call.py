@@ -1,6 +1,6 @@
 """Loaded programs as functions of JAX arrays: called by XLA, dispatched by ``jax.jit``.
 
-What is passed is checked when JAX meets arguments of a new kind (shape, dtype, where they lie);
+Arguments are checked when JAX meets arguments of a new kind (shape, dtype, where they lie);
 later calls go through JAX's C++ code alone. All that is no array of JAX's goes the generic way.
 """
 
@@ -46,7 +46,7 @@ def loaded_call(binding: Binding) -> Callable[..., Any] | None:
     call.__doc__ = binding.plain.__doc__
 
     def native_call(slow: Callable[..., Any]) -> NativeCall | None:
-        # What dispatches on the type of the first array goes on to JAX's function.
+        # A dispatcher on the type of the first array goes on to JAX's function.
         if program.kind is None:
             return None
         target = address_of(ctypes.pythonapi.PyObject_Vectorcall)
@@ -113,7 +113,7 @@ _traced = _Traced()
 
 
 class _Program:
-    """One loaded program, of which XLA knows one for each platform on which it was called.
+    """One loaded program, registered with XLA once per platform on which it was called.
 
     Args:
         binding: see there.
@@ -121,7 +121,7 @@ class _Program:
 
     def __init__(self, binding: Binding) -> None:
         self.binding = binding
-        #: What is passed behind the caller's arrays.
+        #: Arrays passed behind the caller's.
         self.weights = () if binding.weights is None else tuple(binding.weights.arrays)
         signature = binding.signature
         inputs = [slot for slot in signature.slots if slot.role == "input"]
@@ -171,7 +171,7 @@ class _Program:
         return inner(*every)
 
     def trace(self, *arrays: Any) -> Any:
-        """What ``jax.jit`` traces."""
+        """The function that ``jax.jit`` traces."""
         if not is_tracing():  # jax.disable_jit
             return self.binding.plain(*arrays[: len(arrays) - len(self.weights)])
         signature = self.binding.signature

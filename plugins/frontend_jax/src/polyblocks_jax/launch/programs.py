@@ -42,7 +42,7 @@ class Registered:
     held: frozenset[int] = frozenset()
 
 
-#: What is passed for a constant that only the preparation reads.
+#: Passed for a constant that only the preparation reads.
 _NONE = np.empty(0, np.uint8)
 
 _lock = forks.lock()
@@ -77,9 +77,9 @@ def register(
         options: the checked options.
         loops: whether it holds loops, of whose length the predicted time says nothing.
         platform: XLA's, where it is called: ``cpu``, ``cuda`` or ``rocm``.
-        constants: values of inputs that are the same at each call, by their numbers. What depends
-            on them alone is computed now, and kept as long as the program. On the CPU it reads
-            the others where they are.
+        constants: values of inputs that are the same at each call, by their numbers. Arrays that
+            depend on them alone are computed now, and kept as long as the program. On the CPU it
+            reads the others where they are.
     """
     global _held_bytes
     count = threads.resolve(options.num_threads)
@@ -157,7 +157,7 @@ def register_loaded(
         blobs: of its artifact; they tell it from others.
         constants: values of inputs that the artifact has, by their numbers.
         num_threads: see :mod:`polyblocks.runtime.threads`.
-        num_iters: run it so many times per call.
+        num_iters: runs of it per call.
         platform: XLA's, where it is called.
 
     Returns:
@@ -193,7 +193,7 @@ def register_loaded(
 
 
 def _identity(manifest: Mapping[str, Any], blobs: Mapping[str, bytes]) -> str:
-    """What tells a loaded program from others, in all processes."""
+    """The identity of a loaded program, in all processes."""
     if not blobs:  # there is no code to look at
         return uuid.uuid4().hex
     listed = manifest.get("blobs", {})
@@ -213,7 +213,7 @@ def _numbers_of(executable: Executable, preparer: Preparer) -> list[int]:
 
 
 def _digest_of_values(constants: Mapping[int, np.ndarray[Any, Any]]) -> str:
-    """What tells a program's constants from others."""
+    """The identity of a program's constants."""
     digest = hashlib.sha256()
     for number, value in sorted(constants.items()):
         digest.update(f"{number} {value.dtype} {value.shape}".encode())

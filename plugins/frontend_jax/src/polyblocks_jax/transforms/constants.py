@@ -118,7 +118,7 @@ def _used_at(eqns: Sequence[Any], var: Any) -> str:
 def known_values(closed: ClosedJaxpr, constants: Sequence[Any]) -> dict[int, np.ndarray[Any, Any]]:
     """The constants that are its first inputs as they lie in memory, by their numbers.
 
-    They stay as they are: arrays of NumPy, which somebody may write to, are copied.
+    They stay as they are: arrays of NumPy, which may be written to, are copied.
     """
     found: dict[int, np.ndarray[Any, Any]] = {}
     values = map(host_array, constants)

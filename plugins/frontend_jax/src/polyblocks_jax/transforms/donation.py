@@ -10,7 +10,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Donation:
-    """What ``donate_argnums`` and ``donate_argnames`` of a function say.
+    """The ``donate_argnums`` and ``donate_argnames`` of a function.
 
     Naming too few costs a copy, and so does naming too many: ``jax.jit`` knows whose memory may
     really be used.
@@ -50,7 +50,7 @@ class Donation:
     def beside(
         self, numbers: Collection[int], names: Collection[str]
     ) -> tuple[tuple[int, ...], tuple[str, ...]]:
-        """What is left to be given up where some arguments are static.
+        """The donated arguments without the static ones.
 
         Args:
             numbers: of static positional arguments.

@@ -1,4 +1,4 @@
-"""What becomes of a compiled function when JAX lowers it to StableHLO.
+"""Lowering of a compiled function's primitive to StableHLO.
 
 It is a call of our program through XLA's foreign function interface, or calls of several, with
 JAX's own operations between them.
@@ -75,7 +75,7 @@ def _lower(
         return ffi_call(inner, args, made, updated, site.name)
     results = mlir.lower_fun(_evaluation(made, site.name), multiple_results=True)(inner, *args)
     if inner.tokens_out is not None:
-        # What JAX runs of it has effects in order.
+        # The equations that JAX runs have ordered effects.
         ctx.set_tokens_out(inner.tokens_out)
     return results
 

@@ -31,7 +31,7 @@ def partitioned_devices(context: Any) -> int:
 
 
 def without_mesh(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """What one device computes: the same function, of arrays that lie on no mesh.
+    """One device's computation: the same function, of arrays that lie on no mesh.
 
     Raises:
         UnsupportedError: it holds ``jax.shard_map``, which means nothing without its mesh.

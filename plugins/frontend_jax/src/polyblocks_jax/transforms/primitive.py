@@ -1,6 +1,6 @@
 """The primitive that stands for a compiled function in JAX's own programs.
 
-It is a call of a jaxpr. What becomes of it when JAX lowers it is in
+It is a call of a jaxpr. Its lowering is in
 :mod:`polyblocks_jax.transforms.lowering`, and its rules for JAX's transformations are in
 :mod:`polyblocks_jax.transforms.transformations`.
 """

@@ -1,7 +1,7 @@
 """Functions with mutable references (``jax.Ref``), which JAX runs itself.
 
-JAX turns references into values when it lowers a whole function; a part of one cannot be told from
-the rest before that.
+JAX turns references into values when it lowers a whole function; a function cannot be partitioned
+before that.
 """
 
 from __future__ import annotations

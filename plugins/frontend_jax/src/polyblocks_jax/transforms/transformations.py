@@ -1,8 +1,8 @@
 """JAX's transformations of a compiled function: each makes another function that is compiled.
 
 A rule derives the function that JAX would run (its derivative, its batch, the part of it that is
-known), and binds the primitive on that. What is derived comes from JAX's own rules for what the
-function holds, so derivatives of every order are those of the function as it was written.
+known), and binds the primitive on that. JAX's own rules for the function's operations derive it, so
+derivatives of every order are those of the function as it was written.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def _linearize(
 def _capturing(
     linear: ClosedJaxpr, forwarded: Sequence[int | None], consts: Sequence[Any]
 ) -> tuple[ClosedJaxpr, list[int | None]]:
-    """What a function captures, its derivative captures too: kept as values, each is a copy.
+    """A function's captures are its derivative's too: kept as values, each is a copy.
 
     Args:
         linear: the derivative, of what is kept for it and of tangents.

@@ -116,7 +116,7 @@ class TfArrays(ArrayInterface):
             return tf.identity(array)
 
     def leaves(self, value: Any) -> list[Any]:
-        """What a structure holds, as ``tf.nest.flatten`` orders it."""
+        """The leaves of a structure, as ``tf.nest.flatten`` orders them."""
         return list(tf.nest.flatten(value))
 
     def named(self, value: Any) -> dict[str, Any]:

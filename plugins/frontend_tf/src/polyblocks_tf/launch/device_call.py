@@ -34,7 +34,7 @@ def wherever_tensors_are(
 ) -> Callable[..., Any]:
     """Tensors on a GPU are used there and the results stay there; those of the host are copied.
 
-    What the function holds (arrays, variables) is taken to the GPU of its arguments, and new values
+    Arrays and variables of the function are copied to the GPU of its arguments, and new values
     of variables go into them wherever they are.
 
     Args:
@@ -44,7 +44,7 @@ def wherever_tensors_are(
         arguments: how many the function takes.
         finish: gives what is returned.
         host_call: the same for arrays of the host.
-        report: is told if calls wait for the tensors.
+        report: records whether calls wait for the tensors.
     """
     on_device = _on_device(capture, executable, options, arguments, finish, report)
 

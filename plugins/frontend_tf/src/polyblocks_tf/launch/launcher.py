@@ -1,7 +1,7 @@
 """A compiled program as a Python function, generated for its arguments and results.
 
-What a call does besides running the code: take the addresses of the arrays, read the variables,
-find memory for the results, make tensors of it. The source of the function spells that out.
+Besides running the code, a call takes the addresses of the arrays, reads the variables, finds
+memory for the results, and makes tensors of it. The source of the function spells that out.
 """
 
 from __future__ import annotations
@@ -209,7 +209,7 @@ class _Call:
         return f"{self.source.name('threads', threads.resolve)}(None, {thread_setting()})"
 
     def finish(self) -> None:
-        """What comes after the run: give back, check, make tensors."""
+        """Code after the run: give back, check, make tensors."""
         source = self.source
         for line in self.released:
             source.add(line)

@@ -170,7 +170,7 @@ def _dtype(name: str) -> int | None:
 
 
 def _layout(handle_of: int) -> ArrayLayout | None:
-    """The word of an eager tensor that is its handle, of which nothing changes any more."""
+    """The word of an eager tensor that is its handle, which is immutable."""
     handle: Any = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object)(handle_of)
     places = set(range(_HEAD, _OBJECT_BYTES, 8))
     with tf.init_scope(), tf.device("CPU:0"), MemoryProbe() as memory:

@@ -27,7 +27,7 @@ def is_keras_layer(function: Any) -> bool:
 
 
 class CompiledKerasLayer(CompiledFunction):
-    """What the decorator returns of a Keras layer.
+    """The compiled form of a Keras layer.
 
     It calls itself an instance of the layer's class. So a layer or model that has it as an
     attribute has its weights, losses and metrics, and saves them. A method of the user's runs

@@ -17,7 +17,7 @@ def is_keras_model(function: Any) -> bool:
 
 
 class CompiledModel(CompiledKerasLayer):
-    """What the decorator returns of a Keras model.
+    """The compiled form of a Keras model.
 
     The steps of training, evaluation and prediction are compiled functions that share the model's
     report. Keras runs the rest: epochs, batches, callbacks. The original model stays as it is.

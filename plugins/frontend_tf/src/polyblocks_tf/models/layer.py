@@ -28,7 +28,7 @@ def infers_shapes() -> bool:
 
 
 def call_context() -> tuple[tuple[str, Any], ...] | None:
-    """What layers take from the call of an outer layer of Keras: ``training``, where it is set.
+    """Arguments that layers inherit from the call of an outer one: ``training``, where it is set.
 
     None outside of such a call, and where it sets nothing.
     """
@@ -70,7 +70,7 @@ def as_layer(function: CompiledFunction) -> Any:
     layer: Any = sys.modules["keras"].layers.Layer  # the program has imported it
 
     class CompiledLayer(layer):
-        """What stands for the compiled function in the outer model."""
+        """A layer that stands for the compiled function in the outer model."""
 
         def __init__(self) -> None:
             super().__init__(name=f"compiled_{original.name}", dtype=original.dtype_policy)

@@ -58,7 +58,7 @@ def with_masks(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def with_attributes(result: Any) -> Any:
-    """What a call gave, with masks as attributes of the tensors."""
+    """A call's result, with masks as attributes of the tensors."""
     if type(result) is not Masked:
         return result
     _attach(result.outputs, result.masks)

@@ -1,8 +1,8 @@
 """The steps of a Keras model (one batch of training, evaluation, prediction) as compiled functions.
 
 Keras keeps each as a function in an attribute of the model, which it makes of the model's
-``train_step`` and the like where it is None. Here others stand in these attributes for the time of
-a call.
+step (``train_step``, ``test_step``, ``predict_step``) where it is None. Here others stand in these
+attributes for the time of a call.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class Steps:
             delattr(model, _STEPS[attribute][1])
 
     def _maker(self, attribute: str) -> Callable[..., Any]:
-        """What a callback finds as ``make_train_function``: it, too, makes a compiled step."""
+        """The ``make_train_function`` that callbacks find: it, too, makes a compiled step."""
 
         def make(force: bool = False) -> Any:
             if force:

@@ -83,7 +83,7 @@ def _functions_of(value: Any) -> Iterator[types.FunctionType]:
 
 
 def _held(function: types.FunctionType, names: set[str]) -> Iterator[Any]:
-    """What a function may call: what its names and its closure hold."""
+    """Objects that a function may call: those of its names and its closure."""
     held = [function.__globals__[name] for name in names if name in function.__globals__]
     for cell in function.__closure__ or ():
         try:

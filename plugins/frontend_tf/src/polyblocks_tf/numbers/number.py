@@ -1,4 +1,4 @@
-"""What stands for a changing Python number while a function is traced.
+"""Placeholders of changing Python numbers while a function is traced.
 
 A tensor would not do: Python gives numbers their dtype where they meet one, and a function may do
 with a number what it cannot do with a tensor. So this is an object that calls itself a float or an
@@ -28,7 +28,7 @@ Value = Callable[[Sequence[float]], Any]
 
 
 class NeedsValue(BaseException):
-    """The function asks for the value of a number. No Exception: nobody is to take it for his.
+    """The function asks for the value of a number. No Exception: user code must not catch it.
 
     Attributes:
         numbers: places of the numbers that are asked for.
@@ -52,7 +52,7 @@ class Trace:
         self.open = True
 
     def number(self, place: int, kind: type, tensor: Any) -> Number:
-        """What stands for the number at a place; the tensor is a scalar of float64 or int64."""
+        """The placeholder of the number at a place; the tensor is a scalar of float64 or int64."""
         return Number(kind, tensor, lambda values: values[place], frozenset((place,)), self)
 
     def holds_for(self, values: Sequence[float]) -> bool:

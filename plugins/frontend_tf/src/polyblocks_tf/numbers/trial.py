@@ -1,4 +1,4 @@
-"""A report that keeps what it is told, until it is known whether the variant is used."""
+"""A report that holds its entries until it is known whether the variant is used."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class Trial(FunctionReport):
     """Receives what happens when a variant with changing numbers is compiled.
 
     Args:
-        report: of the function, which is told where the variant is used.
+        report: of the function; gets the entries if the variant is used.
     """
 
     def __init__(self, report: FunctionReport) -> None:

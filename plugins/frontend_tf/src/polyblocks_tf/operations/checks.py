@@ -1,10 +1,10 @@
 """Errors that TensorFlow's kernels raise for values, and that XLA's bridge knows nothing of.
 
 Where TensorFlow raises for an index out of range, a divisor of zero or a negative integer power,
-the bridge clamps, leaves out or makes a number up. So what may be wrong goes through an operation
-that checks it, which the import compiles (:data:`polyblocks.stablehlo.extensions.CHECK`); it takes
-part in the loop that reads it. What is known to be right is not checked. Gathers are checked by
-:mod:`polyblocks_tf.operations.marks`.
+the bridge clamps, leaves out or makes a number up. So operands that may be wrong go through an
+operation that checks them, which the import compiles
+(:data:`polyblocks.stablehlo.extensions.CHECK`); it takes part in the loop that reads it. Operands
+known to be right are not checked. Gathers are checked by :mod:`polyblocks_tf.operations.marks`.
 
 The bridge has one operation that it hands on as it is, a barrier of the optimizer. A check is a
 barrier of the value, the truth values and the bytes of the message, which begin with :data:`MARK`.
@@ -23,7 +23,7 @@ from polyblocks_tf.tracing.graph import CHECK_OPERATION, is_constant, only_if, r
 
 Tensors = Sequence[tf.Tensor] | None
 
-#: What the text of a check begins with.
+#: Prefix of the text of a check.
 MARK = "polyblocks.check:"
 
 

@@ -2,7 +2,7 @@
 
 They differ where nothing flows into a gradient, at NaN, at shifts by more bits than there are, and
 where a sum needs more bits than its terms. Each function here is one of
-:data:`polyblocks_tf.operations.substitutions.SUBSTITUTIONS`. What it adds is a comparison and a
+:data:`polyblocks_tf.operations.substitutions.SUBSTITUTIONS`. It adds a comparison and a
 selection for each element, which go into the loop of the operation.
 """
 

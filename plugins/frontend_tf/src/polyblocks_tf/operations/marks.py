@@ -81,7 +81,7 @@ def _relu_grad(op: Any) -> None:
 
 
 def _elu_grad(op: Any) -> None:
-    """What is not below 0, NaN among it, is as above."""
+    """Elements that are not below 0, NaN included, keep their gradient."""
     condition, above, below = op.operands
     if _made_by(condition, "stablehlo.compare"):
         negative = _compare("LT", *condition.owner.operands)

@@ -66,7 +66,7 @@ def uniform(op: Any, inputs: list[tf.Tensor]) -> Sequence[tf.Tensor] | None:
 
 
 def uniform_integers(op: Any, inputs: list[tf.Tensor]) -> Sequence[tf.Tensor] | None:
-    """``StatelessRandomUniformIntV2``: integers in [low, high), of which there must be some."""
+    """``StatelessRandomUniformIntV2``: integers in the non-empty range [low, high)."""
     *inputs, low, high = inputs
     dtype = tf.as_dtype(op.get_attr("dtype"))
     words = _words(inputs, dtype.size // 4)

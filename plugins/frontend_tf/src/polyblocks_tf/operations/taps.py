@@ -12,7 +12,7 @@ import tensorflow as tf
 
 @dataclass(frozen=True)
 class Taps:
-    """What each pixel of a result reads along one axis, and with which weights.
+    """The pixels that each pixel of a result reads along one axis, and their weights.
 
     Attributes:
         pixels: int32 of shape [output size, taps], places in the input.

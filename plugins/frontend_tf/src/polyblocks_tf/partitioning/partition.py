@@ -170,7 +170,7 @@ class TfOperations(Operations):
     def boundary(
         self, numbers: Sequence[int], *, compiled: bool = True
     ) -> tuple[list[Value], list[Value]]:
-        """What a part reads from elsewhere, and what elsewhere needs of it.
+        """The inputs of a part, and the results that other parts need.
 
         A compiled part computes again what it reads and no program gives: a list that a loop in
         another part has filled, for the gradient of that loop.

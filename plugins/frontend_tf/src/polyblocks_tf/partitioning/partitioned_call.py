@@ -66,7 +66,7 @@ def make_partitioned_call(
 
 
 def _alone(operations: TfOperations, step: Step) -> Callable[..., Any]:
-    """What TensorFlow runs, as a function of tensors that returns a list of them."""
+    """A step that TensorFlow runs, as a function of tensors that returns a list of them."""
     concrete = operations.function(step.nodes, compiled=False, substitutions=WITHOUT_CHECKS)
     if not any(op.type == "ReadVariableOp" for op in concrete.graph.get_operations()):
         return lambda *tensors: concrete(*tensors)

@@ -19,7 +19,7 @@ def is_distributed() -> bool:
 
 
 def replica() -> tuple[Any, ...] | None:
-    """What tells the replicas of a call apart whose variables are not the same ones.
+    """A key of the replica, for calls whose replicas have variables of their own.
 
     None outside of strategies. It is what ``tf.function`` traces anew for: the strategy, whether it
     is one of its replicas that calls, and the device of that.

@@ -1,7 +1,7 @@
 """A traced function as a flat list of operations, and running some of them again in a new trace.
 
-What TensorFlow traced is never edited. Whoever wants another graph (with an operation replaced,
-or a part of it alone) traces a function that runs the operations of the first one again.
+Traced graphs are never edited. Another graph (with an operation replaced, or a part of it alone) is
+traced from a function that runs the operations of the first one again.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.python.util import compat
 
-#: A captured array of at most so many elements is a constant of the graph: where XLA wants a
+#: Largest captured array, in elements, that is a constant of the graph: where XLA wants a
 #: shape or an axis, it takes nothing else.
 CONSTANT_ELEMENTS = 1024
 #: Bytes from which on a constant of the graph is a captured array instead: so it takes no part in
 #: what XLA's bridge computes, and in what identifies the function. Shapes and axes are far smaller.
 LARGE_CONSTANT_BYTES = 1 << 20
-#: Numbers of which no more are part of the arithmetic on shapes.
+#: Largest array, in elements, in arithmetic on shapes.
 FEW_ELEMENTS = 16
 
 #: Calls of functions that are always inlined.
@@ -67,7 +67,7 @@ class Node:
 
     @property
     def has_effect(self) -> bool:
-        """Whether something changes, or is told, besides what it gives."""
+        """Whether it has side effects, such as assignments or output."""
         return any(_has_effect(op) for op in self.everything())
 
 
@@ -174,7 +174,7 @@ def everything(func_graph: Any) -> Iterator[Any]:
 
 def _named_graphs(op: Any) -> Iterator[Any]:
     if op.type == "Const":
-        # Names none, and TensorFlow makes a copy of its elements for whoever looks.
+        # It has no names, and TensorFlow copies its elements to show them.
         return
     for attribute, value in op.node_def.attr.items():
         if value.func.name:

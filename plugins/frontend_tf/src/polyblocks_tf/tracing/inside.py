@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from polyblocks_tf.function import CompiledFunction
     from polyblocks_tf.tracing.structure import Arguments
 
-#: What ``tf.data`` calls the graphs of functions that it is given: ``Dataset_map_f``.
+#: Prefix of the names of graphs of ``tf.data``: ``Dataset_map_f``.
 _DATA = "Dataset_"
 
 _state = threading.local()
@@ -33,7 +33,7 @@ _state = threading.local()
 
 @contextlib.contextmanager
 def tracing(name: str) -> Iterator[None]:
-    """What is traced here becomes a part of the compiled function ``name``."""
+    """Make traces inside of the block a part of the compiled function ``name``."""
     outer = getattr(_state, "name", None)
     _state.name = name
     try:

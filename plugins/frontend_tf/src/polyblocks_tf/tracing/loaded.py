@@ -9,7 +9,7 @@ from tensorflow.python.eager.polymorphic_function.concrete_function import Concr
 from tensorflow.python.saved_model.function_deserialization import RestoredFunction
 from tensorflow.python.util import compat
 
-#: What TensorFlow puts around a function's name when it traces and exports it.
+#: TensorFlow's decoration of a function's name when it traces and exports it.
 _DECORATION = re.compile(r"^(?:__inference_)?(?:signature_wrapper_)?(.+?)(?:_\d+)?$")
 
 
@@ -19,7 +19,7 @@ def is_loaded(function: Any) -> bool:
 
 
 def name_of(function: Any) -> str | None:
-    """What the user called a traced or loaded function; None for others."""
+    """The user's name of a traced or loaded function; None for others."""
     if isinstance(function, RestoredFunction):
         concrete = next(iter(function.concrete_functions), None)
     else:

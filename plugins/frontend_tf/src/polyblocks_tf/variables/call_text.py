@@ -11,7 +11,7 @@ from __future__ import annotations
 CALL = "polyblocks_tf_call"
 #: ``i32 (ptr flag)``: whether the flag was clear; it is set then.
 CLAIM = "polyblocks_tf_claim"
-#: What they call, of :mod:`polyblocks_tf.variables.library`.
+#: The functions of :mod:`polyblocks_tf.variables.library` that they call.
 IMPORTS = (
     "copy",
     "destroy",

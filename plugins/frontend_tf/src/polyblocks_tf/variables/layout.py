@@ -2,7 +2,7 @@
 
 ``tensorflow/core/framework/resource_var.h`` has them, in the inline functions that C++ kernels are
 compiled from: ``bool is_initialized; std::atomic<bool> copy_on_read_mode; mutex mu_; Tensor
-tensor_``. What is found on variables made for this purpose has to behave like that: it follows
+tensor_``. The offsets found on variables made for this purpose must behave like that: it follows
 assignments, the flags change when they should, and operations wait for the mutex. A version of
 TensorFlow where anything is otherwise has no layout here, and operations are run.
 """
@@ -105,7 +105,7 @@ def new_variable(dtype: tf.DType, shape: Iterable[int]) -> Any:
 
 
 def layout() -> Layout | None:
-    """The layout of this version of TensorFlow; None if it is none that is known."""
+    """The layout of this version of TensorFlow; None if it is unknown."""
     if context.context().is_async():
         return None  # what is not yet done could not be seen
     with _lock:

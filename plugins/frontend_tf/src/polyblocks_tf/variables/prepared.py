@@ -1,4 +1,4 @@
-"""What a program computes once of variables, until one of them is assigned."""
+"""Arrays that a program computes once of variables, until one of them is assigned."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from polyblocks_tf.variables.library import Library
 
 
 class Prepared(NamedTuple):
-    """What has been computed, and of which values.
+    """The computed arrays, and the values that they depend on.
 
     Values that are held are not written: the same address then means the same value.
 

@@ -2,7 +2,7 @@
 
 A compiled program writes the new value to the spare buffer, while others may still read the old
 one. After the exchange the old buffer is the spare one of the next call, so that an assignment
-costs neither an allocation nor a copy. A buffer that somebody else holds, as of a tensor that was
+costs neither an allocation nor a copy. A buffer with another owner, as of a tensor that was
 read before, or that is not TensorFlow's own, as that of an array of NumPy, is replaced instead.
 """
 

@@ -47,7 +47,7 @@ class DeviceProgram:
         self.waits = ""
         self._binding = binding
         self._interface = interface
-        #: What is looked at in the tensors that were accepted last, and where those are.
+        #: The checked properties of the tensors accepted last, and their device.
         self._accepted: tuple[list[Any], Device] | None = None
         self._lock = forks.lock()
         self._call: XlaDeviceCall | None = None

@@ -1,8 +1,8 @@
 """Targets of custom calls in TensorFlow's XLA, made known through XLA's C interface.
 
 Nothing is compiled against TensorFlow: its library exports the function that gives the table of
-XLA's foreign function interface (``xla/ffi/api/c_api.h``, version 0.x), of which one entry makes a
-handler known. What is taken for granted of the table is checked first.
+XLA's foreign function interface (``xla/ffi/api/c_api.h``, version 0.x), with an entry that
+registers a handler. The assumptions about the table are checked first.
 """
 
 from __future__ import annotations

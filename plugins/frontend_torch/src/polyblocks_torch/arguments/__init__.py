@@ -1,1 +1,1 @@
-"""What a graph of Dynamo takes: numbers that change, arrays that share memory, frozen weights."""
+"""Arguments of Dynamo's graphs: numbers that change, arrays that share memory, frozen weights."""

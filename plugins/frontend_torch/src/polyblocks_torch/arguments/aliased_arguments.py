@@ -1,4 +1,4 @@
-"""Arguments that share memory, of which some are updated.
+"""Arguments that share memory with updated ones.
 
 AOTAutograd makes one argument of those that overlap, and bakes in where each begins; arguments that
 do not overlap when a graph is compiled are taken for separate ones. Dynamo guards neither, only
@@ -24,7 +24,7 @@ Call = Callable[..., Any]
 #: So many ways to lie are compiled; others are PyTorch's.
 VARIANTS = 8
 
-#: Up to so many pairs of arguments are compared one by one.
+#: Largest number of arguments whose pairs are compared one by one.
 _FEW = 6
 
 #: Where the arguments of overlapping pairs lie; empty where none overlap.
@@ -138,7 +138,7 @@ def _are_apart(checked: Sequence[int], sizes: Sequence[int]) -> Callable[[tuple[
 
 
 def _real(node: fx.Node, value: Any) -> Any:
-    """What the graph is called with, of which ``value`` may be a fake."""
+    """The graph's argument, of which ``value`` may be a fake."""
     if type(value) in (torch.Tensor, torch.nn.Parameter):
         return value
     return getattr(node.meta.get("grapharg"), "example", None)
@@ -154,7 +154,7 @@ def _is_updated(node: fx.Node) -> bool:
 
 
 def _gives_views(gm: fx.GraphModule) -> bool:
-    """Whether results share memory with arguments, and are none of them."""
+    """Whether results that are not arguments share memory with arguments."""
     arguments, results = [], []
     for node in gm.graph.nodes:
         value = node.meta.get("example_value")
@@ -180,7 +180,7 @@ def _nbytes(value: torch.Tensor) -> int:
 def _overlapping(
     args: Sequence[Any], tensors: Collection[int], changing: Collection[int]
 ) -> list[tuple[int, int]]:
-    """Pairs of tensors that share bytes, of which one changes."""
+    """Pairs of tensors that share bytes and include one that changes."""
     found = []
     started: list[tuple[int, int]] = []
     for begin, i in sorted((args[i].data_ptr(), i) for i in tensors):

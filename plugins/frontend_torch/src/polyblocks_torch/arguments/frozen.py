@@ -2,9 +2,9 @@
 
 That they are the same is checked at each call: the same tensors, at the same addresses, with the
 same versions. PyTorch counts a tensor's version up with every in-place operation, also under
-``no_grad`` and in inference mode; optimizers and ``load_state_dict`` are such operations. What a
-write through ``.data`` or through NumPy leaves behind cannot be seen, which is why freezing weights
-is an option and not the default.
+``no_grad`` and in inference mode; optimizers and ``load_state_dict`` are such operations. Writes
+through ``.data`` or NumPy are not detected, which is why freezing weights is an option and not the
+default.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def _is_statistic(node: fx.Node) -> bool:
 
 @dataclass(eq=False)
 class _Prepared:
-    """What was prepared of one set of weights, and how they were then."""
+    """The prepared arrays of one set of weights, and the weights' state at that time."""
 
     addresses: list[int]
     versions: list[int]
@@ -65,7 +65,7 @@ class _Prepared:
 
 
 class FrozenWeights:
-    """What one compiled function keeps, for each set of weights that it is called with.
+    """Prepared arrays of one compiled function, for each set of weights that it is called with.
 
     A module that is compiled once may run with the weights of several: each has its own. With the
     first of its weights that dies, what was prepared of a set is freed.

@@ -1,6 +1,6 @@
 """Python numbers that change become arguments: what computes with them computes with tensors.
 
-Dynamo passes a float that has changed as a tensor without dimensions, of which the graph takes the
+Dynamo passes a changed float as a 0-dimensional tensor, and the graph takes its
 number; AOTAutograd then has a pass that replaces operations on the number by operations on the
 tensor. PyTorch's pass knows five operations, and where one is left it compiles for the value. The
 one here takes its place while a graph is compiled for this package, and knows more.
@@ -9,7 +9,7 @@ An integer that has changed is passed as a symbol, which PyTorch means for shape
 computed with, it becomes an argument in the same way.
 
 So does a number that the program computes and takes out of a tensor (``item()``), which PyTorch
-knows as a symbol that nothing is known of. What Python asserts of it becomes a check of the program
+knows as an unbacked symbol. Python's assertions about it become checks of the program
 (:mod:`polyblocks_torch.importing.checks`).
 
 A number is held as PyTorch holds it, with 64 bits, and rounded where an operation rounds it.
@@ -75,7 +75,7 @@ def are_all_numbers(gm: fx.GraphModule, example_inputs: Sequence[Any]) -> bool:
 _NARROW = frozenset({torch.uint8, torch.int8, torch.int16, torch.int32})
 
 
-#: What Python computes of integers, and gives as an integer.
+#: Python operations on integers that return integers.
 _GIVE_INTEGERS = frozenset(
     {
         *(operator.add, operator.sub, operator.mul, operator.floordiv, operator.mod, operator.pow),
@@ -120,7 +120,7 @@ class _Numbers:
         self.fake_mode = fake_mode
         #: A number's node -> the node of a tensor without dimensions, float64 or int64.
         self.tensors: dict[fx.Node, fx.Node] = {}
-        #: What was added.
+        #: Nodes that were added.
         self.made: list[fx.Node] = []
         self.node: fx.Node
 
@@ -179,7 +179,7 @@ class _Numbers:
                     )
 
     def _conditions(self) -> None:
-        """What is asked of numbers is a constant. A guard, asked for here."""
+        """Replace conditions on numbers by constants, with a guard for each."""
         for node in reversed(self.graph.nodes):
             value = node.meta.get("val")
             if not isinstance(value, torch.SymBool) or any(map(_asserts, node.users)):
@@ -268,9 +268,9 @@ class _Numbers:
             self.tensors[node] = made
 
     def _assertions(self) -> None:
-        """What is asserted of numbers becomes checks; what tracing has found true is left out.
+        """Turn assertions about numbers into checks; leave out those that tracing proved.
 
-        What PyTorch has derived comes last: the user's own messages say what is wrong.
+        Conditions that PyTorch derived come last: the user's own messages say what is wrong.
         """
         derived = []
         for node in list(self.graph.nodes):
@@ -336,7 +336,7 @@ class _Numbers:
         return new
 
     def ask(self, condition: Any) -> bool:
-        """What is true of a number of this call, and guarded from here on.
+        """The truth of a condition in this call, guarded from here on.
 
         Raises:
             _Unknown: the program computes it.
@@ -396,7 +396,7 @@ class _Numbers:
         return dtype
 
     def wide(self) -> torch.dtype:
-        """What the arithmetic of the replaced operation is in."""
+        """The dtype of the replaced operation's arithmetic."""
         return get_computation_dtype(self.dtype())
 
 

@@ -37,7 +37,7 @@ _NAMED = {aten.add.Tensor: "alpha", aten.sub.Tensor: "alpha", aten.addcmul.defau
 
 
 def refused_number(node: fx.Node) -> str | None:
-    """What eager mode says of a number among the arguments of an operation; None if it takes it."""
+    """Eager mode's error for a number among the arguments of an operation, or None."""
     result = node.meta.get("val")
     target: Any = node.target
     if not isinstance(result, torch.Tensor) or target not in _CONVERTED | _NAMED:

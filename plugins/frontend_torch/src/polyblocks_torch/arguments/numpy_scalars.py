@@ -41,12 +41,12 @@ _NAMES = frozenset(
     bitwise_right_shift""".split()
 ) | {f.__name__.strip("_") for f in _OPERATORS}
 
-#: What NumPy computes with is a scalar where it has no dimensions, but not what these make.
+#: Functions that return arrays; NumPy's others return scalars for 0 dimensions.
 _MAKES_ARRAYS = frozenset(
     "array asarray asanyarray ascontiguousarray copy empty full ones zeros reshape".split()
 )
 
-#: What these give of a scalar is one, too: its ``real`` and the like, and its size.
+#: Functions of a scalar that return scalars: ``real``, ``imag``, its size.
 _OF_SCALARS = frozenset({numpy_attr_wrapper, abs, operator.abs})
 
 _WRAPPERS = (numpy_to_tensor_wrapper, numpy_operator_wrapper, numpy_method_wrapper)
@@ -79,7 +79,7 @@ def scalars_as_numbers(gm: fx.GraphModule) -> None:
 
 
 def _result(node: fx.Node, values: Mapping[fx.Node, Any]) -> Any:
-    """What a node gives now, of which the type may be another one than it says."""
+    """A node's current result, whose type may differ from the recorded one."""
     args, kwargs = fx.map_arg((node.args, node.kwargs), values.get)
     try:
         with values[node].fake_mode:

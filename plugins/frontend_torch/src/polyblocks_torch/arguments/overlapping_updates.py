@@ -1,4 +1,4 @@
-"""Updates in place of tensors of which several elements are one place in memory.
+"""In-place updates of tensors whose elements overlap in memory.
 
 Eager mode updates the memory, so that a sliding window shows what is stored through its neighbour.
 AOTAutograd takes such a tensor for one whose elements are apart.
@@ -16,7 +16,7 @@ from torch.utils import _pytree as pytree
 from polyblocks_torch.arguments.overlaps import share_places
 from polyblocks_torch.specs import memory_key
 
-#: What Python calls for ``x += y`` and the like, and for ``x[i] = y``.
+#: Python's functions for augmented assignments (``x += y``) and for ``x[i] = y``.
 _OPERATORS = frozenset(
     {
         operator.iadd, operator.isub, operator.imul, operator.itruediv, operator.ifloordiv,
@@ -35,7 +35,7 @@ def overlapping_update(gm: fx.GraphModule) -> fx.Node | None:
 
 
 def updated_by(node: fx.Node) -> Iterator[fx.Node]:
-    """What a node of Dynamo updates."""
+    """The nodes that a node of Dynamo updates."""
     name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
     in_place = node.target in _OPERATORS or node.kwargs.get("inplace") is True
     if node.op in ("call_function", "call_method") and (

@@ -50,8 +50,8 @@ def read_memory_of_views(
 ) -> list[tuple[fx.Node, fx.Node]]:
     """Let each ``as_strided`` be one of memory that the graph computes, in place.
 
-    It reads the memory that its operand is a view of; nothing of that is left where views are
-    values. What it becomes knows its base, in its metadata: it shares memory still.
+    It reads the memory that its operand is a view of, which is lost where views are values. Its
+    replacement keeps the base in its metadata: it still shares memory.
 
     Args:
         graph: a functional graph.
@@ -61,14 +61,14 @@ def read_memory_of_views(
         reject: takes the reason and the node where the memory is of no value of the graph.
 
     Returns:
-        What was replaced, and by what.
+        The replaced node and its replacement.
     """
     replaced = []
     for node in list(graph.nodes):
         if node.target in (aten.as_strided.default, aten.as_strided_scatter.default):
             args: tuple[Any, ...] = node.args
         elif node.target in _VIEW_STORED_INTO:
-            # What overlaps does in the result, too: what is stored shows in other elements.
+            # Overlapping elements overlap in the result too: a store is visible in all of them.
             args = _stored_in_memory(graph, node, call)
         else:
             continue
@@ -108,7 +108,7 @@ def read_memory_of_views(
     return replaced
 
 
-#: What stores into a view of its operand, and that view.
+#: Operations that store into a view of their operand -> that view.
 _VIEW_STORED_INTO: dict[Any, Any] = {
     aten.diagonal_scatter.default: aten.diagonal.default,
     aten.select_scatter.default: aten.select.int,
@@ -182,7 +182,7 @@ def _has_places(spec: ArraySpec, asked: ArraySpec, offset: int, *, some: bool) -
 
 
 def _element_of_place(spec: ArraySpec) -> torch.Tensor:
-    """An element that is in each place, counted in row-major order; -1 where there is none."""
+    """An element at each place, by its row-major number; -1 at places without an element."""
     found = torch.full((spec.span,), -1)
     found[_places_of_elements(spec)] = torch.arange(spec.numel)
     return found

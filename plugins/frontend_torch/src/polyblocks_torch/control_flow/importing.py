@@ -174,7 +174,7 @@ def _slice(value: Any, position: Any) -> Any:
 
 
 def _written(value: Any, whole: Any, position: Any) -> Any:
-    """``whole`` with ``value`` in the place of ``whole[position]``."""
+    """``whole`` with ``whole[position]`` replaced by ``value``."""
     insert = mlir.dialect("tensor").InsertSliceOp
     where = _one_of_first_dimension(list(whole.type.shape))
     return insert(value, whole, [position], [], [], *where).result

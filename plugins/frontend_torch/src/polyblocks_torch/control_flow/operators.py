@@ -25,7 +25,7 @@ class ControlFlow:
             of both graphs; of ``while_loop``: what is carried, then what else its graphs read; of
             ``scan``: what is carried, what is scanned (along dimension 0), what else is read.
         carried: number of operands that are carried from one iteration to the next.
-        scanned: number of operands of which each iteration gets a slice.
+        scanned: number of operands that are passed slice by slice.
     """
 
     kind: str

@@ -20,8 +20,8 @@ BACKWARD = "polyblocks_backward"
 def fold_reversals(graph: fx.Graph) -> None:
     """Take ``flip(x, [0])`` out of what scans read, and of their results, in place.
 
-    ``scan(f, h, flip(x))`` reads ``x`` from its end; a stacked result of which nothing but
-    ``flip(ys)`` is used is written from its end.
+    ``scan(f, h, flip(x))`` reads ``x`` from its end; a stacked result used only by
+    ``flip(ys)`` is written from its end.
     """
     scans = [node for node in graph.nodes if kind_of(node) == SCAN]
     for node in scans:

@@ -1,8 +1,8 @@
 """Scaled dot-product attention and its gradients, as the contractions and sums that they are.
 
-PyTorch's own decomposition of the CPU's operation gives the weights in the place of the logarithms
-that the gradients start from, and there is none of the gradients. As in eager mode, products of 16
-bits have factors of 16 bits, weights included, and sums in float32, which everything else is
+PyTorch's own decomposition of the CPU's operation returns the weights instead of the logarithms
+that the gradients start from, and the gradients have no decomposition. As in eager mode, products
+of 16 bits have factors of 16 bits, weights included, and sums in float32, which everything else is
 computed in; so units that multiply such numbers can be used.
 
 Queries of several heads may share one head of keys and values (grouped-query attention). Such heads
@@ -88,7 +88,7 @@ def attention(
     q, k, v = (_rows(x, heads) for x in (query, key, value))
     scores = _scores(q, k, attn_mask, is_causal, _scale(query, scale), shape)
     largest = scores.amax(-1, keepdim=True)
-    # A row of which nothing is seen gives zeros, and 0 as its logarithm.
+    # A fully masked row gives zeros, and 0 as its logarithm.
     largest = torch.where(largest == -math.inf, 0.0, largest)
     weights = torch.exp(scores - largest)
     factors = converted(weights, v.dtype).reshape(*q.shape[:2], shape[3])

@@ -103,7 +103,7 @@ def ldexp(x: Tensor, other: Tensor) -> Tensor:
     narrow = x.dtype not in (torch.float32, torch.float64)
     wide = x.to(torch.float32) if narrow else x
     integer, mantissa_bits, bias = _FORMATS[wide.dtype]
-    # By three powers of two, of which none is too large or too small to be a normal number.
+    # Three powers of two keep each factor a normal number.
     most = 3 * bias - 3
     exponent = other.to(torch.int32).clamp(-most, most).to(integer)
     third = torch.div(exponent, 3, rounding_mode="trunc")
@@ -125,7 +125,7 @@ def angle(x: Tensor) -> Tensor:
 @decomposition(aten.hypot.default)
 def hypot(x: Tensor, y: Tensor) -> Tensor:
     # Scaled by the larger one, so that squares neither overflow nor vanish. The magnitude of the
-    # least integer is none of its type.
+    # least integer does not fit its type.
     dtype = torch.result_type(x, y)
     x, y = x.to(dtype).abs(), y.to(dtype).abs()
     large, small = torch.maximum(x, y), torch.minimum(x, y)

@@ -50,7 +50,7 @@ def _is_ignored(x: Tensor, alpha: float) -> bool:
 
 
 def _scaled(x: Tensor, beta: float, shape: Sequence[int]) -> Tensor:
-    """What is left without the product."""
+    """The scaled addend, without the product."""
     if beta == 0:
         return x.new_zeros(shape)
     return (x * beta).expand(shape).clone()

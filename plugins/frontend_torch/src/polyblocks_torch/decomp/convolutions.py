@@ -188,7 +188,7 @@ class _Windows:
         return _summed(x, taps, bias, [1] * dims, self.dilation, zeros)
 
     def gradient_of_input(self, grad: Tensor, x: Tensor, weight: Tensor) -> Tensor:
-        """What the transposed convolution makes of the gradient; 0 for what no window read."""
+        """The transposed convolution of the gradient; 0 for elements outside all windows."""
         # Elements behind the last window, some of which may be padding.
         behind = [
             extent + 2 * pad - reach
@@ -218,7 +218,7 @@ class _Windows:
                 image.shape[2:], self.padding, self._reach(outputs, weight), strict=True
             )
         ]
-        # What a convolution pads by itself, it pads alike on both sides.
+        # A convolution's own padding is the same on both sides.
         alike = [before == after for before, after in widths]
         padding = [n if same else 0 for (n, _), same in zip(widths, alike, strict=True)]
         rest = [(0, 0) if same else pair for pair, same in zip(widths, alike, strict=True)]

@@ -34,8 +34,8 @@ def narrow_copy(x: Tensor, dim: int, start: int, length: int) -> Tensor:
 
 @decomposition(aten._conj.default)
 def conj(x: Tensor) -> Tensor:
-    # A lazy view is refused by operations that take what is resolved. What a view operation gives
-    # must be a tensor of its own each time.
+    # A lazy view is refused by operations that take resolved tensors. The result of a view
+    # operation must be a tensor of its own each time.
     return aten.alias.default(aten._conj_physical.default(x) if x.is_complex() else x)
 
 

@@ -1,7 +1,7 @@
 """Gradients of samples of images and volumes: of the elements, and of the places.
 
-Elements are anywhere, so that what each sample gives to those around it is added to memory. What a
-sample's place gets is a sum of its own.
+Elements are anywhere, so that each sample's contributions are added to memory. The gradient of a
+sample's place is a sum of its own.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def grid_sampler_backward(
 
 
 class _Sums:
-    """What the elements get, ``of_x`` ``[N * elements, C]``, and how samples change, ``changes``.
+    """Gradients of the elements, ``of_x`` ``[N * elements, C]``, and of the samples, ``changes``.
 
     The channels lie beside each other, so that a place is found once for all of them.
     """
@@ -104,8 +104,8 @@ class _Sums:
         if not self.asked_grid or changes is None:
             return
         found = aten._unsafe_index.Tensor(self.rows, [index])
-        # PyTorch leaves out what is outside of a volume; in an image it counts as 0, of which an
-        # infinite weight makes NaN.
+        # PyTorch leaves out elements outside of a volume; in an image they count as 0, and an
+        # infinite weight makes them NaN.
         if len(axes) == 2:
             found = torch.where(there, found, 0.0)
         parts = [found * change.reshape(-1, 1) for change in changes]

@@ -1,6 +1,6 @@
 """Samples of images and volumes at given places.
 
-What lies outside counts as 0, also if an element is no number: it is chosen and not multiplied.
+Elements outside count as 0 by selection, not by multiplication, which would keep NaN.
 Places, padding and interpolation as in PyTorch's aten/src/ATen/native/GridSampler.h.
 """
 
@@ -66,7 +66,7 @@ def axes_of(x: Tensor, grid: Tensor, padding: int, aligned: bool) -> list[Axis]:
     axes = []
     for k, size in enumerate(x.shape[2:]):
         at, slope = unnormalized(grid[..., dims - 1 - k], size, aligned)
-        # What is no number is the last place of a volume, and the first one of an image.
+        # NaN is the last place of a volume, and the first one of an image.
         nowhere = size - 1.0 if dims == 3 else 0.0
         axes.append(_within(Axis(at, slope, size), padding, aligned, nowhere))
     return axes

@@ -53,7 +53,7 @@ def grouped_mm(
         return torch.bmm(
             torch.where(member[:, None, :], a, zero), torch.where(member[:, :, None], b, zero)
         )
-    # Every group with all rows, of which its own ones count.
+    # Every group multiplies all rows; only its own ones are used.
     if a.dim() == 2:
         products = torch.bmm(a.expand(count, *a.shape), b)
         return torch.where(member[:, :, None], products, zero).sum(0)

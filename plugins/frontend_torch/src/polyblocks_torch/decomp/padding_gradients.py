@@ -39,7 +39,7 @@ def _of_repeated(grad: Tensor, dim: int, extent: int, before: int, after: int) -
     if high < count:
         first = max(high, 0)
         parts.append(_slice(grad, dim, first, count - first).sum(dim, keepdim=True))
-    # What was cut off was not read; where all was, the last element was.
+    # Cropped elements were not read; if all were cropped, the last one was.
     return _at(torch.cat(parts, dim), dim, min(max(-before, 0), extent - 1), extent)
 
 

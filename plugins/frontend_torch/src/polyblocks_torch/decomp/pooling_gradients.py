@@ -142,7 +142,7 @@ def _of_maxima(grad: Tensor, positions: Tensor, axes: Sequence[_Windows]) -> Ten
 
 
 def _register(dims: int) -> None:
-    """Of windows with so many dimensions."""
+    """Register the gradients for windows with ``dims`` dimensions."""
 
     @decomposition(getattr(aten, f"avg_pool{dims}d_backward").default)
     def average(

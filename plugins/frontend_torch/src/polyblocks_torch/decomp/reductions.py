@@ -74,7 +74,7 @@ def cdist(x1: Tensor, x2: Tensor, p: float, compute_mode: int | None = None) -> 
 
 
 def _distance(difference: Tensor, p: float) -> Tensor:
-    """The norm along the last dimension; of what is no number it is none, also if counted."""
+    """The norm along the last dimension; NaN for NaN, also for counts."""
     if p == 0:
         return difference.abs().ceil().clamp(max=1).sum(-1)
     return torch.linalg.vector_norm(difference, p, dim=-1)
@@ -106,7 +106,7 @@ def vector_norm(
     dims = [d % x.dim() for d in dim or range(x.dim())] if x.dim() else []
     if math.prod(x.shape[d] for d in dims) != 1:
         return NotImplemented
-    # Of one number it is the magnitude, of which no power overflows or vanishes.
+    # The norm of one number is its magnitude: no power overflows or underflows.
     x = x if dtype is None else x.to(dtype)
     norm = (x != 0).to(x.dtype.to_real()) if ord == 0 else x.abs()
     return norm if keepdim else norm.squeeze(dims)

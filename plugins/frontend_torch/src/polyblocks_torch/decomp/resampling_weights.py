@@ -40,7 +40,7 @@ def linear(
 def cubic(
     extent: int, output: int, align_corners: bool, factor: float | None, dtype: torch.dtype
 ) -> AxisMap:
-    """Of four elements, of which those beyond the border are the first or last one."""
+    """Weights of four elements; those beyond the border are the first or last one."""
     place = _places(extent, output, align_corners, factor, dtype)
     before = np.floor(place)
     offsets = np.arange(-1, 3)
@@ -108,7 +108,7 @@ def _as_it_is(extent: int) -> AxisMap:
 
 
 def _number(dtype: torch.dtype) -> Any:
-    """What places are computed in."""
+    """The dtype of places."""
     return np.float64 if dtype == torch.float64 else np.float32
 
 

@@ -12,7 +12,7 @@ from polyblocks_torch.decomp.registry import decomposition
 aten = torch.ops.aten
 
 HALVES = (torch.float16, torch.bfloat16)
-#: What the lowering of scans takes.
+#: Dtypes that the lowering of scans supports.
 _FLOATS = (torch.float32, torch.float64)
 _INTEGERS = (torch.int16, torch.int32, torch.int64)
 

@@ -5,7 +5,7 @@ order. That is n * n comparisons for a row of n, but all of them are independent
 parallel, vectorized nest without any scratch memory. The position takes part in the comparison: the
 order is stable.
 
-What is chosen from short rows by its place alone takes fewer steps, see
+Selection from short rows by rank takes fewer steps; see
 :mod:`polyblocks_torch.importing.selection`; positions are computed where they are asked for.
 """
 
@@ -38,7 +38,7 @@ def _sort_last(x: Tensor, descending: bool) -> tuple[Tensor, Tensor]:
     return x.gather(-1, order), order
 
 
-#: What holds every value of dtypes that are not compared as they are.
+#: The wider dtype of those that are not compared directly.
 _WIDE = {
     torch.float16: torch.float32,
     torch.bfloat16: torch.float32,
@@ -120,7 +120,7 @@ def kthvalue(x: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> tuple[T
 
 
 def _kth_of_short(x: Tensor, k: int, dim: int, nans: int) -> Tensor:
-    """The k-th smallest elements of short rows, or NaN of rows with at least so many of it."""
+    """The k-th smallest elements of short rows; NaN for rows with at least ``nans`` NaNs."""
     row = x.to(_WIDE.get(x.dtype, x.dtype)).movedim(dim, -1)
     if not x.dtype.is_floating_point:
         values = kth_of_short(row, k)

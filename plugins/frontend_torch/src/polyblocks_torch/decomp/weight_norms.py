@@ -14,7 +14,7 @@ aten = torch.ops.aten
 def weight_norm_backward(
     grad: Tensor, v: Tensor, g: Tensor, norms: Tensor, dim: int
 ) -> tuple[Tensor, Tensor]:
-    """Gradients of ``v`` and ``g``, of which ``g * v / norms`` is the weight.
+    """Gradients of ``v`` and ``g``; the weight is ``g * v / norms``.
 
     Args:
         grad: of the weight, of the shape of ``v``.

@@ -65,7 +65,7 @@ def element_type(dtype: torch.dtype) -> Any:
 def number_in(number: bool | int | float, dtype: torch.dtype) -> bool | int | float:
     """A Python number in a type: integers wrap around, floats are rounded, as in eager mode.
 
-    What PyTorch leaves open, a float that an integer type does not hold, is what its kernels give.
+    Where PyTorch's result is undefined (a float outside of the integer type), it is its kernels'.
     """
     if dtype is torch.bool:
         return bool(number)
@@ -91,7 +91,7 @@ def number_in(number: bool | int | float, dtype: torch.dtype) -> bool | int | fl
 
 
 def recast(number: bool | int | float, own: torch.dtype, dtype: torch.dtype) -> bool | int | float:
-    """What a number of one type is in another, as PyTorch's kernels convert it."""
+    """A number of one type converted to another, as by PyTorch's kernels."""
     if own == dtype:
         return number
     with _disable_current_modes():
@@ -231,7 +231,7 @@ def divide(x: Scalar, y: Scalar) -> Scalar:
 
 
 def remainder(x: Scalar, y: Scalar) -> Scalar:
-    """What is left of a division toward zero; it has the sign of ``x``."""
+    """The remainder of a division toward zero; it has the sign of ``x``."""
     return binary("RemFOp", "RemUIOp" if x.is_unsigned else "RemSIOp")(x, y)
 
 

@@ -38,7 +38,7 @@ def fill_of(node: fx.Node) -> bool | int | float | None:
 
 
 def splat_of(node: fx.Node) -> bool | int | float | None:
-    """The number that all elements of a node's value are, in its type; None if there is none."""
+    """The common value of all elements of a node's result, in its type, or None."""
     value = node.meta.get("val")
     if not isinstance(value, torch.Tensor) or value.is_complex():
         return None
@@ -50,7 +50,7 @@ def splat_of(node: fx.Node) -> bool | int | float | None:
 
 
 def _viewed(node: fx.Node) -> fx.Node:
-    """What a node is a view or a copy of, of the same type; itself if it is neither."""
+    """The node that this one views or copies in the same type; itself if it does neither."""
     while isinstance(node.target, torch._ops.OpOverload):
         moves = node.target.is_view or node.target is aten.clone.default
         if not moves or node.target is aten.view.dtype or len(node.all_input_nodes) != 1:

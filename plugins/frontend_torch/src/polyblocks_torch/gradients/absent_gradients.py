@@ -7,7 +7,7 @@ Here autograd hands over None instead, and a backward graph without these gradie
 it is first needed.
 
 A backward graph is linear in the gradients that come in, so a node is zero whose operands that
-depend on them are all zero. What the user has written (``torch.autograd.Function``) need not be:
+depend on them are all zero. A user's function (``torch.autograd.Function``) need not be linear:
 see :class:`_UserFunctions`.
 """
 
@@ -232,7 +232,7 @@ def _reads_shapes_alone(node: fx.Node) -> bool:
 
 
 def _may_be_zero(node: fx.Node) -> bool:
-    """Whether a linear operation can be told to be zero: all it does is give tensors of numbers."""
+    """Whether a linear operation can be proved zero: it only returns tensors of numbers."""
     if node.is_impure():
         return False
     values = pytree.tree_leaves(node.meta.get("val"))

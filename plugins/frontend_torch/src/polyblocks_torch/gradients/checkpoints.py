@@ -35,7 +35,7 @@ def partition(joint: fx.GraphModule, *args: Any, **kwargs: Any) -> Any:
 
 
 def _unwrap(node: fx.Node, call: Any, *, saves: bool) -> None:
-    """Put the operation in the place of one with a state, which becomes an empty tensor."""
+    """Replace an operation with a state by the plain one; the state becomes an empty tensor."""
     op, *args = call
     graph = node.graph
     with graph.inserting_before(node):

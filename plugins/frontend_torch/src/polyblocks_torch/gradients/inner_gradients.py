@@ -6,7 +6,7 @@ call may bring such an argument, through whose computation the gradient goes on.
 
 A leaf that the function makes, as in ``places = places.detach().requires_grad_()``, is lost behind
 the graph: AOTAutograd's results depend on arguments alone. So Dynamo ends the graph where a result
-is computed from such a leaf. But nobody can ask for the gradient of a leaf that is no result, and
+is computed from such a leaf. But the gradient of a leaf that is no result is unreachable, and
 a result that needs gradients for an argument, or a weight, needs them behind the graph as well.
 """
 

@@ -33,7 +33,7 @@ def refuse_second_gradients(function: Any) -> None:
     forward = function.forward
 
     def noting(ctx: Any, *args: Any) -> Any:
-        # Whoever asks for the gradient of an argument keeps it.
+        # The caller that asks for the gradient of an argument keeps it.
         ctx.differentiable = [
             weakref.ref(x) for x in args if isinstance(x, torch.Tensor) and x.requires_grad
         ]

@@ -47,13 +47,13 @@ def described(message: str, kind: type[Exception]) -> str:
 
 
 def message_of(value: Tensor) -> str:
-    """What PyTorch says of a check without a message."""
+    """PyTorch's message of a check without one."""
     kind = "complex " if value.is_complex() else ""
     return f"Expected Tensor with single nonzero value, but got {kind}zero"
 
 
 def overflow_message(dtype: torch.dtype) -> str:
-    """What PyTorch says of an integer that a type does not hold."""
+    """PyTorch's message of an integer that a type does not hold."""
     name = "int" if dtype is torch.int32 else f"{str(dtype).removeprefix('torch.')}_t"
     return f"value cannot be converted to type {name} without overflow"
 
@@ -72,7 +72,7 @@ def has_checks(graph: fx.Graph) -> bool:
     return bool(graph.find_nodes(op="call_function", target=CHECK, sort=False))
 
 
-#: What a message may begin with, and what is raised then.
+#: Prefix of a message -> the exception that is raised.
 _NAMED = {kind.__name__: kind for kind in (AssertionError, IndexError, TypeError, ValueError)}
 
 

@@ -10,7 +10,7 @@ from polyblocks_torch.importing.lowering import lower_graph
 from polyblocks_torch.location import source_location
 from polyblocks_torch.recording.retrace import decompose
 
-#: What the import is called where times are told.
+#: Name of the import in tables of times.
 STAGE = "S0"
 
 

@@ -344,7 +344,7 @@ def _check_casts(casts: Sequence[Any]) -> None:
 def _check_assertions(assertions: Sequence[Any]) -> None:
     """Refuse a lowering that would find out at run time that it does not cover the data.
 
-    Such a failure (a matrix that needs pivoting, a zero) is none of the user's making.
+    Such a failure (a matrix that needs pivoting, a zero) is not the user's mistake.
     """
     for assertion in assertions:
         message = assertion.attributes["msg"].value

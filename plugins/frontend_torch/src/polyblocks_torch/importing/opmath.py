@@ -1,4 +1,4 @@
-"""What an operation on 16-bit floating-point numbers is computed in.
+"""The type in which operations on 16-bit floating-point numbers are computed.
 
 PyTorch's kernels compute in float32 (``opmath_type`` in its sources) and round the result. A
 decomposition that was written for any type rounds after each of its operations::
@@ -14,9 +14,9 @@ It is recorded again on operands of float32, and what it gives is rounded::
     %2 = convert_element_type(sub(%0, %1), float16) : float16
 
 So is an operation that the lowering takes apart (a mean is a sum and a quotient), one that adds to
-numbers in memory, and one with a number that 16 bits do not hold. What casts by itself, computes
-one number from each or moves numbers only stays as it is, and so do products of matrices: the
-lowering adds up in float32 what is multiplied in 16 bits, and a chip's units may do so.
+numbers in memory, and one with a number that 16 bits do not hold. Operations that cast themselves,
+are elementwise or only move numbers stay as they are, and so do products of matrices: the lowering
+accumulates 16-bit products in float32, and a chip's units may do so.
 
 Programs convert by ``_to_copy``, and mean it. Conversions that decompositions make, or that are
 added here, become another operation, since a result that is computed with right away need not be
@@ -164,7 +164,7 @@ def _holds(dtype: torch.dtype, number: float) -> bool:
 
 
 def in_float32(function: Callable[..., Any], results: Any) -> Callable[..., Any]:
-    """``function`` on operands of float32 in the place of narrow ones.
+    """``function`` with its narrow operands converted to float32.
 
     Args:
         function: of tensors, dtypes and whatever else.
@@ -183,7 +183,7 @@ def in_float32(function: Callable[..., Any], results: Any) -> Callable[..., Any]
 def with_rounded_integers(node: fx.Node) -> Callable[..., Any]:
     """The operation of a node, with integers rounded to the 16 bits of its result before.
 
-    An integer of which one number is computed together with narrow ones has become one of them: in
+    An integer scalar that is combined with narrow numbers was converted to their type: in
     float16 70000 is an infinity.
     """
     function: Any = node.target

@@ -28,7 +28,7 @@ class Lowering:
     """How an op becomes others on builtin tensors.
 
     Attributes:
-        replace: puts them in the place of one op.
+        replace: replaces one op by them.
         applies: whether it is for an op; asked before any is replaced.
     """
 

@@ -1,4 +1,4 @@
-"""What the launcher writes for arguments: lines that bring them into form and take addresses.
+"""The launcher's code for arguments: lines that convert them and take addresses.
 
 An argument that Dynamo guards costs its ``data_ptr()`` and a look at whether there is memory.
 """

@@ -103,7 +103,7 @@ class TorchArrays(ArrayInterface):
         return torch.empty_strided(spec.shape, spec.strides, dtype=dtype, device=place)
 
     def allocation(self, spec: ArraySpec) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        """What :func:`polyblocks_torch.launch.launcher.allocation_of` says."""
+        """The result of :func:`polyblocks_torch.launch.launcher.allocation_of`."""
         return allocation_of(spec)
 
     def native_reader(self) -> NativeReader | None:
@@ -164,7 +164,7 @@ class TorchArrays(ArrayInterface):
         return array.to(_place(device))
 
     def leaves(self, value: Any) -> list[Any]:
-        """What a structure holds, as PyTorch's pytrees flatten it."""
+        """The leaves of a structure, as PyTorch's pytrees flatten it."""
         return list(pytree.tree_leaves(value))
 
     def named(self, value: Any) -> dict[str, Any]:
@@ -208,7 +208,7 @@ class TorchArrays(ArrayInterface):
         return device == HOST or device.kind == accelerator.kind()
 
     def num_threads(self) -> int:
-        """What ``torch.set_num_threads`` or ``OMP_NUM_THREADS`` says."""
+        """The setting of ``torch.set_num_threads`` or ``OMP_NUM_THREADS``."""
         return torch.get_num_threads()
 
     def stream(self, device: Device) -> int:

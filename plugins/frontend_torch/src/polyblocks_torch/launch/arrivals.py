@@ -1,6 +1,6 @@
 """Tensors that enter compiled code, in the form that it was compiled for.
 
-Compiled code gets addresses. What lies there has the dtype, shape and strides of an
+Compiled code gets addresses. The arrays there have the dtype, shape and strides of an
 :class:`~polyblocks.program.ArraySpec`, and neither a lazy conjugation nor a lazy negation. Dynamo
 guards all that of a function's arguments, but for lazy bits, which are compiled for, and for
 memory: ZeroTensors and freed storages have none. Nothing guards what a backward gets (incoming
@@ -25,13 +25,13 @@ from polyblocks_torch.specs import TORCH_DTYPES
 
 @dataclass(frozen=True)
 class Form:
-    """What compiled code expects at one address.
+    """The form of the array that compiled code expects at one address.
 
     Attributes:
         spec: dtype, shape and strides.
         device: where it lies.
         name: what errors call it.
-        inferred: whether an operation gives it of which PyTorch has inferred the dtype: another
+        inferred: whether PyTorch inferred the dtype of the operation that gives it: another
             one is then an error, and is converted otherwise.
     """
 
@@ -97,7 +97,7 @@ def with_memory(forms: Sequence[Form], updated: Collection[int]) -> Callable[...
 
 
 class Arrivals:
-    """What brings several tensors into their forms, at each call.
+    """Converts several tensors to their forms, at each call.
 
     Attributes:
         known: whether tensors look as those of an earlier call that had their forms; takes 0.1 µs

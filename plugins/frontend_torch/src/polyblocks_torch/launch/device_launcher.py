@@ -1,4 +1,4 @@
-"""What the launcher writes for tensors on a GPU: the addresses, the current stream, one call.
+"""The launcher's code for tensors on a GPU: the addresses, the current stream, one call.
 
 Nothing waits. Results and workspace come from PyTorch's allocator, which follows the stream, so
 that a call can be recorded into a graph of PyTorch's.

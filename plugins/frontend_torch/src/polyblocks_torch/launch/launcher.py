@@ -1,6 +1,6 @@
 """A compiled program as a Python function, generated for its arguments and results.
 
-What a call does besides running the code: unpack the arguments, allocate the outputs, write the
+Besides running the code, a call unpacks the arguments, allocates the outputs, and writes the
 addresses into one array. The source of the function spells that out, without loops or lookups.
 """
 
@@ -166,7 +166,7 @@ def _run(
 def _find_kept(
     source: Source, capture: TorchCapture, executable: Executable, options: CompileOptions
 ) -> None:
-    """What is kept of the weights that this call is made with."""
+    """The prepared arrays of the weights of this call."""
     preparer = Preparer(executable)
     frozen = FrozenWeights(preparer, options.num_threads)
     weights = []

@@ -32,7 +32,7 @@ _log = logging.getLogger(__name__)
 
 @functools.cache
 def layout() -> ArrayLayout | None:
-    """The layout of this version of PyTorch; None if it is none that is known."""
+    """The layout of this version of PyTorch; None if it is unknown."""
     try:
         with (
             _disable_current_modes(),
@@ -65,7 +65,7 @@ def _find(memory: MemoryProbe) -> ArrayLayout | None:
         """The only place where all have these values, of ``nbytes`` each, one behind the other.
 
         Raises:
-            RuntimeError: there is none, or more than one.
+            RuntimeError: no word qualifies, or several do.
         """
         places = set(range(0, _OBJECT_BYTES, nbytes))
         for address, tensor in objects:
@@ -113,7 +113,7 @@ _DTYPES = {
 
 
 def _samples() -> list[torch.Tensor]:
-    """Tensors of which no two have the same words, where these differ."""
+    """Tensors that differ from each other in every word that varies."""
     made = []
     for number, dtype in enumerate(_DTYPES):
         rank = number % (MAX_RANK + 1)
@@ -177,7 +177,7 @@ class _Derived(torch.Tensor):
     """Another class."""
 
 
-#: What makes another array of a 4 x 4 float32 tensor.
+#: Changes that make another array of a 4 x 4 float32 tensor.
 CHANGES: tuple[Callable[[torch.Tensor], Any], ...] = (
     _data(lambda t: t.clone()),
     _data(lambda t: t.t()),
@@ -209,7 +209,7 @@ def _use_by_autograd(tensor: torch.Tensor) -> None:
     tensor.grad = _other()
 
 
-#: What leaves it the same.
+#: Uses that leave it the same.
 _USES: tuple[Callable[[torch.Tensor], Any], ...] = (
     lambda t: t.add_(1),
     lambda t: t.numpy(),

@@ -1,4 +1,4 @@
-"""What can be said of one node without trying to compile it."""
+"""Reasons why one node cannot be compiled, known without trying."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def obvious(graph: fx.Graph) -> dict[fx.Node, tuple[str, str]]:
     found = {}
     for node in graph.nodes:
         if isinstance(node.target, torch._ops.OpOverload) and node.target._schema.is_mutable:
-            # What a value is would depend on when it is read; only the given order is right.
+            # A value would depend on when it is read; only the given order is right.
             why = f"{op_name(node)} changes a tensor in place in the middle of the graph"
             return {n: (why, UNSUPPORTED) for n in graph.nodes if n.op.startswith("call_")}
         reason = unsupported_reason(node)
@@ -158,7 +158,7 @@ def _has_effect(node: fx.Node) -> bool:
 
 
 def boundary(step: Step, graph: fx.Graph) -> tuple[list[fx.Node], list[fx.Node]]:
-    """What a compiled part reads from outside and what others need of it."""
+    """The inputs of a compiled part, and the results that other parts need."""
     inside = set(step.nodes)
     read: dict[fx.Node, None] = {}
     needed = []

@@ -34,7 +34,7 @@ from polyblocks_torch.partitioning.probe import probe_nodes
 #: The name under which the driver finds this frontend.
 FRONTEND = "torch"
 
-#: After so many rounds, parts that still fail are left to the framework whole. Each round halves
+#: Rounds of halving; parts that still fail then fall back whole. Each round halves
 #: them, so this bounds a part that is hard to place to 1/64 of the graph.
 ROUNDS = 8
 

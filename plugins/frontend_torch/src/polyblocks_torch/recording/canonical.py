@@ -51,7 +51,7 @@ def capture_graph(
         example_inputs: one value per placeholder; tensors may be fake.
         name: the user's function.
         weights: which inputs are the same from call to call, as is checked then. One for each
-            input: they are told apart by their places.
+            input: their places distinguish them.
     """
     return _Canonicalizer(gm, example_inputs, name, weights).run()
 
@@ -78,7 +78,7 @@ class _Canonicalizer:
             )
         for node, value in zip(self.placeholders, self.inputs, strict=True):
             if isinstance(value, torch.Tensor):
-                # What tracing recorded shares memory with the views in the graph; keep that.
+                # The value of tracing shares memory with the views in the graph; keep it.
                 node.meta.setdefault("val", value)
         editor = self.editor
         self._literal_arguments()

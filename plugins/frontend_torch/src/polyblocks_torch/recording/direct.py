@@ -100,7 +100,7 @@ def _is_plain(gm: fx.GraphModule) -> bool:
             return False
         if isinstance(node.target, HigherOrderOperator) or node.target in RECURRENT:
             return False
-        # What gives no tensor sets a state: gradients on or off, a seed, a stream.
+        # A node without a tensor result sets a state: gradients on or off, a seed, a stream.
         value = node.meta.get("example_value")
         values = value if isinstance(value, (list, tuple)) else (value,)
         if not values or not all(type(item) is FakeTensor for item in values):

@@ -1,4 +1,4 @@
-"""What plain operations give on fake tensors, without asking the mode.
+"""Results of plain operations on fake tensors, without asking the mode.
 
 A fake tensor mode flattens and hashes the operands, looks into a cache, compares devices and asks
 for rules in Python, for each operation. Of those that decompositions are made of, the result is
@@ -62,7 +62,7 @@ _ELEMENTWISE = _FLOATS | _ARITHMETIC | _BITS | _QUESTIONS | {_aten.where.self}
 def result_of(
     mode: FakeTensorMode, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> FakeTensor | None:
-    """What an operation gives; None where the mode is to be asked.
+    """The result of an operation; None where the mode decides.
 
     Args:
         mode: of the operands; the only one that is active.
@@ -109,7 +109,7 @@ def _contiguous(
 
 
 def _is_plain(value: Any, mode: FakeTensorMode) -> bool:
-    """Whether a value is a fake tensor of the mode of which no number is known."""
+    """Whether a value is a fake tensor of the mode without known numbers."""
     return type(value) is FakeTensor and value.fake_mode is mode and value.constant is None
 
 

@@ -136,7 +136,7 @@ class OutputPlanner:
     def _without_overlap(
         self, node: fx.Node, spec: ArraySpec
     ) -> tuple[fx.Node, ArraySpec, View | None]:
-        """What to compute for an output so that no two elements share a place.
+        """The node to compute for an output so that no two elements overlap.
 
         An expanded output is computed once per place and then viewed. So is any other one with
         overlaps (sliding windows), if it is no view of something that can be computed instead.
@@ -156,7 +156,7 @@ class OutputPlanner:
             strides = tuple(0 if d in repeated else s for d, s in enumerate(laid))
             return node, stored, View(spec.shape, strides, 0)
         if may_overlap(spec):
-            # What reads a view relies on its strides: the backward graph does.
+            # Readers of a view rely on its strides: the backward graph does.
             memory = memory_of(node, self._editor.call, self._editor.constant)
             stored = ArraySpec.contiguous((spec.span,), spec.dtype)
             return memory, stored, View(spec.shape, spec.strides, 0)

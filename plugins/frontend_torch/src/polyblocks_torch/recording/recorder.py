@@ -69,9 +69,9 @@ class Recorder(TorchDispatchMode):
         self.attributes = attributes
         self.functionalize = functionalize
         self._stack_trace: str | None = None
-        #: What was recorded since the last :meth:`begin`.
+        #: Nodes recorded since the last :meth:`begin`.
         self.made: set[fx.Node] = set()
-        #: What operations have given, if each gives the same again and nothing changes it.
+        #: Results of operations that are deterministic and never updated.
         self._results: dict[Any, tuple[torch.Tensor, fx.Node]] = {}
         # By identity; the tensor is held, so that no other one gets its number.
         self._nodes: dict[int, tuple[torch.Tensor, fx.Node]] = {}
@@ -79,7 +79,7 @@ class Recorder(TorchDispatchMode):
         self._sharers: Counter[int | None] = Counter()
 
     def begin(self, origin: fx.Node) -> None:
-        """What follows stands for ``origin``: it gets its ``stack_trace``."""
+        """Record replacements of ``origin`` from here on, with its ``stack_trace``."""
         self._stack_trace = origin.meta.get("stack_trace")
         self.made.clear()
 
@@ -90,12 +90,12 @@ class Recorder(TorchDispatchMode):
         self._nodes[id(value)] = value, node
 
     def node_for(self, value: torch.Tensor) -> fx.Node | None:
-        """What stands for a tensor; None if nothing does."""
+        """The node of a tensor, or None."""
         found = self._nodes.get(id(value))
         return found[1] if found is not None else None
 
     def node_of(self, value: torch.Tensor) -> fx.Node:
-        """What stands for a tensor.
+        """The node of a tensor.
 
         Raises:
             CannotRecord: a fake tensor that nothing recorded has made.
@@ -137,7 +137,7 @@ class Recorder(TorchDispatchMode):
             self.track(result, self.node_of(args[0]))
             return result
         if func is aten.lift_fresh.default:
-            # What it is given is a constant now; it must not be changed, nor is it.
+            # Its operand is a constant now, which must not be updated, and is not.
             func = aten.lift_fresh_copy.default
         recorded = [self._recorded(value) for value in args]
         options = {name: self._recorded(value) for name, value in kwargs.items()}
@@ -257,7 +257,7 @@ def like(mode: FakeTensorMode, value: torch.Tensor) -> FakeTensor:
 
 
 def _key(value: Any) -> Any:
-    """What only equal operands of a recorded operation share: 0, 0.0, -0.0 and False differ."""
+    """A key that only equal operands share: 0, 0.0, -0.0 and False differ."""
     if isinstance(value, (list, tuple)):
         return tuple([_key(item) for item in value])
     if isinstance(value, dict):
@@ -304,7 +304,7 @@ def _check(value: torch.Tensor) -> None:
 
 @functools.cache
 def is_composite(func: Any) -> bool:
-    """Whether an op is implemented by others of which PyTorch differentiates each."""
+    """Whether an op is implemented by others that PyTorch differentiates one by one."""
     return torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), "CompositeImplicitAutograd")
 
 

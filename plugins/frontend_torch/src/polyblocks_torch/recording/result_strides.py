@@ -149,9 +149,9 @@ def outputs_as_in_eager(graph: fx.Graph, returned: Sequence[Any]) -> None:
 
 
 def _inferred(node: fx.Node, changed: Mapping[fx.Node, Any]) -> Any:
-    """What a node gives, with the strides of eager mode, if its operands have those of ``changed``.
+    """A node's result with eager mode's strides, if its operands have those of ``changed``.
 
-    It is what the node says it gives, itself, where nothing is to be changed.
+    Without changes it is the node's recorded result itself.
     """
     value = node.meta.get("val")
     read = [n for n in node.all_input_nodes if n in changed]
@@ -174,7 +174,7 @@ def _inferred(node: fx.Node, changed: Mapping[fx.Node, Any]) -> Any:
 
 
 def _again(node: fx.Node, operands: Sequence[Any], named: Mapping[str, Any]) -> Any:
-    """What an operation gives for other operands; None if that is not known or it refuses them."""
+    """An operation's result for other operands; None if unknown or refused."""
     value = node.meta.get("val")
     first = value[0] if isinstance(value, (tuple, list)) and value else value
     if not isinstance(node.target, torch._ops.OpOverload) or not isinstance(first, FakeTensor):

@@ -76,7 +76,7 @@ class _Decomposer:
         self.graph = fx.Graph()
         self.attributes: dict[str, Any] = {}
         self.recorder = Recorder(self.graph, mode, table, self.attributes)
-        #: What each node of the old graph has become; several for one that gives a tuple.
+        #: Node of the old graph -> its replacement; several for a node that returns a tuple.
         self.made: dict[fx.Node, Any] = {}
         #: Ops whose decompositions write into what they have made.
         self.writing: set[Any] = set()
@@ -142,7 +142,7 @@ class _Decomposer:
         return self.graph.node_copy(node, self.made.__getitem__)
 
     def _expand(self, node: fx.Node) -> Any:
-        """What ``node`` is made of, appended to the new graph."""
+        """Append the decomposition of ``node`` to the new graph."""
         self.recorder.begin(node)
         args = fx.map_arg(node.args, self._value_of)
         kwargs = fx.map_arg(node.kwargs, self._value_of)
@@ -167,7 +167,7 @@ class _Decomposer:
             try:
                 return self._record(node, function, args, kwargs)
             except Writes:
-                # What was recorded so far has no users. Said once, it need not be found out again.
+                # Nodes recorded so far have no users. Remembered, so that it is detected once.
                 self.writing.add(node.target)
         tensors, functional = self._functional(function, args, kwargs)
         return self._record(node, functional, tensors, {})

@@ -36,13 +36,13 @@ class Bases:
 
 
 def widest_first(item: tuple[int, fx.Node, ArraySpec]) -> tuple[int, bool]:
-    """Orders outputs so that those come first of which others are views."""
+    """Orders outputs so that bases precede their views."""
     _, node, spec = item
     return -spec.nbytes, is_lazy(node.meta["val"])
 
 
 def hidden_roots(pending: Sequence[tuple[int, fx.Node, ArraySpec]]) -> list[fx.Node]:
-    """What outputs are views of, where it is no output itself: several, or one with overlaps."""
+    """Bases of outputs that are no outputs themselves: of several, or of one with overlaps."""
     groups: dict[int, list[tuple[fx.Node, ArraySpec]]] = {}
     for _, node, spec in pending:
         key = memory_key(node.meta["val"])
@@ -104,7 +104,7 @@ def base_placeholder(node: fx.Node) -> fx.Node | None:
 
 
 def relative_view(spec: ArraySpec, value: torch.Tensor, base: torch.Tensor) -> View | None:
-    """What makes ``value`` of ``base``, which shares its memory."""
+    """The view that makes ``value`` of ``base``, which shares its memory."""
     if value.device != base.device:
         return None
     begin = value.storage_offset() * value.itemsize - base.storage_offset() * base.itemsize

@@ -1,8 +1,8 @@
 """Cells of recurrent layers: one step forward, and one step of the derivative backward.
 
 Formulas and order of the gates are those of :class:`torch.nn.LSTM`, :class:`torch.nn.GRU` and
-:class:`torch.nn.RNN`. What a step reads of the input was multiplied by the input's weights before,
-for all times at once. T: times, B: batch, H: hidden size, P: size of the output.
+:class:`torch.nn.RNN`. The input was multiplied by its weights before, for all times at
+once. T: times, B: batch, H: hidden size, P: size of the output.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Cell(Protocol):
     """A cell without state of its own."""
 
     def split(self, weights: Sequence[Tensor]) -> tuple[Tensor | None, Tensors]:
-        """What is added to the product of the input, and what every step reads.
+        """The bias of the input's product, and the weights that every step reads.
 
         Args:
             weights: of one layer and direction, as PyTorch orders them, without those of the input:
@@ -29,7 +29,7 @@ class Cell(Protocol):
         """
 
     def step(self, x: Tensor, states: Tensors, weights: Tensors) -> tuple[Tensors, Tensors]:
-        """The states after a step, the first of which is the output; what the derivative reads.
+        """The states after a step, the output first, and the values that the derivative reads.
 
         Args:
             x: [B, gates * H].

@@ -180,7 +180,7 @@ def _by_parts(call: _Call, *args: Any, **kwargs: Any) -> Any:
     if call.node.target in (aten.cat.default, aten.stack.default):
         args = ([call.pair(item) for item in args[0]], *args[1:])
     elif call.node.target in _PROMOTING and not _is_complex(call.node):
-        # What is added up in a real type is converted to it first.
+        # Operands of a real sum are converted to its type first.
         x, dtype = args[0], call.node.meta["val"].dtype
         return call.emit(call.node.target, _real_as(call, x, dtype), *args[1:], **kwargs)
     elif call.node.target in _PROMOTING:
@@ -397,7 +397,7 @@ def _where(call: _Call, condition: fx.Node, x: Any, y: Any) -> Pair:
 
 
 def _each_part(call: _Call, x: Any, *values: Any, emit: Callable[..., fx.Node]) -> Pair:
-    """What is stored into ``x``, and that, may be real; each part of it is stored into one."""
+    """Store into the real and the imaginary part of ``x``; both operands may be real."""
     pairs = [call.pair(value) for value in (x, *values)]
     return Pair(emit(*(p.re for p in pairs)), emit(*(p.im for p in pairs)))
 

@@ -24,7 +24,7 @@ _LEAVES = frozenset(
 def fold_constants(graph: fx.Graph) -> None:
     """Replace, in place, each node computed from uniform constants alone by a constant.
 
-    Only results of which all elements are equal are replaced.
+    Only results whose elements are all equal are replaced.
     """
     known: dict[fx.Node, torch.Tensor] = {}
     # Evaluated when all operands of a node that reads them are such constants: most are not.

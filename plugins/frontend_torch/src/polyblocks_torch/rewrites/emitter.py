@@ -21,7 +21,7 @@ class Emitter:
         self._constants = 0
 
     def begin(self, origin: fx.Node) -> None:
-        """What follows replaces ``origin``: it gets its source location."""
+        """Emit replacements of ``origin`` from here on, with its source location."""
         self._origin = origin
 
     def emit(self, target: Any, *args: Any, **kwargs: Any) -> Any:

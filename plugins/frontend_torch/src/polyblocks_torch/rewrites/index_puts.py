@@ -1,6 +1,6 @@
 """Call stores at indices by the name that torch-mlir has for them.
 
-What it makes of ``index_put`` counts every index from the front, as decomposed graphs mean it by
+The rewritten ``index_put`` counts every index from the front, as decomposed graphs mean it by
 ``_unsafe_index_put``.
 """
 

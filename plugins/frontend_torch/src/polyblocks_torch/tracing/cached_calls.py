@@ -1,7 +1,7 @@
 """Calls of a function that is compiled already, without what Dynamo prepares for new ones.
 
-What ``torch.compile`` puts around a function keeps errors and half-made states of a compilation
-from its caller: 20 Python calls that are needed when something is compiled, and that take longer
+``torch.compile``'s wrapper keeps errors and half-made states of a compilation from the caller:
+20 Python calls that are needed when something is compiled, and that take longer
 than a small program once its data has pushed them out of the caches. A call that finds its code in
 Dynamo's cache needs none of them. Dynamo still evaluates the frame and checks all its guards; where
 it finds no code, the call starts again in the ordinary way.
@@ -34,9 +34,9 @@ class _NotCached(Exception):
 
 
 class LeftToPython(Exception):
-    """Dynamo has failed with the frame of a call, of which nothing has run yet.
+    """Dynamo has failed with the frame of a call before any of it ran.
 
-    What it was tracing may be half undone where its callback returns, and is where a call ends.
+    Its tracing state may be half undone when its callback returns, and is clean when a call ends.
     """
 
 
@@ -61,7 +61,7 @@ class CachedCalls:
         return code is self._code
 
     def compiled(self, code: CodeType, result: CodeType | None) -> bool:
-        """What became of a frame.
+        """Record the result of compiling a frame.
 
         Args:
             code: the frame's own.
@@ -86,7 +86,7 @@ class CachedCalls:
             ordinary: what the context made of a function.
 
         Returns:
-            A function in place of ``ordinary``, which itself is returned if it is none: modules
+            A function in place of ``ordinary``; ``ordinary`` itself for modules, which
             have Python around the frame that is compiled.
         """
         inner = getattr(ordinary, "_torchdynamo_orig_callable", None)

@@ -77,7 +77,7 @@ _TRANSFORMED = (
 def optimize(
     backend: Callable[..., Any], *, strict: bool, report: FunctionReport
 ) -> Callable[[Any], Any]:
-    """What ``torch.compile`` makes of a backend, with our settings.
+    """``torch.compile`` of a backend, with our settings.
 
     Args:
         backend: takes a Dynamo graph and example inputs.
@@ -163,7 +163,7 @@ class _Converter:
             if guarded is not None:
                 self._values.compiled(frame, guarded.code)
             whole = self._cached.compiled(code, None if guarded is None else guarded.code)
-            # Dynamo keeps the code when this returns: whoever looks for it before compiles it too.
+            # Dynamo keeps the code when this returns: a thread that looks before compiles it too.
             stays = whole and self._gate.is_called
         except BackendCompilerFailed as error:
             inner = error.inner_exception
@@ -308,7 +308,7 @@ def _failure(error: Exception) -> str:
 
 
 def _reason(error: Exception) -> str:
-    """What an error says, in one line; of data-dependent expressions without their hints."""
+    """An error's message in one line; of data-dependent expressions without their hints."""
     line = one_line(str(error) or type(error).__name__)
     depends = re.search(r"Could not .*data-dependent expression .*?(?= \(unhinted: | *$)", line)
     if depends is None:

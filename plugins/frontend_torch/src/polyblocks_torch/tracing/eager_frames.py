@@ -22,7 +22,7 @@ from polyblocks_torch.location import source_location
 
 
 def reason_to_run_eagerly(gm: fx.GraphModule) -> tuple[str, str, str] | None:
-    """What a graph does or is called with that compiled code cannot take, why, and where.
+    """The operation or argument of a graph that cannot be compiled, why, and where.
 
     None if nothing is.
 

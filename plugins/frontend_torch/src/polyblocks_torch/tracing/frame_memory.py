@@ -1,6 +1,6 @@
-"""What Dynamo remembers of a frame from one variant to the next: sizes and numbers.
+"""Dynamo's memory of a frame from one variant to the next: sizes and numbers.
 
-What has changed becomes a symbol of the next variant. Sizes shall not: there is one variant per
+Dynamo makes changed values symbols of the next variant. Sizes shall not: there is one variant per
 shape. Numbers shall, where the program computes with them: arguments, and those of modules,
 closures and globals, as counters are. An integer as a symbol ends the graph where Python reads it
 (a text that it stands in, a key): then it is a constant again.
@@ -48,7 +48,7 @@ def check_breaks_are_allowed() -> None:
 
 
 class FrameMemory:
-    """What is kept of the frames of one decorated function."""
+    """The memory of the frames of one decorated function."""
 
     def __init__(self) -> None:
         #: Code whose integers are constants.
@@ -61,7 +61,7 @@ class FrameMemory:
         self._theirs: Any = None
 
     def converted(self, frame: Any, convert: Callable[[], Any]) -> Any:
-        """What Dynamo makes of a frame; integers that have changed are symbols if that is no loss.
+        """Dynamo's code for a frame; changed integers are symbols if that is no loss.
 
         Args:
             frame: which is compiled.
@@ -94,7 +94,7 @@ class FrameMemory:
                 except PolyBlocksError:
                     raise
                 except Exception as error:
-                    # What is no fault of integers is met again with constants.
+                    # An error that symbols did not cause comes again with constants.
                     inner = getattr(error, "inner_exception", None)
                     if isinstance(error, BackendCompilerFailed) and isinstance(
                         inner, PolyBlocksError
@@ -154,7 +154,7 @@ def _integers(frame: Any, state: dict[str, Any]) -> dict[str, int]:
         try:
             value = eval(name, {"L": frame.f_locals, "G": frame.f_globals})
         except Exception:
-            # What Dynamo calls it is no expression.
+            # Dynamo's name of it is no expression.
             continue
         if type(value) is int:
             found[name] = value

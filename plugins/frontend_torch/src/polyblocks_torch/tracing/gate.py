@@ -66,7 +66,7 @@ class Gate:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """What this thread does, the others wait for, unless the gate is opened before."""
+        """Run alone: other threads wait, unless the gate is opened before."""
         me = threading.get_ident()
         while True:
             with self._lock:

@@ -1,9 +1,9 @@
 """Calls that only say something: they end no graph, and are made when the graph has run.
 
 So are ``print``, ``warnings.warn`` and the methods of loggers, in the order of the program, where
-they are given constants (strings, numbers, shapes) and tensors, of which the graph makes copies.
-Dynamo has this for functions, of which it drops the keyword arguments, and all calls of functions
-that are inlined; not for loggers. What may change before the graph has run ends it, and so does a
+they are given constants (strings, numbers, shapes) and tensors, which the graph copies.
+Dynamo has this for functions, but drops their keyword arguments, and all calls of inlined
+functions; not for loggers. Arguments that may change before the graph has run end it, and so does a
 tensor with gradients: how it is written names the function that made it.
 """
 
@@ -28,7 +28,7 @@ from torch._dynamo.variables.tensor import TensorVariable
 
 from polyblocks_torch.tracing.traced_modules import is_tracing
 
-#: Functions that Dynamo is told of.
+#: Functions that are registered with Dynamo.
 FUNCTIONS = frozenset({print, warnings.warn})
 
 #: Methods of loggers that give nothing back. The last is Hugging Face's.
@@ -85,7 +85,7 @@ def _bound(value: Any) -> Any:
 
 
 class _Changes(Exception):
-    """What a call is given cannot be given later."""
+    """An argument of a call may change before the call can be made."""
 
 
 def _later(tx: Any, called: Any, args: Any, kwargs: Any) -> Any:

@@ -1,7 +1,7 @@
 """Operations that PyTorch replaces while it traces by others than those of its kernels.
 
-What it puts in their places does not give what its own kernels give, or in another order of
-strides. Captured graphs keep the operation, or have what gives the same.
+PyTorch's replacements give other results than its kernels, or another order of strides.
+Captured graphs keep the operation, or an equivalent of the kernel.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _max_pool1d(x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
 
 def _made_of_others(op: Any, *args: Any, **kwargs: Any) -> Tensor:
-    """What PyTorch makes of a composite operation."""
+    """PyTorch's decomposition of a composite operation."""
     made: Tensor = op._op_dk(DispatchKey.CompositeImplicitAutograd, *args, **kwargs)
     return made
 
@@ -113,7 +113,7 @@ _REPLACED: dict[Any, Callable[..., Any]] = {
     torch.ops.aten.index_fill.int_Tensor: _index_fill,
 }
 
-#: Those of which PyTorch makes what looks at data that decides nothing.
+#: Operations whose decomposition reads data without need -> one that does not.
 _WITHOUT_LOOKING: dict[Any, Callable[..., Tensor]] = {
     torch.ops.aten.cov.default: _cov,
     torch.ops.aten.combinations.default: _combinations,

@@ -21,7 +21,7 @@ from polyblocks_torch.importing.checks import described
 _normalized_assert = symbolic_convert._detect_and_normalize_assert_statement
 _called = TorchInGraphFunctionVariable.call_function
 
-#: What eager mode says of a check without a message.
+#: Eager mode's message of a check without one.
 _NO_MESSAGE = (
     "Expected cond to be True, but got False. (Could this error message be improved? If so, please "
     "report an enhancement request to PyTorch.)"

@@ -1,7 +1,7 @@
 """PyTorch's own Python code that Dynamo cannot trace as it is, or not to what eager mode gives.
 
 ``Optimizer.step`` asks for a graph break before and after its work, so that Inductor sees the
-updates of parameters in a graph that is none of training. Here updates stay in whichever graph
+updates of parameters in a graph apart from training. Here updates stay in whichever graph
 they are in, and the two breaks are left out.
 
 ``nn.TransformerEncoder`` looks at a padding mask to decide whether it drops what is padded; while
@@ -52,7 +52,7 @@ _encoder_forward = TransformerEncoder.forward
 
 @contextmanager
 def traceable() -> Iterator[None]:
-    """What Dynamo traces inside, it traces as said above."""
+    """Let Dynamo trace as described above inside of the block."""
     token = _active.set(True)
     try:
         yield

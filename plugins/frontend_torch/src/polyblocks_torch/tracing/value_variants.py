@@ -2,7 +2,7 @@
 
 Dynamo compiles for each value that it guards. Integers and floats that change become arguments; of
 others, a program that keeps meeting new ones would compile at every call. Variants that differ in
-their tensors or modules are counted apart: there are only so many of them, or a log line says so
+their tensors or modules are counted apart: they are few, or a log line says so
 (:mod:`polyblocks.frontends.sizes`).
 """
 

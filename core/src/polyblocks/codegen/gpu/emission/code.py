@@ -12,7 +12,7 @@ from polyblocks.mlir import ir
 
 #: Predicates of ``arith.cmpi``.
 _PREDICATES = {"eq": 0, "slt": 2, "sle": 3, "sge": 5, "ult": 6}
-#: What LLVM is told of a loop that stays one.
+#: LLVM's loop attribute that keeps a loop from being unrolled.
 _KEPT = f"#{LOOP_ATTRIBUTE}<unroll = <disable = true>>"
 #: Operations of integers that are the same for the same operands, wherever they stand.
 _PURE = frozenset(
@@ -30,7 +30,7 @@ _PURE = frozenset(
 class Code:
     """Builds operations at the current insertion point of MLIR's Python bindings.
 
-    What was computed of integers, in this block or in one around it, is not computed again.
+    Integer computations of this block and of enclosing ones are reused.
 
     Args:
         entry: the block around all others; operations are appended to it.
@@ -47,7 +47,7 @@ class Code:
         self._unknown = ir.Location.unknown()
         #: Attributes of calls, by the function's name and the number of operands.
         self._intrinsics: dict[tuple[str, int], dict[str, Any]] = {}
-        #: What is known in each of the blocks around the current place, by operation and operands.
+        #: Values available in each enclosing block, by operation and operands.
         self._known: list[dict[tuple[Any, ...], Any]] = [{}]
 
     def op(
@@ -107,7 +107,7 @@ class Code:
         return total
 
     def address(self, memref: Any, elements: Any, size: int) -> Any:
-        """The address so many elements, of ``size`` bytes, from the beginning of a memref."""
+        """The address ``elements`` elements, of ``size`` bytes, from the beginning of a memref."""
         begin = self.value("memref.extract_aligned_pointer_as_index", self.index, memref)
         return self.add(begin, self.times(elements, size))
 
@@ -146,7 +146,7 @@ class Code:
         return self.value("arith.constant", attribute.type, value=attribute)
 
     def round_of(self, thread: Any, number: int, total: int, threads: int) -> tuple[Any, Any]:
-        """What a thread does in one of the rounds in which threads take ``total`` things.
+        """The item that a thread takes in one of the rounds over ``total`` items.
 
         Args:
             thread: its number among ``threads``.
@@ -175,7 +175,7 @@ class Code:
         """The place behind a value's definition, to be entered: an argument's is the beginning."""
         first = isinstance(value.owner, ir.Block)
         place = ir.InsertionPoint.at_block_begin(self.entry) if first else None
-        # What was computed since is not there.
+        # Values computed since do not dominate this block.
         known, self._known = self._known, [{}]
         with place or ir.InsertionPoint.after(value.owner):
             yield
@@ -227,7 +227,7 @@ class Code:
         return self.value("arith.cmpi", self.i1, a, b, predicate=attribute)
 
     def both(self, conditions: Sequence[Any]) -> Any | None:
-        """The conjunction of conditions; None for none."""
+        """The conjunction of conditions; None if there are no conditions."""
         result = None
         for c in conditions:
             result = c if result is None else self.value("arith.andi", self.i1, result, c)

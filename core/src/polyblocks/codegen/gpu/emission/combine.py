@@ -24,8 +24,8 @@ def can_shuffle(type_: Any) -> bool:
 def from_lane(code: Code, value: Any, distance: int, width: int, how: str = "xor") -> Any:
     """The value of another lane.
 
-    That is the one whose number differs by ``distance`` in one bit (``xor``), the one that is so
-    many lanes before (``up``), or the one with this number (``idx``).
+    That is the one whose number differs by ``distance`` in one bit (``xor``), the one ``distance``
+    lanes before (``up``), or the one with this number (``idx``).
     """
     name = str(value.type)
     if name in _DIRECT:
@@ -156,7 +156,7 @@ class Joiner:
                 where = code.add(first, code.integer(number))
                 part = code.value("memref.load", values[i].type, scratch[i], where)
                 if total is not None:
-                    # What comes before this warp.
+                    # The total of the warps before this one.
                     is_mine = code.compare("eq", mine, code.integer(number))
                     joined = combine(op, total, values[i])
                     values[i] = code.value("arith.select", joined.type, is_mine, joined, values[i])

@@ -119,7 +119,7 @@ class Emitter:
     def _part(self) -> Any:
         """The group whose part of shared memory the thread uses.
 
-        That of a group without work holds nothing. What its threads load there may be an index,
+        That of a group without work holds nothing. The values that its threads load may be indices,
         so they look at the first group's, which always has work.
         """
         if self.valid is None:
@@ -164,7 +164,7 @@ class Emitter:
         self.walk = order, number
 
     def _place_thread(self, thread: Any) -> None:
-        """Which member of which group the thread is."""
+        """Set the thread's group, and its number in the group."""
         kernel, code = self.kernel, self.code
         zero = code.integer(0)
         if kernel.groups == 1:
@@ -179,7 +179,7 @@ class Emitter:
             self.slot = code.quotient(thread, kernel.group)
 
     def _decode(self, number: Any, order: list[Var], counted: list[int] | None = None) -> None:
-        """The variables of collapsed loops, of which ``number`` counts the iterations."""
+        """The variables of collapsed loops, from the number of the iteration."""
         rest = number
         extents = counted or [v.extent for v in order]
         for position, (var, extent) in enumerate(zip(order[::-1], extents[::-1], strict=True)):
@@ -447,7 +447,7 @@ class Emitter:
         return carried
 
     def _scan(self, distributed: DistributedLoop) -> None:
-        """A loop of which the threads of the group scan ``group`` iterations at a time."""
+        """A scan whose ``group`` threads process as many iterations at a time."""
         code, (loop,), ops = self.code, distributed.loops, distributed.combiners
         terms = [
             next(v for v in op.operands if v is not argument)

@@ -134,7 +134,7 @@ class ContractionEmitter(Emitter):
             exchange(loaded)
             following = code.add(number, code.integer(1))
             more = code.compare("ult", following, code.integer(tiles))
-            # What the next step needs is under way while this one computes.
+            # Loads of the next step overlap the computation of this one.
             after = code.when(
                 more,
                 lambda: self._loaded(thread, code.times(following, depth), True),
@@ -181,7 +181,7 @@ class ContractionEmitter(Emitter):
         return mine, code.times(step, steps), code.times(rest, outer)
 
     def _loaded(self, thread: Any, begin: Any, whole: bool) -> list[Any]:
-        """What a thread copies of all operands, from a step on; all steps may exist."""
+        """A thread's loads of all operands from a step on; ``whole``: all steps exist."""
         code, kernel = self.code, self.kernel
         found = []
         for operand in kernel.parts.operands:
@@ -220,7 +220,7 @@ class ContractionEmitter(Emitter):
         return list(code.op("vector.load", [type_], [row, index], None, load.location).results)
 
     def _nothing(self, type_: Any) -> list[Any]:
-        """What a thread has that copies nothing in a round."""
+        """The values of a thread that copies nothing in a round."""
         if not isinstance(type_, ir.VectorType):
             return [self._zero(type_)]
         zero = zero_of(type_.element_type)
@@ -305,7 +305,7 @@ class ContractionEmitter(Emitter):
         return self.kernel.parts.operand(node) if isinstance(node, Load) else None
 
     def _read(self, node: Node, operand: Operand, step: Any) -> None:
-        """What a thread needs of an operand's tile for a step: a chunk with each access."""
+        """Load a thread's part of an operand's tile for a step, a chunk with each access."""
         code, tile = self.code, self.tiles[operand]
         assert isinstance(node, Load)
         side = operand.side
@@ -356,7 +356,7 @@ class ContractionEmitter(Emitter):
             self.variables.update(self.column_of[j])
 
     def _finish(self, carried: list[Any], inside: list[list[Any]]) -> None:
-        """What happens with the sums of every element, several neighbouring columns at a time."""
+        """The epilogue of every element, several neighbouring columns at a time."""
         each = len(self.kernel.parts.reduction.loops[0].results)
         sums = [carried[n : n + each] for n in range(0, len(carried), each)]
         rows, columns = self.kernel.of_thread

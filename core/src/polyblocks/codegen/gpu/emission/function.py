@@ -1,4 +1,4 @@
-"""A kernel as a ``gpu.func``, and its launch in the place of the nest."""
+"""A kernel as a ``gpu.func``, and its launch, which replaces the nest."""
 
 from __future__ import annotations
 
@@ -76,8 +76,8 @@ class Kernels:
         Args:
             kernel: what to write.
             before: the operation.
-            name: what it is to be called.
-            resident: blocks of it that a multiprocessor is to hold at once.
+            name: of the function.
+            resident: blocks of it per multiprocessor.
         """
         passed = Captures([kernel.nest.body], kernel.nest.source[0], self.changes)
         memory = Memory(kernel)
@@ -209,7 +209,7 @@ def _number(n: int) -> Any:
 
 
 def _description(kernel: Kernel) -> dict[str, Any]:
-    """What a nest is and what it was made of, for reports."""
+    """The kind and the sources of a nest, for reports."""
     nest = kernel.nest
     found: dict[str, Any] = {
         KIND_ATTRIBUTE: ir.StringAttr.get(nest.kind),
@@ -223,7 +223,7 @@ def _description(kernel: Kernel) -> dict[str, Any]:
 
 
 class Captures:
-    """What a nest uses from around it.
+    """The values that a nest uses from around it.
 
     Attributes:
         arguments: values to hand over: memory, and scalars that only the host knows.
@@ -300,7 +300,7 @@ class Captures:
             known.update(zip(op.results, new.results, strict=True))
 
     def attributes(self, value: Any) -> Any:
-        """What the code generator may know of one of the arguments."""
+        """The attributes of an argument for the code generator."""
         if not isinstance(value.type, ir.MemRefType):
             return ir.DictAttr.get({})
         if value in self._written:

@@ -12,7 +12,7 @@ from polyblocks.mlir import ir
 
 #: Operations that load one element.
 LOADS = ("affine.load", "memref.load")
-#: What gives whole arrays.
+#: Operations that define whole arrays.
 _MEMORY = ("memref.alloc", "memref.get_global")
 
 
@@ -113,7 +113,7 @@ class Loads:
         memory = root(load.operands[0])
         if memory in self.stored:
             return False
-        # What stands beside the load: the launch, or a loop or branch of the host around it.
+        # The load's sibling: the launch, or a host loop or branch around it.
         beside = self.before
         while beside.block != load.block:
             beside = beside.block.owner.operation

@@ -26,7 +26,7 @@ from polyblocks.errors import UnsupportedError
 from polyblocks.mlir import ir
 from polyblocks.target import Multiprocessor
 
-#: What may stand between nests.
+#: Operations allowed between nests.
 _BETWEEN = (
     *("affine.apply", "memref.get_global", "memref.extract_strided_metadata", "cf.assert"),
     *LOADS,
@@ -168,7 +168,7 @@ class RegionKernel:
         self.stored = {root(v) for v in (*stored, *memory)}
 
     def description(self) -> dict[str, Any]:
-        """What it is and what it was made of, for reports."""
+        """The kind and the sources of the region, for reports."""
         sources = dict.fromkeys(s for nest in self.nests for s in nest.sources)
         kind = "branch" if self.op.name == "scf.if" else "loop"
         return {
@@ -273,7 +273,7 @@ class RegionKernel:
 def _hoist_buffers(region: Any) -> None:
     """Move allocations before the loop or branch: the kernel gets them from outside.
 
-    What is in them does not outlive an iteration, so that all can have the same memory.
+    Their contents do not outlive an iteration, so that all can share memory.
     """
     for op in [o for o in nested(region) if o.name == "memref.alloc" and not len(o.operands)]:
         if list(op.results[0].uses):

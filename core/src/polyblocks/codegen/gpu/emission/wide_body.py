@@ -20,10 +20,10 @@ _REGISTERS = (Place.PRIVATE, Place.DISTRIBUTED_REGISTERS)
 
 
 class WideBody:
-    """Writes nodes for neighbouring values of a variable, of which the first is the current one.
+    """Writes nodes for neighbouring values of a variable, from the current one on.
 
-    What lies next to each other in memory is loaded and stored at once, what is the same for all is
-    loaded once, and everything else is done for one value after the other.
+    Contiguous elements are loaded and stored with one access, elements common to all values are
+    loaded once, and everything else is done value by value.
 
     Args:
         emitter: of the kernel.
@@ -47,7 +47,7 @@ class WideBody:
         carried: Sequence[Any],
         yields: Sequence[Value],
     ) -> list[Any]:
-        """What nodes make of carried values, one iteration after the other.
+        """The carried values after the nodes, one iteration after the other.
 
         Args:
             nodes: of an iteration.
@@ -80,7 +80,7 @@ class WideBody:
         return self.emitter.use(value) if found is None else found[i if len(found) > 1 else 0]
 
     def _each(self, made: Callable[[], Any], moves: bool = True) -> list[Any]:
-        """What is made for each of the values; once if they have it in common."""
+        """The results for each of the values; one result if they share it."""
         emitter, code = self.emitter, self.code
         first, round_, walk = emitter.variables[self.var], emitter.round, emitter.walk
         found = []

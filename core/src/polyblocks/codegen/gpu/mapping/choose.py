@@ -161,7 +161,7 @@ class _Kernels:
         self._live = live_registers(body)
 
     def of(self, group: int, groups: int, strided: bool) -> Kernel:
-        """The kernel with groups of so many threads, and so many groups in a block."""
+        """The kernel with ``group`` threads per group and ``groups`` groups per block."""
         order = self._by_threads if group == 1 or strided else self._variables
         kernel = Kernel(self.nest, self.outer, list(order), self.body, group, groups, strided)
         kernel.warp, kernel.live = self.chip.warp, self._live

@@ -26,7 +26,7 @@ _OF_THREAD = (1, 2, 4, 8)
 #: Threads along columns and along rows.
 _COLUMNS = (16, 32)
 _ROWS = (4, 8, 16)
-#: Steps of the reduction of which the operands are copied at once.
+#: Candidate K blocks: steps of the reduction whose operands are staged together.
 _DEPTHS = (1, 2, 4, 8, 16)
 #: Values of all operands for one row or column that are copied at once, at most.
 _COPIED = 32

@@ -1,4 +1,4 @@
-"""What a tiled contraction takes: units, shared memory, the caches behind, and waiting."""
+"""Cost of a tiled contraction: units, shared memory, caches, and latency."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from polyblocks.codegen.gpu.mapping.kernel_cost import ACCESSED_PER_MOVED, IMPOS
 from polyblocks.codegen.gpu.mapping.registers import registers
 from polyblocks.target import Multiprocessor, TargetDescription
 
-#: How long it takes until something comes from the caches, of which other blocks read it as well,
-#: over the time from the main memory.
+#: Latency of a cache that holds data shared with other blocks, over that of the main memory.
 _NEAR = 0.5
 
 
@@ -24,7 +23,7 @@ def predict_contraction(
 ) -> Predicted:
     """Seconds of a tiled kernel.
 
-    Blocks run in waves, of which the last one may leave multiprocessors idle; a thread reads of
+    Blocks run in waves, and the last wave may leave multiprocessors idle; a thread reads from
     shared memory one value per row and one per column for each product of both.
     """
     units = max(target.shared_level.size, 1)
@@ -113,7 +112,7 @@ def least_contraction(
 ) -> Callable[[TiledKernel], float]:
     """Gives seconds that :func:`predict_contraction` exceeds or meets, without asking what fits.
 
-    What the vector units take, and the memory behind; 0 for what is unknown.
+    Time of the vector units and of memory; 0 where a rate is unknown.
     """
     units = max(target.shared_level.size, 1)
     moves = ACCESSED_PER_MOVED * (rates.main_bandwidth(target, units) or inf)

@@ -39,11 +39,11 @@ class ThreadDistribution:
 
     def __init__(self, body: list[Node]) -> None:
         self.body = body
-        # What loops could be distributed depends on no group: asked once for all of them.
+        # Whether a loop can be distributed does not depend on the group.
         self._could = cache(lambda loop: _shared(loop, body))
 
     def of(self, group: int, scans: bool = True) -> dict[For, DistributedLoop]:
-        """The loops that so many threads share, by the outermost of them; ``scans`` if wanted."""
+        """The loops that ``group`` threads share, by the outermost; with ``scans``, scans too."""
         found: dict[For, DistributedLoop] = {}
         if group > 1:
             self._visit(self.body, group, found)
@@ -115,7 +115,7 @@ def _reduction(loop: For) -> DistributedLoop | None:
     for op in combiners:
         if op.name not in IDEMPOTENT and identity(op.name, op.results[0].type) is None:
             return None
-    # What one iteration stores another one must not touch.
+    # No iteration may access an element that another one stores.
     bare = [For(f.var, f.body, lower=f.lower, upper=f.upper) for f in chain]
     for outer, inner_loop in pairwise(bare):
         outer.body = [inner_loop]

@@ -60,7 +60,7 @@ class DistributedLoop:
 
     @property
     def body(self) -> list[Node]:
-        """What one iteration does."""
+        """The body of one iteration."""
         return self.loops[-1].body
 
     @property
@@ -86,8 +86,8 @@ class Kernel:
             them; every other loop outside of these is run by all threads together.
         places: where the buffers of an iteration live.
         barriers: nodes before which the threads of a block wait for each other.
-        copied: buffers of the program of which a block begins with a copy in shared memory,
-            since all of its groups read the same elements.
+        copied: buffers of the program that a block stages in shared memory first, since all of
+            its groups read the same elements.
         width: neighbouring outer iterations that a thread does with one access for all of them.
         as_one: whether these are neighbours as if the outer loops were one, through the ends of
             rows; the last thread may have fewer.

@@ -1,4 +1,4 @@
-"""What a kernel takes whose groups of threads do iterations of their own."""
+"""Cost of kernels whose groups of threads do iterations of their own."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from polyblocks.codegen.gpu.mapping.kernel import DistributedLoop, Kernel, Place
 from polyblocks.codegen.gpu.mapping.registers import resident_blocks
 from polyblocks.target import Multiprocessor, TargetDescription
 
-#: What unused parts of transactions add to the time that threads wait, relative to what is used.
+#: Latency added by unused bytes of transactions, relative to the used ones.
 CROWD = 0.25
 #: Bytes of the main memory's caches that a byte of shared memory stands for.
 CACHE_BYTES_PER_SHARED_BYTE = 0.25
@@ -46,9 +46,9 @@ class Predicted:
 
     @property
     def seconds(self) -> float:
-        """What choices are compared by: the bottleneck's time, and a part of the others'.
+        """The key of comparisons: the bottleneck's time plus a part of all other times.
 
-        What is unknown does not count: the prediction is :meth:`numbers`'.
+        Unknown times count as zero; the prediction is from :meth:`numbers`.
         """
         parts = [s for s in (self.memory, self.compute, self.latency) if s is not None]
         return rates.overlapped(*parts) if parts else 0.0
@@ -80,7 +80,7 @@ def predict_kernel(kernel: Kernel, target: TargetDescription, chip: Multiprocess
     work = rates.compute_seconds(target, cost.work(kernel.nest.body))
     moved, useful = (sum(_traffic(kernel, c)) for c in (chip, _ideal(chip)))
     resident = resident_blocks(kernel, chip, units)
-    # Transactions of which a part is used are in the way of others.
+    # Partly used transactions delay others.
     crowd = 1 + CROWD * (moved / useful - 1) if useful else 1.0
     waves = max(1.0, kernel.blocks / (units * resident))
     return Predicted(

@@ -27,7 +27,7 @@ from polyblocks.codegen.gpu.mapping.kernel import DistributedLoop, Kernel, Place
 from polyblocks.occupancy import registers_for
 from polyblocks.target import Multiprocessor
 
-#: Bytes of a buffer of which every thread of a group may have a copy.
+#: Largest buffer, in bytes, that every thread of a group may duplicate.
 COPY_BYTES = 128
 #: Bytes of all copies of a block together, at most.
 COPIED_BYTES = 32 << 10
@@ -44,7 +44,7 @@ def place_buffers(
     all its elements are stored by uniform code, which every thread runs: then every thread has a
     copy, and none waits for another. If every element is only touched by the thread whose
     iteration stores it, the threads keep their elements in registers. All others live in
-    shared memory. What ``given`` says of a buffer is done, as far as it is one of the two last.
+    shared memory. ``given`` decides between the last two.
     """
     kernel.places = {}
     uniform = list(kernel.uniform())
@@ -55,7 +55,7 @@ def place_buffers(
     by_threads = _stored_by_threads(uniform, kernel)
     lives = _lives(kernel)
     elements = [0] * len(uniform)
-    # What is computed of an element may have its register: what is new begins half a node later.
+    # A result may take its operand's register: its live range begins half a node later.
     taken = [0] * (2 * len(uniform) + 2)
     room = registers_for(chip, kernel.threads, 1) - RESERVE
     for buffer in sorted(owned, key=lambda b: b.number):
@@ -101,7 +101,7 @@ def _has_place(kernel: Kernel, buffer: Buffer) -> bool:
 def _lives(kernel: Kernel) -> dict[Buffer, tuple[int, int]]:
     """The first and the last node of uniform code that touch a buffer.
 
-    What a loop touches lives as long as it runs: the next iteration may need it.
+    Values that a loop accesses live as long as it runs: the next iteration may need them.
     """
     found: dict[Buffer, tuple[int, int]] = {}
     position = 0
@@ -172,7 +172,7 @@ def _stored_by_threads(uniform: list[Node], kernel: Kernel) -> set[Buffer]:
 
 
 def same_for_all(kernel: Kernel) -> list[Buffer]:
-    """Buffers of the program of which every group reads all elements, whatever its iteration is."""
+    """Buffers of the program that every group reads whole, whatever its iteration is."""
     nodes = list(walk(kernel.body))
     written = {n.buffer.base for n in nodes if isinstance(n, AnyStore)}
     found: dict[Buffer, bool] = {}

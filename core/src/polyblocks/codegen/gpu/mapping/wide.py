@@ -68,7 +68,7 @@ def _accesses(body: list[Node]) -> list[AffineAccess]:
 
 
 def _most(body: list[Node], var: Var, chip: Multiprocessor) -> int:
-    """Neighbouring values of which all accesses are of neighbours, or of one element for all.
+    """Values of ``var`` whose accesses are all contiguous, or of one common element.
 
     They begin at multiples of as many elements where the buffers do.
     """

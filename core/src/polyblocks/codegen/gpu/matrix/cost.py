@@ -1,4 +1,4 @@
-"""What kernels of matrix units take: the unit, shared memory, the caches behind, and waiting."""
+"""Cost of kernels of matrix units: the unit, shared memory, caches, and latency."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class _Times(NamedTuple):
 
     @property
     def seconds(self) -> Numbers:
-        """What choices are compared by."""
+        """The key of comparisons."""
         return np.where(self.possible, _overlapped(*(s for s in self[:3] if s is not None)), np.inf)
 
     def of(self, number: int) -> Predicted:
@@ -68,7 +68,7 @@ def predict_matrix(
 def _times(needs: Needs, found: Product, target: TargetDescription, chip: Multiprocessor) -> _Times:
     """Seconds of kernels of matrix units.
 
-    Blocks run in waves, of which the last one may leave multiprocessors idle, or with fewer blocks
+    Blocks run in waves. The last wave may leave multiprocessors idle, or with fewer blocks
     than they could hold. While one block begins or ends, the others that are held go on.
     """
     units = max(target.shared_level.size, 1)
@@ -94,7 +94,7 @@ def _times(needs: Needs, found: Product, target: TargetDescription, chip: Multip
         # Of waves, the first one's beginning and the last one's end have nothing beside them.
         compute += 0.0 if latency is None else latency
     if cache is not None:
-        # What blocks share comes from the first cache behind them whose rate is known.
+        # Data shared by blocks comes from the first cache whose rate is known.
         memory = blocks * (steps * of_tile + of_ends) / cache
     return _Times(memory, compute, latency, needs.resident >= 1)
 
@@ -125,9 +125,9 @@ def _seconds_of_tile(
     on_chip: float,
     blocks: Numbers,
 ) -> Numbers:
-    """Seconds in which so many blocks of a multiprocessor each go on by a tile of steps.
+    """Seconds in which ``blocks`` blocks of a multiprocessor each advance by a K block.
 
-    What threads do beside the unit takes slots in which instructions start. A warp for each
+    Instructions beside the unit's take issue slots. A warp for each
     partition keeps its unit busy; a block alone waits for what its warps exchange, and all for
     tiles that are on their way while the others in shared memory are used.
     """

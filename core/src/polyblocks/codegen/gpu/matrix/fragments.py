@@ -1,4 +1,4 @@
-"""What follows from a unit's fragments: who has which steps, and which are next to each other.
+"""Consequences of a unit's fragments: each lane's steps, and which of them are contiguous.
 
 The order of the steps inside of a unit is free as long as both operands agree. Where lanes read for
 themselves, the steps are given out such that those of a lane follow each other in memory, as many

@@ -70,7 +70,7 @@ Tiling = tuple[tuple[int, int], tuple[int, int], int, int]
 
 @dataclass(frozen=True)
 class Product:
-    """What a matrix unit computes of a nest.
+    """The product in a nest that a matrix unit computes.
 
     Attributes:
         parts: of the nest.
@@ -176,7 +176,7 @@ class MatrixKernel(TiledKernel):
 
     @property
     def tiling(self) -> Tiling:
-        """What :func:`matrix_kernel` makes it of."""
+        """The tiling that :func:`matrix_kernel` was given."""
         return self.warps, self.of_warp, self.calls, self.stages
 
     @property
@@ -290,7 +290,7 @@ class MatrixKernel(TiledKernel):
         return sum(o.load.buffer.bytes_per_element * size for o, size in pairs)
 
     def pieces(self, operand: Operand) -> int:
-        """Pieces of an operand's tile, of which threads copy one at a time."""
+        """Vector chunks of an operand's tile; a thread copies one at a time."""
         length, chunk = self.tile[operand.side], self.piece
         if along(self, operand) == "step":
             return self.depth * length
@@ -427,8 +427,8 @@ def _orders(parts: Contraction) -> Iterator[list[Var]]:
 def _runs_on(operand: Operand, order: list[Var], piece: int = 0) -> int:
     """Of how many of the innermost loops the steps follow each other in memory.
 
-    With a ``piece``, conditions may be about the last loop where they hold for whole pieces of so
-    many steps.
+    With a ``piece``, conditions may be about the last loop where they hold for whole
+    pieces.
     """
     load, run, step = operand.load, 0, 1
     fixed = {
@@ -495,7 +495,7 @@ def _begins_inside(buffer: Buffer) -> bool:
 
 
 def product_of(nest: Nest, units: Sequence[MatrixUnit]) -> Product | None:
-    """What a nest computes by the first of some units that can; None if none does."""
+    """The product of a nest for the first of some units that supports it, or None."""
     parts = contraction_of(nest.body)
     if parts is None or not parts.reduction.loops or not any(u.fragments for u in units):
         return None
@@ -519,7 +519,7 @@ def matrix_kernels(
             continue
         if not _fits(kernel):
             continue
-        # Where each lane reads its own chunks, those of so many calls take all registers.
+        # Where each lane reads its own chunks, those of other counts of calls take all registers.
         many = calls not in _CALLS
         if many and (kernel.loads is None or max(map(kernel.window, found.operands)) == 1):
             continue
@@ -550,7 +550,7 @@ def matrix_kernel(
     calls: int,
     stages: int = 2,
 ) -> MatrixKernel:
-    """The kernel with so many warps, of so many units each, and so many stages."""
+    """The kernel with these numbers of warps, units of a warp, and stages."""
     assert found.unit.fragments is not None
     sums = found.unit.fragments[2]
     own = (len(outers_of(sums)), len(steps_of(sums)))

@@ -1,4 +1,4 @@
-"""What kernels of matrix units need, found out once for products of a kind."""
+"""Resources of kernels of matrix units, computed once for products of a kind."""
 
 from __future__ import annotations
 
@@ -78,10 +78,10 @@ def needs_of_all(
 
 
 def needs_of(kernels: Iterable[MatrixKernel], chip: Multiprocessor) -> Needs:
-    """What kernels need, one after the other."""
+    """The resources of kernels."""
     rows = []
     for _, alike in groupby(kernels, lambda kernel: kernel.tiling[:-1]):
-        # What stages do not change is found out once.
+        # Computed once for kernels that differ in stages only.
         first, *others = alike
         needed, numbers = registers(first), _numbers(first)
         possible = needed <= chip.registers_per_thread

@@ -29,7 +29,7 @@ _LEAST = 128
 _WORTH = 0.8
 #: Times that are alike: the largest over the least.
 _ALIKE = 1.03
-#: Tiles for each multiprocessor of which nobody needs parts: the last ones hold up little.
+#: Tiles per multiprocessor from which split-K is not needed: the last wave costs little.
 _ENOUGH = 4
 
 
@@ -91,7 +91,7 @@ class Choice:
         return None if found is None else (found, combiners)
 
     def _signature(self, nest: Nest) -> tuple[Any, ...]:
-        """What is the same for nests that differ in names, values and buffers alone."""
+        """Equal for nests that differ in names, values and buffers alone."""
         loops: dict[Var, Expr] = {}
 
         def alike(found: Iterable[Expr]) -> tuple[Expr, ...]:
@@ -190,7 +190,7 @@ class _Trials:
         return seconds
 
     def _length(self, count: int) -> int:
-        """The length of so many parts, or of fewer: of whole tiles, if it is more than one.
+        """The length of ``count`` parts, or of fewer: of whole tiles, if it is more than one.
 
         But for products all parts are of the same.
         """

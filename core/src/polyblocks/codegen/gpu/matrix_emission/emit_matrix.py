@@ -51,7 +51,7 @@ class MatrixEmitter(ContractionEmitter):
         self._bounded: dict[Operand, BoundedBuffer] = {}
 
     def aligned(self, buffer: Buffer, nbytes: int) -> Any:
-        """The memref of a buffer that has to begin at a multiple of so many bytes."""
+        """The memref of a buffer that has to begin at a multiple of ``nbytes`` bytes."""
         if buffer not in self._aligned_memrefs:
             memref = self.memrefs[buffer]
             with self.code.behind(memref):
@@ -118,7 +118,7 @@ class MatrixEmitter(ContractionEmitter):
                     self.places[side].append(code.add(first, code.integer(at)) if at else first)
 
     def of_lane(self, adds: list[int]) -> Any:
-        """What the bits of the lane's number add up to; bits in a row are taken together."""
+        """The sum of ``adds`` over the set bits of the lane's number; runs of bits are merged."""
         code = self.code
         total = None
         bit = 0
@@ -225,8 +225,8 @@ class MatrixEmitter(ContractionEmitter):
         if last:
             store(code.integer(1), loaded)
             arrived(stages - 2)
-        # The loop copies tiles that exist, of which all steps do, so that no condition is in the
-        # way of starting copies anywhere; a tile that starts the copy of other steps is written
+        # The loop copies tiles whose steps all exist, so that no condition precedes the start of
+        # a copy; a tile that starts the copy of other steps is written
         # out. Those at the end, which start none, are a loop of their own.
         end = max(last - stages + whole + 1, 1)
         first_quiet = max(last - stages + 2, 1)
@@ -386,7 +386,7 @@ class MatrixEmitter(ContractionEmitter):
     def _chunks(
         self, operand: Operand, fragment: Fragment, stage: Any, call: int, unit: int
     ) -> dict[tuple[int, int], Any]:
-        """What a lane reads for a call of one unit: by its row (or column) and chunk."""
+        """A lane's operands for a call of one unit: by its row (or column) and chunk."""
         code, kernel, steps = self.code, self.kernel, self.kernel.product.steps
         side = operand.side
         size, k = kernel.unit.shape[side], kernel.unit.shape[2]
@@ -447,9 +447,9 @@ class MatrixEmitter(ContractionEmitter):
         return words
 
     def in_stage(self, memref: Any, stage: Any, place: list[Any], plus: int) -> Any:
-        """The address of a place in a stage, and so many elements on.
+        """The address of a place in a stage, plus ``plus`` elements.
 
-        What does not depend on the stage comes first: it is computed once.
+        Terms that do not depend on the stage come first: they are computed once.
         """
         code, size = self.code, self.kernel.element_bytes
         at = code.address(memref, code.place(memref, [code.integer(0), *place]), size)

@@ -40,7 +40,7 @@ class Pipeline:
         self._code.intrinsic(self._copies.close, [], [])
 
     def wait(self, on_their_way: int) -> None:
-        """Wait for all groups but so many."""
+        """Wait until at most ``on_their_way`` groups are pending."""
         code = self._code
         number = code.constant(ir.IntegerAttr.get(code.i32, on_their_way))
         code.intrinsic(self._copies.wait, [], [number])

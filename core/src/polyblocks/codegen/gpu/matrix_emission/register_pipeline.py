@@ -25,7 +25,7 @@ from polyblocks.mlir import ir
 if TYPE_CHECKING:
     from polyblocks.codegen.gpu.matrix_emission.emit_matrix import MatrixEmitter
 
-#: What is read at once: which of both operands, for which call, and for which units of the warp.
+#: One read: which of both operands, for which call, and for which units of the warp.
 Read = tuple[int, int, tuple[int, ...]]
 #: The same for one of the units.
 Key = tuple[int, int, int]
@@ -109,7 +109,7 @@ class RegisterPipeline:
         """The products of a tile, and copies of the one that follows.
 
         Args:
-            following: its number; None if there is none.
+            following: its number, or None.
             stage: of this one.
             whole: whether all steps of the one that follows exist.
             carried: sums, and operands that were read early.
@@ -132,7 +132,7 @@ class RegisterPipeline:
             if due:
                 self._fence()
             if following is not None and number == self.barrier:
-                # What the last products need is in registers: this stage may be filled again.
+                # The last products' operands are in registers: this stage may be filled again.
                 barrier(code)
             following_held |= self._read(early, after)
             if early:
@@ -171,7 +171,7 @@ class RegisterPipeline:
         return [register for key in sorted(held) for register in held[key]]
 
     def _held(self, registers: list[Any]) -> dict[Key, list[Any]]:
-        """What :meth:`_registers` carried."""
+        """The values that :meth:`_registers` carried."""
         keys = sorted(
             (side, call, unit) for side, call, units in self._early_reads for unit in units
         )

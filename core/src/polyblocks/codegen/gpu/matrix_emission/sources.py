@@ -48,7 +48,7 @@ class Source:
     Attributes:
         of_rows, of_steps: elements from the beginning of the buffer (of type index) by which the
             row (or column) and the step move it.
-        plus: what is to be added to both.
+        plus: offset added to both.
         ahead: the part of it that is the same for all threads, as ``of_steps`` is, where threads
             know the places of steps in windows; then the rest is not negative.
         there: whether the piece is there, else it is zero; None: always.
@@ -201,7 +201,7 @@ class Sources:
 
 
 def can_be_bounded(buffer: Buffer, loads: BoundedLoads | None, nbytes: int) -> bool:
-    """Whether a chip's loads of so many bytes can read a buffer; not a part of another one."""
+    """Whether a chip's loads of ``nbytes`` can read a buffer; not a part of another one."""
     type_ = buffer.memref_type
     begins = type_ is None or type_.get_strides_and_offset()[1] == 0
     forward = all(s >= 0 for s in strides(buffer))
@@ -250,7 +250,7 @@ class BoundedBuffer:
         code, size = self._code, self._size
         offset, ahead = source.of_rows, code.integer(0)
         if self._apart:
-            # What is the same for all threads is added by the load.
+            # The load adds the part that all threads share.
             ahead = code.plus(source.of_steps, source.ahead)
             offset = code.plus(offset, source.plus - source.ahead)
         else:

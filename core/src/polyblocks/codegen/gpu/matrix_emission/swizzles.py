@@ -29,8 +29,8 @@ def by_rows(code: Code, kernel: MatrixKernel, outer: Any, step: Any) -> Any:
     of_row, together = kernel.beside, kernel.together
     if of_row < 2:
         return step
-    # What a warp reads of a row stays together; where whole pieces are stored row by row, those of
-    # the rows that have the same place for it change places inside.
+    # A warp's part of a row stays together; where whole pieces are stored row by row, those of
+    # rows with the same place are swizzled inside of it.
     line = code.quotient(outer, in_line // of_row)
     by = code.times(code.remainder(line, of_row // together), together)
     inside = code.remainder(code.quotient(line, of_row // together), together)

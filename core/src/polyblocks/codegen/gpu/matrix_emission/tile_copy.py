@@ -1,10 +1,10 @@
 """Copies of an operand's tile from memory to shared memory, through registers or past them.
 
-A piece is what a thread takes at once: a chunk of steps of one row (or column); or, where rows (or
+A piece is one access of a thread: a chunk of steps of one row (or column); or, where rows (or
 columns) follow each other in memory, a chunk of them for two steps; or a single step, where steps
 follow each other but no chunk of them can be loaded at once. Where nothing does, neighbouring
-threads take neighbouring rows, and load a chunk of steps one by one. What is beyond the last step
-is zero in both operands; what is beyond the last row is any other row, and is not stored.
+threads take neighbouring rows, and load a chunk of steps one by one. Elements beyond the last step
+are zero in both operands; rows beyond the last one are any other row, and are not stored.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class TileCopy:
         return self.kernel.beside, self.length
 
     def _of(self, number: Any, groups: int, rows: int) -> tuple[Sum, Sum]:
-        """The first step and the first row (or column) of a piece, so many groups and rows on."""
+        """The first step and row (or column) of a piece, ``groups`` groups and ``rows`` rows on."""
         code = self.code
         inner, outer = self._counted
         first, rest = code.remainder(number, inner), code.quotient(number, inner)
@@ -122,7 +122,7 @@ class TileCopy:
         return [self.vector] * ((2 if self._in_pairs else 1) * len(self.rounds))
 
     def load(self, begin: Sum, whole: bool) -> list[Any]:
-        """What the thread copies of the tile that begins at a step; all of its steps may exist."""
+        """The thread's loads of the tile that begins at a step; ``whole``: all steps exist."""
         if self.window > 1:
             return self._windows(begin)
         found = []
@@ -145,7 +145,7 @@ class TileCopy:
         return found
 
     def nothing(self) -> list[Any]:
-        """What :meth:`load` returns, of zeros."""
+        """The result of :meth:`load`, of zeros."""
         return [self._zeros()] * len(self.loaded)
 
     def start(self, round_: int, begin: Sum, stage: Any, whole: bool) -> None:
@@ -224,7 +224,7 @@ class TileCopy:
     def _place(self, step: Sum, outer: Sum) -> tuple[list[Any], int]:
         """Where a step of a row (or column) is in a stage, and how many elements behind that.
 
-        Swizzles come again after so many rows, or steps.
+        Swizzles repeat after this number of rows, or steps.
         """
         code, kernel = self.code, self.kernel
         if self.transposed:
@@ -245,7 +245,7 @@ class TileCopy:
     # Values
 
     def _rounded(self, vector: Any) -> Any:
-        """What becomes of elements of memory on their way."""
+        """Elements of memory, converted to the unit's type."""
         code = self.code
         for op in self.on_the_way:
             type_ = ir.VectorType.get([self.chunk], op.results[0].type)
@@ -306,7 +306,7 @@ class TileCopy:
         return found
 
     def _value(self, source: Source, name: str, type_: Any) -> Any:
-        """What is at a place that is there."""
+        """The elements at a place that exists."""
         code, load = self.code, self.operand.load
         elements = code.add(source.of_rows, source.of_steps)
         place = [self.emitter.flat(load.buffer), code.plus(elements, source.plus)]
@@ -321,7 +321,7 @@ class TileCopy:
         return self.code.value("arith.select", type_, source.there, value, zero)
 
     def _where(self, sources: list[Source], name: str, type_: Any, zero: Any) -> list[Any]:
-        """What is at places constants apart, or zeros where a condition of all of them is false."""
+        """Elements at places constants apart, or zeros where their common condition is false."""
         code, load, (first, *_) = self.code, self.operand.load, sources
         size = load.buffer.bytes_per_element
         nbytes = size * (type_.shape[0] if isinstance(type_, ir.VectorType) else 1)

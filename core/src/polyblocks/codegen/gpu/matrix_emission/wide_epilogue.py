@@ -1,8 +1,8 @@
-"""What happens with the sums of a matrix unit, several neighbouring columns at a time.
+"""The epilogue of a matrix unit's sums, several neighbouring columns at a time.
 
-A lane has its sums where the unit left them, a column or two of a row. They change places through
-the shared memory that the operands no longer need, a row of units at a time, so that each lane has
-neighbouring columns of one row. What belongs to these is loaded, and they are stored, at once.
+The unit leaves a column or two of a row in each lane. Lanes exchange them through the shared memory
+that the operands no longer need, a row of units at a time, so that each lane has neighbouring
+columns of one row. The epilogue's operands are loaded, and results stored, with one access each.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class WideEpilogue:
         self.sum_type: Any = None
 
     def emit(self, sums: list[Any]) -> None:
-        """Change places, and do what is to be done.
+        """Exchange the sums between lanes, and emit the epilogue.
 
         Args:
             sums: of the lane, rows by columns.

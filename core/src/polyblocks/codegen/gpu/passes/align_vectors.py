@@ -17,7 +17,7 @@ from polyblocks.errors import PassError
 
 #: Position of the memref and of its first index.
 _ACCESSES = {"vector.load": (0, 1), "vector.store": (1, 2)}
-#: Whoever made an access of another kind relies on it.
+#: The author of an access of another kind relies on it.
 _ASSUMED = "memref.assume_alignment"
 #: The workspace's buffers begin at multiples of this.
 _WORKSPACE = 64
@@ -85,7 +85,7 @@ class AlignVectorsPass:
 
 
 class _Alignments:
-    """What the addresses and indices of one kernel are multiples of.
+    """Divisors of the addresses and indices of one kernel.
 
     Args:
         kernel: the ``gpu.func``.
@@ -116,7 +116,7 @@ class _Alignments:
         return self._numbers.get(_root(memref), set())
 
     def check_base(self, memref: Any, alignment: int) -> None:
-        """Raise a PassError if a memref's base pointer may be no multiple of so many bytes."""
+        """Raise a PassError if a base pointer may be no multiple of ``alignment`` bytes."""
         known = self._base(memref)
         if known % alignment:
             raise PassError(

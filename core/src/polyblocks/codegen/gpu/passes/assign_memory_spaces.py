@@ -18,7 +18,7 @@ _ALIASES = {*VIEWS, "memref.extract_strided_metadata"} - {"memref.memory_space_c
 
 @dataclass(frozen=True)
 class AssignMemorySpacesPass:
-    """What a kernel is given, and constants, are in global memory; what it allocates is private.
+    """Arguments and constants of a kernel are in global memory; its allocations are private.
 
     A memref of no space would become a generic pointer, and some chips have no stack there.
 

@@ -21,7 +21,7 @@ class HideIntrinsicsPass:
     """Write math intrinsics of the LLVM dialect as calls by name.
 
     Conversions to GPU dialects replace the math of MLIR, and of the LLVM dialect, by calls of a
-    vendor's library. Square roots, roundings and the like are instructions of every GPU.
+    vendor's library. Square roots and roundings are instructions of every GPU.
 
     Before::
 

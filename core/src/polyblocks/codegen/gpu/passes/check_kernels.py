@@ -13,7 +13,7 @@ _DIALECTS = ("affine", "arith", "cf", "complex", "index", "llvm", "memref", "scf
 _GPU = frozenset(
     "barrier block_id dynamic_shared_memory func lane_id return shuffle thread_id".split()
 )
-#: What every GPU computes itself; the rest of the dialect is expanded before.
+#: Math operations with an instruction on every GPU; the others are expanded before.
 _MATH = frozenset(
     "absf absi ceil copysign ctlz ctpop cttz floor fma round roundeven sqrt trunc".split()
 )

@@ -14,7 +14,7 @@ _OF_BRANCH = "loop_annotation"
 
 @dataclass(frozen=True)
 class KeepLoopsPass:
-    """What a loop of form K is marked with becomes that of the branch back to its begin.
+    """The mark of a loop of form K moves to the branch back to its begin.
 
     A loop of few iterations would be written out: as long as its iterations are together, and with
     registers for what they do at once.

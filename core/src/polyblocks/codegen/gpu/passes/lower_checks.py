@@ -24,7 +24,7 @@ class LowerChecksPass:
 
     The ops after a check rely on it (an index that is in bounds), so they do not run where it
     fails. Barriers and shuffles do, since the other threads wait for them, and stores to the
-    memory of a block, which they read; what was to be computed for them is zero. A ``while`` loop
+    memory of a block, which they read; skipped values are zero. A ``while`` loop
     with a check ends when one has failed. Kernels with checks get the status word as one more
     argument. What it says in the end does not depend on the order in which threads run: it is the
     number of the program's first check that failed.
@@ -79,7 +79,7 @@ def _asserts(kernel: Any) -> list[Any]:
 
 
 def _status_row(module: Any) -> int:
-    """Number of the program's argument that is the status word; it is added if there is none."""
+    """Number of the program's argument that is the status word; it is added if missing."""
     rows = signature.rows(module)
     roles = [row["role"] for row in rows]
     if "status" not in roles:

@@ -11,7 +11,7 @@ from polyblocks.codegen.gpu.passes.assign_memory_spaces import WORKGROUP
 from polyblocks.codegen.gpu.plan import kernels, name_of, read_launches, write_launches
 from polyblocks.codegen.memory import static_bytes
 
-#: What every shared buffer is aligned to: the widest access there is.
+#: Alignment of shared buffers, in bytes: that of the widest access.
 ALIGNMENT = 16
 
 

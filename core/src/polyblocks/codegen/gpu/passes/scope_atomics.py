@@ -17,9 +17,9 @@ _MONOTONIC = 2
 class ScopeAtomicsPass:
     """Atomics are seen by the device, those on shared memory by the block.
 
-    What comes out of MLIR orders all of memory for the whole system, which costs many times the
-    operation. An atomic whose result nothing looks at, or that is tried again until it succeeds,
-    orders nothing but itself. The value that such a loop starts with is loaded atomically too.
+    MLIR's atomics order all of memory for the whole system, which costs many times the
+    operation. An atomic with an unused result, or in a retry loop, needs to order nothing
+    but itself. The value that such a loop starts with is loaded atomically too.
 
     Before::
 
