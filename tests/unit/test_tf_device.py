@@ -13,13 +13,13 @@ import pytest
 tf = pytest.importorskip("tensorflow")
 
 from fake_driver import KIND, FakeDriver, artifact, launch, row, view  # noqa: E402
-from polyblocks.runtime.device.xla_device_call import XlaDeviceCall  # noqa: E402
 from tensorflow.python.framework.ops import EagerTensor  # noqa: E402
 
 from polyblocks.errors import ExecutionError, InputError, TargetError  # noqa: E402
 from polyblocks.frontends import programs  # noqa: E402
 from polyblocks.runtime.arrays import HOST, Device  # noqa: E402
 from polyblocks.runtime.bound_weights import BoundWeights  # noqa: E402
+from polyblocks.runtime.device.calls.xla_device_call import XlaDeviceCall  # noqa: E402
 from polyblocks.runtime.device.executable import DeviceExecutable  # noqa: E402
 from polyblocks.runtime.device.exported import tensor_in  # noqa: E402
 from polyblocks.runtime.launch import bind  # noqa: E402

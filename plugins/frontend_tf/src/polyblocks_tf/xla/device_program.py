@@ -13,7 +13,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow as tf
-from polyblocks.runtime.device.xla_device_call import XlaDeviceCall
 from tensorflow.python.eager import context
 from tensorflow.python.framework.ops import EagerTensor
 
@@ -21,6 +20,7 @@ from polyblocks.isolation import forks
 from polyblocks.program import ArraySpec
 from polyblocks.runtime.arrays import HOST, ArrayInterface, Device
 from polyblocks.runtime.binding import Binding
+from polyblocks.runtime.device.calls.xla_device_call import XlaDeviceCall
 from polyblocks.runtime.slots import Slot, check_all
 from polyblocks_tf.specs import TF_DTYPES
 from polyblocks_tf.xla.targets import PLATFORMS, Platform, Unavailable, register
