@@ -1,9 +1,13 @@
 """What the host spends on one call of a GPU program: ``python -m bench.host_launches``.
 
 The driver does nothing but count, so that no GPU is needed and everything that is measured is the
-host's. The program has the shape of BERT-base: 200 arrays, 157 launches. The fastest of several
-rounds counts, in CPU time of the calling thread, not the clock's, on a busy machine. The three
-kinds of calls are taken in turns.
+host's. The program has the shape of BERT-base: 200 arrays, 157 launches; another one has 20 arrays
+and 15 launches. The fastest of several rounds counts, in CPU time of the calling thread, not the
+clock's, on a busy machine. The kinds of calls are taken in turns.
+
+``launch``: the launches alone. ``tensors`` and ``weights``: calls of a loaded file with PyTorch's
+tensors, see :mod:`bench.device_calls`; ``protocol``: with arrays of a package that speaks the
+vendor's protocol.
 """
 
 from __future__ import annotations
@@ -22,15 +26,15 @@ from bench.counting_driver import CountingDriver
 from polyblocks.artifact import Artifact
 from polyblocks.options import CompileOptions
 from polyblocks.runtime.device.executable import DeviceExecutable
-from polyblocks.runtime.foreign.array_packages import ArrayPackage
-from polyblocks.runtime.foreign.protocol_arrays import ProtocolArrays
-from polyblocks.runtime.launch import bind
 
 ARRAYS, LAUNCHES = 200, 157
 #: Elements of each array.
 SHAPE = (64, 64)
-#: The most CPU microseconds that a call may take.
+#: The most CPU microseconds that a call may take, with few arrays and with many.
+FEW_BARS = {"plain": 5.0, "replayed": 5.0, "new addresses": 25.0}
 BARS = {"plain": 150.0, "replayed": 15.0, "new addresses": 60.0}
+#: Arrays and launches of the program with few.
+FEW = 20, 15
 STREAM = 7
 #: What must stay alive while its launches are measured.
 _loaded: list[DeviceExecutable] = []
@@ -44,28 +48,6 @@ class Row:
     case: str
     us: float
     bar: float
-
-
-class Array:
-    """An array on the device, as its vendor's protocol shows it."""
-
-    memory: Any = None
-
-    def __init__(self, address: int) -> None:
-        self.__cuda_array_interface__ = {
-            "version": 3, "typestr": "<f4", "shape": SHAPE, "strides": None,
-            "data": (address, False), "stream": None,
-        }  # fmt: skip
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return 2, 0
-
-
-def taken(memory: Any) -> Array:
-    """An array on memory of ours, as a package's ``from_dlpack`` makes it."""
-    array = Array(memory.address)
-    array.memory = memory
-    return array
 
 
 def program(arrays: int = ARRAYS, launches: int = LAUNCHES) -> Artifact:
@@ -161,7 +143,7 @@ def main(arguments: list[str] | None = None) -> int:
     with tempfile.TemporaryDirectory() as folder:
         rows = list(measure(Path(folder), options.rounds, options.number))
     for row in rows:
-        print(f"{row.path:10} {row.case:14} {row.us:9.1f} us  (bar {row.bar:g})")
+        print(f"{row.path:13} {row.case:14} {row.us:9.1f} us  (bar {row.bar:g})")
     if options.json:
         options.json.write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n")
     return int(any(row.us > row.bar for row in rows))
@@ -169,32 +151,23 @@ def main(arguments: list[str] | None = None) -> int:
 
 def measure(folder: Path, rounds: int, number: int) -> Iterator[Row]:
     """The rows of the table."""
+    from bench import device_calls
     from polyblocks_nvgpu.driver import CudaDriver
 
     api = CountingDriver(folder)
     driver = CudaDriver(api, api.library)
     driver.rank = lambda *_: 0  # type: ignore[method-assign]
-    for path, calls in (("launch", dict(launches(driver))), ("call", dict(whole(driver)))):
+    paths: dict[str, tuple[dict[str, Callable[[], object]], dict[str, float]]] = {
+        "launch": (dict(launches(driver)), BARS),
+        "tensors 20": (dict(device_calls.tensors(driver, *FEW)), FEW_BARS),
+        "tensors 200": (dict(device_calls.tensors(driver)), BARS),
+        "weights 200": (dict(device_calls.weights(driver)), BARS),
+        "protocol 20": (dict(device_calls.protocol(driver, *FEW)), FEW_BARS),
+        "protocol 200": (dict(device_calls.protocol(driver)), BARS),
+    }
+    for path, (calls, bars) in paths.items():
         for case, us in measured(calls, rounds, number).items():
-            yield Row(path, case, us, BARS[case])
-
-
-def whole(driver: Any) -> Iterator[tuple[str, Callable[[], object]]]:
-    """The call of a loaded file with arrays of a package that speaks the vendor's protocol."""
-    same = [Array(4096 * k) for k in range(1, ARRAYS)]
-    for case, use_graph in (("plain", False), ("replayed", True), ("new addresses", "auto")):
-        loaded = executable(driver, use_graph)
-        package = ArrayPackage("bench", taken)
-        interface = ProtocolArrays(package, driver.array_protocols, loaded)
-        call = bind(loaded, interface)
-        if case != "new addresses":
-            yield case, lambda call=call: call(*same)
-            continue
-        several = [[Array((k << 20) + 4096 * n) for n in range(1, ARRAYS)] for k in range(1, 400)]
-        for _ in range(3):  # a graph is there
-            call(*same)
-        moved = iter(several * 1000)
-        yield case, lambda call=call, moved=moved: call(*next(moved))
+            yield Row(path, case, us, bars[case])
 
 
 if __name__ == "__main__":
