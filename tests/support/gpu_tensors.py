@@ -34,7 +34,7 @@ class GpuTensors(TorchArrays):
     def __init__(self, bench: Bench) -> None:
         self._bench = bench
         self.kind = bench.driver.device_kinds[0]
-        self.stream_of = {
+        self.stream_of: dict[int, int] = {
             n: bench.driver.create_stream(n) for n in range(len(bench.stand_in.archs))
         }
         self.described = 0
@@ -43,9 +43,15 @@ class GpuTensors(TorchArrays):
     def tensor(self, values: Any, device: int = 0) -> torch.Tensor:
         """A tensor with these values on a device."""
         array = np.asarray(values)
-        address = self._bench.upload(array, device)
-        memory = (ctypes.c_char * array.nbytes).from_address(address)
-        made = torch.frombuffer(memory, dtype=getattr(torch, array.dtype.name)).view(array.shape)
+        return self.at(self._bench.upload(array, device), array.shape, device, array.dtype.name)
+
+    def at(
+        self, address: int, shape: tuple[int, ...], device: int = 0, dtype: str = "float32"
+    ) -> torch.Tensor:
+        """A tensor in memory of a device."""
+        nbytes = ArraySpec.contiguous(shape, dtype).nbytes
+        memory = (ctypes.c_char * nbytes).from_address(address)
+        made = torch.frombuffer(memory, dtype=TORCH_DTYPES[dtype]).view(shape)
         return torch.nn.Parameter(made, requires_grad=False) if device else made
 
     def describe(self, array: torch.Tensor) -> ArraySpec:

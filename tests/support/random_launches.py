@@ -19,6 +19,8 @@ from polyblocks.errors import ExecutionError
 from polyblocks.options import CompileOptions
 from polyblocks.registry.honoured_options import describe_target
 from polyblocks.runtime.device.executable import DeviceExecutable
+from polyblocks.runtime.launch import bind
+from polyblocks.runtime.native.dispatch import dispatched
 from polyblocks.simt.simulated import chip_of
 
 #: Target -> its architecture here, the form of its code, and the class of its driver.
@@ -111,6 +113,58 @@ def message_of(call: Callable[..., Any], *arguments: int) -> str:
     return ""
 
 
+class Current(threading.local):
+    """What a framework would know of a thread.
+
+    Attributes:
+        streams: the current stream of each device.
+        result: address of the memory that its allocator gives next.
+        workspace: the same of workspaces.
+    """
+
+    def __init__(self) -> None:
+        self.streams: dict[int, int] = {}
+        self.result = 0
+        self.workspace: dict[tuple[int, int], Any] = {}
+
+
+def native_call(
+    bench: Bench, executable: DeviceExecutable, current: Current
+) -> Callable[[int, int], None]:
+    """``call(device, address)`` by way of tensors, in machine code from the second one on.
+
+    Args:
+        bench: has the devices.
+        executable: the loaded program.
+        current: of the thread that calls.
+    """
+    from tests.support.gpu_tensors import GpuTensors
+
+    class Tensors(GpuTensors):
+        def empty(self, spec: Any, device: Any) -> Any:
+            if spec.dtype == "float32":
+                return self.at(current.result, (ROWS, COLUMNS), device.number)
+            # On a stream a workspace can be used again at once.
+            key = current.streams[device.number], device.number
+            if key not in current.workspace:
+                current.workspace[key] = super().empty(spec, device)
+            return current.workspace[key]
+
+    interface = Tensors(bench)
+    interface.stream_of = current.streams
+    plain = bind(executable, interface)
+    call = dispatched(plain, lambda *_: plain)
+
+    def called(device: int, address: int) -> None:
+        # A framework's device is current where its tensors are used.
+        previous = bench.driver.activate(device)
+        call(interface.at(address, (ROWS, COLUMNS), device))
+        if previous is not None:
+            bench.driver.restore(previous)
+
+    return called
+
+
 def run(bench: Bench, calls: int, threads: int = 4, seed: int = 0) -> dict[str, int]:
     """Call the program ``calls`` times, check each result, and that nothing is left over.
 
@@ -121,6 +175,7 @@ def run(bench: Bench, calls: int, threads: int = 4, seed: int = 0) -> dict[str, 
     stand_in.keep_calls = False
     devices = range(len(stand_in.archs))
     shared = {device: driver.create_stream(device) for device in devices}
+    current = Current()
     wrong: list[BaseException] = []
     refusing = threading.local()
 
@@ -141,6 +196,7 @@ def run(bench: Bench, calls: int, threads: int = 4, seed: int = 0) -> dict[str, 
     def _work(number: int) -> None:
         pick = random.Random(f"{seed} {number}")
         own = {device: driver.create_stream(device) for device in devices}
+        call = native_call(bench, executable, current)
         held: dict[int, list[list[int]]] = {device: [] for device in devices}
         x = np.zeros((ROWS, COLUMNS), np.float32)
 
@@ -181,6 +237,11 @@ def run(bench: Bench, calls: int, threads: int = 4, seed: int = 0) -> dict[str, 
                 driver.wait(stream)
                 driver.destroy_graph(graph)
                 driver.free(device, workspace)
+            elif pick.random() < 0.6:
+                current.streams[device] = stream
+                current.result = out
+                call(device, given)
+                driver.wait(stream)
             else:
                 executable.launcher(device)(stream, given, out)
                 driver.wait(stream)
