@@ -28,7 +28,7 @@ def arrays_of(arrays: ArrayInterface, inputs: Any) -> Any:
 
 
 def made_up(arrays: ArrayInterface, spec: ArraySpec, numbers: np.random.Generator) -> Any:
-    """An array that can be told from others: positive numbers, and proper truth values.
+    """An array with distinct contents: positive numbers, and proper truth values.
 
     Args:
         arrays: of the framework.
@@ -43,7 +43,7 @@ def made_up(arrays: ArrayInterface, spec: ArraySpec, numbers: np.random.Generato
         if spec.dtype.startswith(("float", "complex")):
             view.view(spec.dtype)[:count] = numbers.random(count)
         else:
-            # Bytes of which every dtype makes numbers that are positive and finite.
+            # Bytes that are positive and finite numbers in every dtype.
             view[:] = numbers.integers(0, 2 if spec.dtype == "bool" else 0x40, spec.nbytes)
     return array
 

@@ -28,7 +28,7 @@ from polyblocks.runtime.device.plan import ON_DEVICE
 from polyblocks.runtime.slots import NAMES, WEIGHT_NAMES, text_of
 from polyblocks.signature import spec_of
 
-#: What may become of arrays that a function holds.
+#: Treatments of arrays that a function holds.
 WEIGHTS = ("stored", "arguments")
 
 
@@ -55,10 +55,10 @@ def aot(
             ``arguments`` behind the function's own, which :func:`polyblocks.load` binds by name.
 
     Returns:
-        The artifact; ``artifact.write(path)`` makes a file for :func:`polyblocks.load`. What it
-        takes are the arrays of ``example_inputs``, and it returns the arrays of the result, both
-        one after another in the order in which the framework flattens structures. It has no
-        gradients, and a result that is an argument is the array that was passed.
+        The artifact; ``artifact.write(path)`` makes a file for :func:`polyblocks.load`. It takes
+        the arrays of ``example_inputs`` and returns the arrays of the result, both in the order in
+        which the framework flattens structures. It has no gradients, and a result that is an
+        argument is the array that was passed.
 
     Raises:
         InputError: the function does not become one program, or returns what none computes: a
@@ -112,7 +112,7 @@ def aot(
 
 
 def original(function: Any) -> Any:
-    """What a compiled function was made of; other functions as they are."""
+    """The original of a compiled function; other functions as they are."""
     if not isinstance(function, CompiledFunction):
         return function
     return original_of(function) or function
@@ -219,7 +219,7 @@ def _look(
 def _nothing_computed(
     arrays: ArrayInterface, example_inputs: Sequence[Any], results: Sequence[Any]
 ) -> InputError:
-    """Why a function of which no program ran cannot become a file."""
+    """The error for a function that ran no program."""
     leaves = [leaf for leaf in arrays.leaves(example_inputs) if arrays.is_array(leaf)]
     what = dict.fromkeys(_origin(arrays, leaves, result) for result in results)
     return InputError(
@@ -230,7 +230,7 @@ def _nothing_computed(
 
 
 def _origin(arrays: ArrayInterface, leaves: Sequence[Any], result: Any) -> str:
-    """What a result is that no program computed."""
+    """The origin of a result that no program computed, in words."""
     if not arrays.is_array(result):
         return f"a value of type {type(result).__name__}"
     address = arrays.pointer(result)
@@ -246,7 +246,7 @@ def _origin(arrays: ArrayInterface, leaves: Sequence[Any], result: Any) -> str:
 def _call(
     compiled: Callable[..., Any], example_inputs: Sequence[Any], arrays: ArrayInterface
 ) -> list[Any]:
-    """What it returns, without what is None; frameworks may call their programs later."""
+    """Its results without None; frameworks may call their programs later."""
     results = [leaf for leaf in arrays.leaves(compiled(*example_inputs)) if leaf is not None]
     for leaf in results:
         if arrays.is_array(leaf):
@@ -256,7 +256,7 @@ def _call(
 
 @contextmanager
 def _looking() -> Iterator[list[Seen]]:
-    """What is loaded inside is looked at, and not run."""
+    """Inspect programs that are loaded inside of the block instead of running them."""
     seen: list[Seen] = []
 
     def load(artifact: Artifact) -> Seen:

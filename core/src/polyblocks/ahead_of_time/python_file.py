@@ -1,4 +1,4 @@
-"""What ``polyblocks compile FILE.py:NAME`` compiles."""
+"""Functions of Python files for ``polyblocks compile FILE.py:NAME``."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def compile_function(
 
 
 def _named(module: ModuleType, path: Path, name: str) -> Any:
-    """What a Python file calls ``name``."""
+    """The object ``name`` of a Python file."""
     try:
         names = run_module(module)
     except Exception as error:

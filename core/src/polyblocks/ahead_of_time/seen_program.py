@@ -85,7 +85,7 @@ def is_fresh(row: Mapping[str, Any]) -> bool:
 
 
 def mark_of(index: int, dtype: str) -> bytes:
-    """What the result with this number among the arguments is filled with, again and again.
+    """The repeated pattern in the result with this number among the arguments.
 
     Read as elements these are numbers, positive and finite, and proper truth values.
     """
@@ -175,7 +175,7 @@ def places_of_results(
     results: Sequence[Any],
     sources: Mapping[int, int | None],
 ) -> list[int | dict[str, Any]]:
-    """What a function returned, as a program's caller can make it.
+    """A function's result, as a description for the program's caller.
 
     Args:
         seen: after the call that gave the results.

@@ -25,7 +25,7 @@ from polyblocks.registry.registry import get_registry
 
 @dataclass
 class Compilation:
-    """What one program went through.
+    """The stages and passes of one program.
 
     Attributes:
         name: of the program.
@@ -77,7 +77,7 @@ def collect_file(
 
 
 def collect_folder(folder: Path, options: CompileOptions, work: Path) -> Compilation:
-    """Take the dumps of a folder; if there are none of passes, compile its first file again.
+    """Take the dumps of a folder; without dumps of passes, compile its first file again.
 
     Raises:
         InputError: there is no dump in it; and as :func:`collect_file`.

@@ -68,7 +68,7 @@ def _collect_modules(
 
 
 def to_json(results: Sequence[Result]) -> dict[str, Any]:
-    """What ``--json`` prints."""
+    """The output of ``--json``."""
     return {"schema": SCHEMA, "programs": [dataclasses.asdict(result) for result in results]}
 
 
@@ -94,7 +94,7 @@ def _plain(text: str) -> Any:
 
 
 def verdict(result: Result) -> str:
-    """What was found, in words, one fact per line."""
+    """The outcome of a search in words, one fact per line."""
     inputs = f"{len(result.kinds)} rounds ({', '.join(result.kinds)}), seed {result.seed}"
     if not result.suspects:
         return f"{result.name}: no pass changes what is computed; {inputs}"

@@ -51,7 +51,7 @@ class Difference:
 
 
 class Expected:
-    """What the first module computed.
+    """The results of the first module.
 
     Args:
         rows: of the outputs.

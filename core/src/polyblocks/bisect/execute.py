@@ -138,7 +138,7 @@ class Program:
     def _check_failed(self, index: int) -> None:
         self._failed = index
         self._end.set()
-        # What follows relies on the check. The thread stays here until the process ends.
+        # Later code relies on the check. The thread stays here until the process ends.
         threading.Event().wait()
 
     def _allocate(self, nbytes: int) -> int:

@@ -13,7 +13,7 @@ from polyblocks.signature import spec_of
 
 Array = np.ndarray[Any, Any]
 
-#: What the rounds are made of, in turn: plain numbers, many magnitudes, and NaN, Inf, -0.
+#: Inputs of the rounds, in turn: plain numbers, many magnitudes, and NaN, Inf, -0.
 KINDS = ("plain", "wide", "special")
 
 #: Ranges [low, high) that integers are drawn from, by kind; None is all that the type holds. An
@@ -140,7 +140,7 @@ def _integers(
 
 
 def _through_memory(array: Array, spec: ArraySpec) -> Array:
-    """What is read back after the array was stored with the strides of ``spec``."""
+    """The array, stored with the strides of ``spec`` and read back."""
     flat = np.zeros(spec.span if spec.numel else 0, array.dtype)
     view = _strided(flat, spec)
     view[...] = array

@@ -207,7 +207,7 @@ def _interface(main: Any, rows: list[dict[str, Any]], messages: list[str]) -> Lo
     threads = bool(inputs) and str(inputs[-1]) == "i32"
     memory = inputs[:-1] if threads else inputs
     if len(memory) < len(rows):
-        # What was an argument is the result now.
+        # The status is the result now, no argument.
         rows = [row for row in rows if row["role"] != "status"]
     if len(memory) != len(rows) or not all(isinstance(t, ir.MemRefType) for t in memory):
         raise NotRunnableError(f"@main is {main.type}")

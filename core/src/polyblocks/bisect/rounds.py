@@ -26,7 +26,7 @@ log = logging.getLogger("polyblocks")
 #: Runs of the first module with inputs changed in the last place.
 NEIGHBOURS = 2
 
-#: What NaN and infinities become as integers is not defined.
+#: Conversions of NaN and infinities to integers are undefined.
 _TO_INTEGER = re.compile(rb"arith\.fpto[su]i")
 
 
@@ -41,7 +41,7 @@ class Round:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one module.
+    """The outcome of one module.
 
     Attributes:
         status: ``ok``, ``differs``, ``fails`` (it crashes, a check fails, it does not end) or

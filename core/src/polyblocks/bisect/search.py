@@ -28,7 +28,7 @@ _BAD = ("differs", "fails", "compiler fails")
 
 @dataclass
 class Settings:
-    """What to run.
+    """Settings of a search.
 
     Attributes:
         rounds: sets of inputs.
@@ -64,7 +64,7 @@ class Row:
 
 @dataclass
 class Result:
-    """What a search found.
+    """The result of a search.
 
     Attributes:
         name: of the program.

@@ -22,8 +22,8 @@ _Outlined = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 class SerialTeam:
     """The functions of the runtime, by name.
 
-    Each thread runs until the next barrier, then the next one does. What a thread finds there that
-    another one was to write first, or has overwritten too early, is wrong in one order or the
+    Each thread runs until the next barrier, then the next one does. Data that a thread reads and
+    that another one must write first, or has overwritten too early, is wrong in one order or the
     other: a barrier that is missing shows.
 
     Attributes:
@@ -41,7 +41,7 @@ class SerialTeam:
         int_ = ctypes.c_int32
         pointer = ctypes.c_void_p
         self._functions: dict[str, Any] = {
-            # What an outlined region is called by. MLIR's own lowering calls the three after it.
+            # The entry for outlined regions. MLIR's own lowering calls the three after it.
             "GOMP_parallel": _callback(self._parallel, None, pointer, pointer, int_, int_),
             # Variadic in C. The arguments of a region come as one pointer to a struct, which is
             # passed as any other pointer where variadic arguments are not treated apart.

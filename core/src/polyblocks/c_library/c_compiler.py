@@ -134,7 +134,7 @@ def _missing(what: str, needs: str) -> TargetError:
 
 
 def _machine_of(command: Sequence[str]) -> str:
-    """What a compiler says that it makes code for; nothing if it does not say."""
+    """The machine that a compiler reports, or an empty string."""
     try:
         done = subprocess.run(
             [*command, "-dumpmachine"], capture_output=True, text=True, timeout=60, check=False

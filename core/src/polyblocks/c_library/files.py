@@ -36,7 +36,7 @@ def write_files(
         statuses: what the target adds.
         compiler: that links it.
         write_sources: called with a folder that has ``made/NAME.h`` and ``checks.h``; writes
-            sources and objects there, and returns what the compiler is to be given.
+            sources and objects there, and returns the compiler's arguments.
         folder: where the files go; made if it is not there.
 
     Raises:
@@ -79,7 +79,7 @@ def _check_is_free(name: str) -> None:
     """Linked programs would call the library's function in place of the system's."""
     taken = False
     for system in ("libc.so.6", "libm.so.6"):
-        with contextlib.suppress(OSError):  # there is none on other systems
+        with contextlib.suppress(OSError):  # missing on other systems
             taken |= hasattr(ctypes.CDLL(system), name)
     if taken:
         raise InputError(f"the C library has a function '{name}'; pass another name")

@@ -9,7 +9,7 @@ from polyblocks.c_library.interface import TYPES, Array, Interface
 #: Name (behind that of the program), value and meaning of a status.
 Status = tuple[str, int, str]
 
-#: Those of every library. What a target adds begins at -6.
+#: Status codes of every library. A target's own begin at -6.
 STATUSES: tuple[Status, ...] = (
     ("OK", 0, "it has run"),
     ("NULL_POINTER", -1, "an array is NULL"),
@@ -21,7 +21,7 @@ STATUSES: tuple[Status, ...] = (
 
 
 def parameters(interface: Interface, *, numbered: bool = False, bound: bool = False) -> str:
-    """What the function takes: for each array its address and how many elements it has.
+    """The function's parameters: for each array its address and number of elements.
 
     Args:
         interface: of the program.
@@ -98,7 +98,7 @@ enum {name}_status {{
 """
 
 
-#: What every library says of the function that runs the program.
+#: The comment on the function that runs the program, in every library.
 CALL = """\
 Each array is passed as its address and the number of elements in its memory, from the first to
  * the last one (the macros that end in _COUNT): with another number nothing is run, and it is an

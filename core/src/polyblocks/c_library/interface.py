@@ -11,7 +11,7 @@ from polyblocks.errors import InputError
 from polyblocks.program import ArraySpec
 from polyblocks.runtime.slots import WEIGHT_NAMES, Slot, signature_of, text_of
 
-#: dtype -> C's type of an element, and what is to be said of it.
+#: dtype -> C's type of an element, and a comment on it.
 TYPES: dict[str, tuple[str, str]] = {
     "float64": ("double", ""),
     "float32": ("float", ""),
@@ -43,7 +43,7 @@ _KEYWORDS = frozenset(
     "unsigned using virtual void volatile wchar_t while xor xor_eq".split()
 )
 
-#: What parameters are called besides the arrays.
+#: Names of parameters that are no arrays.
 _PARAMETERS = ("stream",)
 
 
@@ -106,7 +106,7 @@ class Interface:
 
     @property
     def upper(self) -> str:
-        """What names of macros begin with."""
+        """Prefix of the names of macros."""
         return self.name.upper()
 
 

@@ -33,7 +33,7 @@ def arrays_and_counts(interface: Interface, *, bound: bool = False) -> str:
 
     Args:
         interface: of the program.
-        bound: the weights are no parameters; their places are to be filled.
+        bound: the weights are no parameters; bound addresses fill their places.
     """
     absent = interface.weights if bound else ()
     numbers = range(len(interface.arrays))

@@ -13,7 +13,7 @@ from typing import Any
 from polyblocks.artifact import Artifact
 from polyblocks.errors import ArtifactError
 
-#: What every variant has for itself.
+#: Keys of the manifest that each variant has for itself.
 _OWN = (
     "arguments",
     "launches",
@@ -71,7 +71,7 @@ def join(artifacts: Sequence[Artifact]) -> Artifact:
 def _renamed(artifact: Artifact, artifacts: Sequence[Artifact]) -> dict[str, str]:
     """The blobs that need another name in a file for all: those of one architecture alone.
 
-    What the architectures share has one name; so does what says in its name for which one it is.
+    Shared blobs have one name; so have those with the architecture in their name.
     """
     arch = artifact.manifest["arch"]
     return {
@@ -110,7 +110,7 @@ def variant(artifact: Artifact, arch: str) -> Artifact:
 
 
 def _interface(manifest: dict[str, Any]) -> list[Any]:
-    """What callers see of a program."""
+    """The interface of a program."""
     arguments = manifest["arguments"]
     keys = ("role", "name", "dtype", "shape", "strides")
     return [

@@ -1,8 +1,8 @@
 """The on-disk cache of artifacts: one per user, shared by many processes and threads.
 
 An entry appears by an atomic rename, so a killed process leaves at most a temporary file, which
-is swept later. What is read is checked; what is damaged is compiled again. A cache that cannot be
-used never fails a compilation: that is logged once, and everything is compiled.
+is swept later. Entries are checked when read; damaged ones are compiled again. A cache that cannot
+be used never fails a compilation: that is logged once, and everything is compiled.
 """
 
 from __future__ import annotations

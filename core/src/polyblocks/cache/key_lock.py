@@ -133,8 +133,8 @@ def _try_lock(path: Path) -> int | None:
             if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
                 return None
             raise
-        # The holder before us removed its file. Whoever waited for that one has a lock on
-        # nothing; the file that bears the name now is the lock.
+        # The previous holder removed its file. A lock on that file guards nothing; the file that
+        # bears the name now is the lock.
         try:
             now = os.stat(path)
         except FileNotFoundError:

@@ -50,7 +50,7 @@ def plugin_files(modules: Iterable[str], installed: Callable[[str], bool]) -> It
     waiting = [(name, True) for name in modules]
     while waiting:
         name, whole = waiting.pop()
-        # What is called ``polyblocks…`` is hashed anyway.
+        # Modules named ``polyblocks…`` are hashed anyway.
         found = None if not whole and is_ours(name.partition(".")[0]) else _locate(name, done)
         if found is None:
             continue

@@ -83,7 +83,7 @@ def _required(roots: Iterable[str], installed: Mapping[str, tuple[str, str]]) ->
         if name in installed and name not in found:
             found.add(name)
             required = _requirements(installed[name][1])
-            # What the compiler's own require besides does not make code.
+            # Other requirements of the compiler do not affect generated code.
             waiting += [other for other in required if not other.startswith("polyblocks-")]
     return found
 

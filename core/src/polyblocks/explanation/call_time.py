@@ -14,7 +14,7 @@ from polyblocks.reports.report import CallTime
 from polyblocks.runtime.arrays import HOST, ArrayInterface
 from polyblocks.runtime.executable import Executable
 
-#: A function is called until this many seconds have passed or so many times, whatever is first.
+#: A function is called until this many seconds have passed or this often, whichever is first.
 SECONDS = 0.5
 RUNS = 50
 #: Calls that are always made: the first ones find caches cold and threads asleep.

@@ -38,7 +38,7 @@ VERDICT_WORDS = {
 }
 #: Keys whose values are names of other nests.
 _PARTNERS = ("consumers", "with_")
-#: What the passes tell the machinery and not the reader.
+#: Decisions for the machinery, not for readers.
 INTERNAL = ("renamed", "estimate")
 
 

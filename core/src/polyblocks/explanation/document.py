@@ -108,7 +108,7 @@ def _kernel(
     measured = sum(p["minimum"] for p in calls) if calls else None
     estimate = row.get("estimate")
     if estimate is not None:
-        # JSON objects come back sorted by name; the fastest memory is to be the first.
+        # JSON objects come back sorted by name; order levels by speed.
         levels = [level["name"] for level in (chip or {}).get("memory", ())]
         moved = sorted(estimate["bytes"].items(), key=lambda e: _place(levels, e[0]))
         estimate = estimate | {"bytes": dict(moved)}

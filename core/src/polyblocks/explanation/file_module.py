@@ -44,7 +44,7 @@ def run_module(module: types.ModuleType) -> dict[str, Any]:
     """Run the file of a module; what runs only as a script in it does not run.
 
     Returns:
-        What it defines, by name.
+        Its definitions, by name.
     """
     path = str(module.__file__)
     code = compile(Path(path).read_bytes(), path, "exec", dont_inherit=True)

@@ -1,4 +1,4 @@
-"""What ``polyblocks explain`` runs to have something to explain: scripts, functions, programs."""
+"""Runs scripts, functions and programs for ``polyblocks explain``."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def explain(
     frontend: str | None = None,
     profile: bool | None = None,
 ) -> Any:
-    """What is compiled, into which kernels and why, and how long they take.
+    """Report kernels, the decisions behind them, and their times.
 
     Args:
         function: compiled and called with ``inputs`` a few times. Without it the result is a
@@ -156,7 +156,7 @@ def explain_function(
             made = [fill(arrays, spec) for spec in specs]
             report.call = call_often(function, made, arrays, report.loaded)
         except Exception as error:
-            # The user's, or one about inputs that do not fit; what was compiled is told.
+            # The user's error, or one about wrong inputs; the report covers the compiled part.
             what = (str(error).strip().splitlines() or [""])[0]
             report.failures.append(f"{name} raised {type(error).__name__}: {what}")
     return report
@@ -177,7 +177,7 @@ def explain_call(
         InputError: the function is compiled already and does not tell what it was made of.
     """
     if isinstance(function, CompiledFunction):
-        # A compiled function has been compiled before anybody watched.
+        # A compiled function was compiled before the report watched.
         original = original_of(function)
         if original is None:
             raise InputError("give polyblocks.explain the function itself, not the compiled one")

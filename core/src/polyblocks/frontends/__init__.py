@@ -1,1 +1,1 @@
-"""What all frontends need: reports of functions, and programs in parts."""
+"""Code that frontends share: reports of functions, and programs in parts."""

@@ -1,8 +1,8 @@
 """Whether the framework that is installed is one of those that a frontend was tested with.
 
 pip asks for the range of a frontend when that is installed, and lets the framework be upgraded
-later. What then differs may fail at import, or where a function is compiled: a warning before that
-says what to look at.
+later. Differences may fail at import, or where a function is compiled: an earlier warning names the
+cause.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _REQUIREMENT = re.compile(r"([A-Za-z0-9._-]+)(?:\[[^\]]*\])?\s*([^;]*)")
 
 
 class FrameworkVersionWarning(UserWarning):
-    """The installed framework is none of the releases that a frontend was tested with."""
+    """The installed framework is outside of the releases that a frontend was tested with."""
 
 
 def check_framework(frontend: str, framework: str, builds: Sequence[str] = ()) -> None:

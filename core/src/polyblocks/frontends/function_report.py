@@ -1,4 +1,4 @@
-"""What became of one decorated function: variants, kernels, what the framework runs itself."""
+"""The report of one decorated function: variants, kernels, fallbacks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a compiled program is called in a profiler: which kernels its time is spent in."""
+"""A compiled program's name in a profiler: the kernels that take its time."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Plan:
-    """What stays with the framework, and which operations begin a new part."""
+    """The operations that stay with the framework, and those that begin a new part."""
 
     left: tuple[FallbackOp, ...]
     cuts: tuple[int, ...]
@@ -193,7 +193,7 @@ _without_framework: ContextVar[bool] = ContextVar("polyblocks_without_framework"
 
 @contextmanager
 def without_framework() -> Iterator[None]:
-    """What this thread compiles inside runs where no framework is: nothing may be left to it."""
+    """Compile for a process without a framework inside of the block: no fallbacks."""
     token = _without_framework.set(True)
     try:
         yield
@@ -272,7 +272,7 @@ def plan_artifact(
 
 
 def left_operations(operations: Operations, reasons: Mapping[int, Why]) -> list[FallbackOp]:
-    """What stays with the framework, in order."""
+    """The fallbacks, in order."""
     return [
         FallbackOp(node, operations.op_name(node), one_line(reasons[node][0]), reasons[node][1])
         for node in sorted(reasons)

@@ -28,7 +28,7 @@ from polyblocks.frontends.partition import (
 )
 from polyblocks.frontends.units import Unit, nodes_of, ordered_units
 
-#: After so many rounds of cuts, parts that still fail are left to the framework whole. Each round
+#: Rounds of cuts; parts that still fail then fall back whole. Each round
 #: halves them, so this bounds a part that is hard to place to 1/64 of the program.
 ROUNDS = 8
 
@@ -82,7 +82,7 @@ class _Planner:
         return [(nodes, failure) for nodes, failure in tried if failure is not None]
 
     def _try(self, nodes: Unit) -> UnsupportedError | None:
-        """What happens when operations are compiled as one part."""
+        """Compile operations as one part; the error, or None."""
         if nodes not in self.tried:
             try:
                 self.operations.compile(nodes)
@@ -101,7 +101,7 @@ class _Planner:
         self._leave(found or dict.fromkeys(nodes, why(failure)))
 
     def _units(self, nodes: Iterable[int]) -> list[Unit]:
-        """Operations of a part as units; those of a group of which some are elsewhere are alone."""
+        """Operations of a part as units; those of a divided group are units of their own."""
         inside = set(nodes)
         found: list[Unit] = []
         for unit in ordered_units(self.operations, self.reasons):

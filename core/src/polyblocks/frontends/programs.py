@@ -1,4 +1,4 @@
-"""What every frontend does with a captured program: get its artifact, load it once."""
+"""Frontends' common handling of a captured program: get its artifact, load it once."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Exchange(NamedTuple):
-    """Two places of a row, of which the lesser element comes to the first one.
+    """Two places of a row; the lesser element goes to the first one.
 
     Attributes:
         first, second: the places.
@@ -22,7 +22,7 @@ class Exchange(NamedTuple):
 
 @cache
 def exchanges(count: int, place: int) -> tuple[Exchange, ...]:
-    """What brings the element that belongs at a place there, whatever the elements are.
+    """Exchanges that bring the element of a rank to its place, for any elements.
 
     Of a network that sorts whole rows the part that the place depends on: for the median of 25
     elements 113 exchanges of 138, and of their 226 elements 202.

@@ -48,7 +48,7 @@ class Connected:
 def ordered_units(operations: Operations, left: Collection[int]) -> list[Unit]:
     """All operations of a program as units, in an order in which they can run.
 
-    Groups of which the framework runs something are no units, nor are those between whose
+    Groups with a fallback are no units, nor are those between whose
     operations something must run that is not among them.
 
     Args:

@@ -16,7 +16,7 @@ _weights: ContextVar[tuple[Any, ...]] = ContextVar("polyblocks_weight_arguments"
 
 @contextmanager
 def taken_as_arguments(arrays: Iterable[Any]) -> Iterator[None]:
-    """What this thread compiles inside stores none of these arrays in the program."""
+    """Compile programs inside of the block without storing these arrays in them."""
     token = _weights.set(tuple(arrays))
     try:
         yield

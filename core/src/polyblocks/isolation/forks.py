@@ -91,7 +91,7 @@ def _renew() -> None:
 def _forget_imports() -> None:
     """Let a child import what another thread of its parent was importing.
 
-    Python's lock of such a module stays with that thread, and whoever imports it waits. The module
+    Python's lock of such a module stays with that thread, and importing it would wait. The module
     is half executed, and goes out as if its import had failed.
     """
     locks = getattr(importlib._bootstrap, "_module_locks", {})

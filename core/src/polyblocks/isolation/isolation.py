@@ -1,8 +1,8 @@
 """Isolation: run native compiler code in a forked child, so that its crash is only an error.
 
 A lowering that dies by a signal must not take the user's program with it. A fork keeps all that
-is imported and captured, and costs milliseconds where a fresh process costs seconds. What crosses
-back are frames on a pipe: events and errors as JSON, the result as bytes; nothing is pickled.
+is imported and captured, and costs milliseconds where a fresh process costs seconds. The child
+sends frames on a pipe: events and errors as JSON, the result as bytes; nothing is pickled.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ _limit: ContextVar[float] = ContextVar("polyblocks_limit", default=math.inf)
 
 @contextlib.contextmanager
 def limited(seconds: float | None) -> Iterator[None]:
-    """Give all that this thread isolates inside the block so many seconds together.
+    """Limit the total time that this thread isolates inside of the block, in seconds.
 
     A block inside of another one has what is left of that. None and 0 are no limit.
     """

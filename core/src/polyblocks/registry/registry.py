@@ -163,9 +163,9 @@ class Registry:
         }
 
     def foreign(self, *plugins: Plugin) -> tuple[tuple[str, str], ...]:
-        """Module and distribution of those of these plugins and all extensions that are others'.
+        """Module and distribution of third-party plugins among these and all extensions.
 
-        What changes generated code in a plugin of :data:`OFFICIAL` is known without it.
+        Those of :data:`OFFICIAL` are left out: the sources of their code are known without this.
         """
         ours = {distribution for names in OFFICIAL.values() for distribution in names.values()}
         rows = (p.provider for p in (*plugins, *self.extensions()))

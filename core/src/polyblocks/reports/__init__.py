@@ -1,1 +1,1 @@
-"""What was compiled and what fell back."""
+"""Reports of compiled programs and fallbacks."""

@@ -133,7 +133,7 @@ class CallTime:
 
 
 class Report:
-    """What happened while it watched; also what one artifact holds.
+    """The programs and fallbacks while it watched; also the contents of one artifact.
 
     Attributes:
         failures: what went wrong, in sentences.
@@ -203,12 +203,12 @@ class Report:
 
     @property
     def parts(self) -> list[Part]:
-        """What was compiled, or taken from the cache, in order."""
+        """The programs that were compiled, or taken from the cache, in order."""
         self._resolve()
         return list(self._parts)
 
     def simulation(self) -> list[dict[str, Any]]:
-        """What the simulator counted in the last calls of the programs: one row per launch.
+        """The simulator's counts of the last calls of the programs: one row per launch.
 
         Nothing for programs that were not built with the option ``simulate``, or have not run. See
         :meth:`polyblocks.simt.simulated.SimulatedExecutable.counts` for the keys.
@@ -235,7 +235,7 @@ class Report:
 
     @property
     def fallbacks(self) -> dict[Fallback, int]:
-        """What the framework runs itself -> how often that was reported."""
+        """Fallback -> how often it was reported."""
         return dict(self._fallbacks)
 
     @property

@@ -54,7 +54,7 @@ class ArrayInterface(ABC):
         """The address of the first element, on the array's device."""
 
     def memory(self, array: Any) -> Any:
-        """What keeps the memory of an array alive, whatever becomes of the array itself.
+        """An object that keeps the memory of an array alive, without the array itself.
 
         By default the array: that it gets other memory is a matter of few frameworks.
         """
@@ -162,7 +162,7 @@ class ArrayInterface(ABC):
         return []
 
     def leaves(self, value: Any) -> list[Any]:
-        """What a structure of the framework holds, in the order in which it flattens that.
+        """The leaves of a structure of the framework, in its order of flattening.
 
         By default of lists, tuples and dictionaries, these by their sorted keys.
         """
@@ -239,7 +239,7 @@ class ArrayInterface(ABC):
         return None
 
     def readings(self, arrays: Sequence[Any]) -> tuple[list[int], Any] | None:
-        """What is looked at in arrays at each call, without the cost of checking it.
+        """Readings of the arrays' state at each call, without the cost of a check.
 
         Returns:
             The addresses, and a value of everything else that a check and :meth:`waits` look at:

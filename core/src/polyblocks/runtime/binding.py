@@ -13,7 +13,7 @@ from polyblocks.runtime.slots import Signature
 
 @dataclass(frozen=True)
 class Binding:
-    """What :meth:`polyblocks.runtime.arrays.ArrayInterface.own_call` makes a function of.
+    """The input of :meth:`polyblocks.runtime.arrays.ArrayInterface.own_call`.
 
     Attributes:
         executable: the loaded program.

@@ -25,7 +25,7 @@ Weights = Mapping[str, Any] | Sequence[Any]
 
 
 class BoundWeights:
-    """Arrays in the place of the last inputs of a program.
+    """Arrays bound to the last inputs of a program.
 
     A program reads their memory, so that values that are changed in place are seen by the next
     call. An array that has got other memory, or lies otherwise in it (``tensor.data = …``), is
@@ -41,8 +41,8 @@ class BoundWeights:
         slots: the inputs that they are bound to.
         names: of each slot, see :data:`polyblocks.runtime.slots.WEIGHT_NAMES`.
         written: numbers of the slots that the program updates.
-        given: arrays by name, of which those that the program does not have are ignored, or all of
-            them in the program's order.
+        given: arrays by name (names that the program does not have are ignored), or all of them in
+            the program's order.
         interface_of: how an array is read.
 
     Raises:
@@ -114,7 +114,7 @@ class BoundWeights:
         return reading
 
     def _memory_of(self, last: Reading | None) -> list[Any]:
-        """What keeps the memory of the arrays alive: as before, if it is at the same addresses."""
+        """Objects that keep the arrays' memory alive; the earlier ones at the same addresses."""
         if last is not None and self._reading(self.arrays).values == last.values:
             return last.memory
         found = [

@@ -35,7 +35,7 @@ def poison(address: int, nbytes: int) -> None:
 class Buffer:
     """The type of what :meth:`BufferPool.acquire` returns, for annotations.
 
-    It exports the buffer protocol (writable, ``nbytes`` bytes). Whoever keeps it, or a buffer
+    It exports the buffer protocol (writable, ``nbytes`` bytes). A reference to it, or to a buffer
     taken from it, keeps the memory; it goes back to its pool with the last reference.
 
     Attributes:

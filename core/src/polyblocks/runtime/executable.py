@@ -1,4 +1,4 @@
-"""Executable: an artifact loaded on a device. What a target's ``load_artifact`` returns."""
+"""Executable: an artifact loaded on a device, from a target's ``load_artifact``."""
 
 from __future__ import annotations
 

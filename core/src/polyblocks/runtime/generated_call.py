@@ -73,7 +73,7 @@ def generated_call(
         source.add(f"return {fallback}(*args)", 2)
     if weights is not None and addresses[passed:]:
         bound = source.name("weights", weights)
-        # What is read keeps their memory alive until the function returns.
+        # The reading keeps their memory alive until the function returns.
         source.add(f"reading = {bound}.read()")
         source.add(f"{', '.join(addresses[passed:])}, = reading.values")
     if signature.written:

@@ -155,7 +155,7 @@ def _reader() -> NativeReader:
 
 
 def _dtype_object(name: str) -> int | None:
-    """The address of a dtype, of which NumPy has one object; None: there is none by that name."""
+    """The address of NumPy's only object of a dtype; None if the name is unknown."""
     try:
         return id(_dtype(name))
     except InputError:

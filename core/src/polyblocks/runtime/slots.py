@@ -88,7 +88,7 @@ class Signature:
         return replace(self, inputs=self.inputs[:passed], weights=self.inputs[passed:])
 
     def returned(self, fresh: Sequence[Any], passed: Sequence[Any]) -> Any:
-        """What a call returns: a result, a tuple of several, None if there is none.
+        """A call's result: one array, a tuple of several, or None.
 
         Args:
             fresh: the arrays of :attr:`fresh`.
@@ -127,7 +127,7 @@ def signature_of(manifest: Mapping[str, Any], blobs: Mapping[str, bytes]) -> Sig
     order = manifest.get("call", ours)
     if not isinstance(order, list) or sorted(order) != ours:
         raise ArtifactError(f"the artifact's manifest: call must order {ours}, not {order!r:.80}")
-    # What the user called them, where that is known.
+    # The user's names of them, where known.
     named = dict(zip(order, manifest.get(NAMES, ()), strict=False))
     slots = tuple(
         replace(slot, name=named[slot.index]) if slot.index in named else slot for slot in slots

@@ -1,6 +1,6 @@
 """Python source that is generated, compiled once and called many times.
 
-What a frontend does around a launch is spelled out for one program, without loops or lookups.
+The code around a launch is generated for one program, without loops or lookups.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """How many CPU threads a call uses: one rule for all frontends.
 
 The option ``num_threads``, taken as it is; else what the framework is set to, where it has such a
-setting; else ``OMP_NUM_THREADS`` as it was at the first call; else all CPUs. What is no option is
-cut to the CPUs that the process may use.
+setting; else ``OMP_NUM_THREADS`` as it was at the first call; else all CPUs. All but the option are
+limited to the CPUs that the process may use.
 """
 
 from __future__ import annotations

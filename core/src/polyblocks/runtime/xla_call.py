@@ -75,7 +75,7 @@ class XlaCall:
         Args:
             executable: the loaded program; kept alive.
             threads: how many the program may use.
-            iterations: run it so many times per call.
+            iterations: runs of it per call.
             kept: what the program's preparation has filled, if it has one; kept alive.
             constants: arrays that are read where they are instead of being passed by XLA, by the
                 numbers of the program's inputs; kept alive. Of those that only the preparation
@@ -96,7 +96,7 @@ class XlaCall:
         texts = [text.encode() for text in executable.manifest.get("checks", [])]
         messages = (ctypes.c_void_p * (len(texts) + 1))(
             *(ctypes.cast(ctypes.c_char_p(text), ctypes.c_void_p) for text in texts),
-            # What a Python function raises comes behind the failed checks.
+            # Exceptions of a Python function come after failed checks.
             native.text if native is not None else None,
         )
         entry: Any = native.function if native is not None else executable.entry

@@ -1,1 +1,1 @@
-"""What the mid-level hands over to a target's lowering: the contract, and what checks it."""
+"""S3's output for a target's lowering: the contract, and its verifier."""

@@ -62,7 +62,7 @@ def read_only(main: Any) -> set[Any]:
 
 
 def _problem(type_: Any, row: dict[str, Any], number: int) -> str:
-    """What is wrong with one argument; empty for nothing."""
+    """The problem with one argument, or an empty string."""
     if row["role"] not in ROLES:
         return f"its role is one of {', '.join(ROLES)}, not {row['role']}"
     if not isinstance(type_, ir.MemRefType) or not type_.has_static_shape:

@@ -214,7 +214,7 @@ DIVISIONS = frozenset(
 #: Element types of memrefs, and types of scalars beside ``index``.
 ELEMENTS = ("i1", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64")
 COMPLEX_ELEMENTS = ("complex<f32>", "complex<f64>")
-#: What ``fastmath`` may allow.
+#: Flags allowed in ``fastmath``.
 FASTMATH = ("reassoc", "contract", "nsz")
 
 
@@ -275,9 +275,9 @@ ATTRIBUTES: dict[str, Attribute] = {
     ),
 }
 
-#: What a program may have around whole nests.
+#: Operations allowed around whole nests.
 REGIONS = ("affine.for", "scf.for", "scf.while", "scf.if", "scf.index_switch")
-#: What a nest may be.
+#: Kinds of nests.
 KINDS = ("pointwise", "stencil", "copy", "reduction", "contraction", "scan", "gather", "scatter")
 #: Attributes that stand on a nest together, or not at all.
 NAMED_NEST = (KERNEL_ATTRIBUTE, KIND_ATTRIBUTE, SOURCES_ATTRIBUTE)

@@ -29,7 +29,7 @@ class Types:
         """Check the type of a value that ``op`` makes; returns whether it is a vector.
 
         Raises:
-            ValueError: it is none that is handed over.
+            ValueError: the contract does not allow the type.
         """
         if type_ not in self._seen:
             self._seen[type_] = isinstance(type_, ir.VectorType), self._problem(type_)
@@ -39,7 +39,7 @@ class Types:
         return vector
 
     def _problem(self, type_: Any) -> str:
-        """What is wrong with a type; empty for nothing."""
+        """The problem with a type, or an empty string."""
         if isinstance(type_, ir.VectorType):
             return self._vector_problem(type_)
         if isinstance(type_, ir.MemRefType):

@@ -48,7 +48,7 @@ class Accesses:
         windows: by level.
         device: global memory.
         clock: the order of accesses in this launch.
-        granule: bytes by which races are told apart.
+        granule: granularity of races, in bytes.
         measure: count traffic.
     """
 
@@ -85,7 +85,7 @@ class Accesses:
         self.site = 0
 
     def take_counts(self) -> Counts:
-        """What has been counted since the last time."""
+        """The counts since the last call of this method."""
         self.traffic.end()
         taken, self.counts = self.counts, Counts()
         self.traffic = Traffic(self.chip, self.counts)
@@ -364,7 +364,7 @@ class Accesses:
         self.clock.acquired[seen] = now
 
     def order_atomic(self, lanes: Array, acquire: bool, release: bool) -> None:
-        """What an atomic of some lanes publishes and learns, device-wide."""
+        """Order an atomic of some lanes: release and acquire, device-wide."""
         now = self.clock.tick()
         published = np.full(lanes.size, now, np.int32) if release else self.fence_tick[lanes]
         blocks = self.clock.ids[lanes] // self.block_lanes

@@ -33,7 +33,7 @@ _DYNAMIC = -(2**31)
 
 
 def lanes_of(*values: Array) -> int:
-    """The lanes of values of which some may be the same in all lanes."""
+    """The number of lanes of values; some may be uniform."""
     return max(v.shape[-1] for v in values)
 
 

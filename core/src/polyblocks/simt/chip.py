@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Chip:
-    """What the simulator knows of a chip; a target fills it from its description.
+    """The simulator's model of a chip; a target fills it from its description.
 
     Attributes:
         name: for messages.

@@ -166,5 +166,5 @@ def _leaf_values(value: Value, type_: Type, layout: Layout) -> list[tuple[int, T
 
 
 def undefined(type_: Type) -> Value:
-    """What ``undef``, ``poison`` and ``zero`` are: zeros."""
+    """The value of ``undef``, ``poison`` and ``zero``: zeros."""
     return zero(type_)

@@ -1,4 +1,4 @@
-"""What a launch did, counted."""
+"""Counts of a launch."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Counts:
         return self.sectors / self.ideal_sectors if self.ideal_sectors else 1.0
 
     def add(self, other: Counts, times: float = 1.0) -> None:
-        """Add the counts of other blocks, so many times, rounded."""
+        """Add the counts of other blocks, times a factor, rounded."""
         for kind, number in other.instructions.items():
             self.instructions[kind] = self.instructions.get(kind, 0) + round(number * times)
         for row in fields(self):

@@ -46,7 +46,7 @@ _TERMINATORS = {
     "llvm.return",
     "llvm.unreachable",
 }
-#: Intrinsics of which the ops of the llvm dialect keep operands as attributes.
+#: Intrinsics whose ops in the llvm dialect keep operands as attributes.
 _WITH_ATTRIBUTES = {
     "is.fpclass", "vector.extract", "vector.insert", "masked.load", "masked.store",
     "masked.gather", "masked.scatter",

@@ -1,4 +1,4 @@
-"""What the simulator finds wrong with a kernel."""
+"""Errors that the simulator finds in a kernel."""
 
 from __future__ import annotations
 

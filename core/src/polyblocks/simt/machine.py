@@ -59,7 +59,7 @@ class Machine(Accesses):
         self._executed = np.zeros(len(kernel.segments), np.int64)
         self.begin_blocks()
 
-    # What ops ask for.
+    # Queries of ops.
     def thread_id(self, axis: int) -> Array:
         """Index of each lane's thread along an axis (0: x), int64."""
         x, y, _ = self.block

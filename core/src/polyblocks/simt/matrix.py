@@ -1,4 +1,4 @@
-"""What a matrix unit does, from the description of its fragments."""
+"""Matrix units, simulated from the description of their fragments."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BITS = {"tfloat32": 32, "float16": 16, "bfloat16": 16, "int8": 8, "float32": 32
 
 
 def matrix_intrinsics(units: Iterable[MatrixUnit]) -> dict[str, Operation]:
-    """The intrinsics of units; of one name those are told apart by the registers that they take."""
+    """The intrinsics of units; those of one name differ in their registers."""
     by_name: dict[str, list[MatrixUnit]] = {}
     for unit in units:
         if unit.fragments is not None:
@@ -159,7 +159,7 @@ def _elements(machine: Any, registers: list[Array], dtype: str) -> Array:
 
 
 def _read_bits(register: Array) -> Array:
-    """float32 of which the lowest 13 bits are not read."""
+    """float32 without its lowest 13 bits."""
     bits = np.ascontiguousarray(register).astype(np.int64).astype(np.uint32)
     return (bits & 0xFFFFE000).astype(np.uint32).view(np.float32)
 
@@ -199,7 +199,7 @@ def _matrix(machine: Any, part: Array, table: tuple[Array, Array]) -> Array:
 
 
 def _check_whole(machine: Any) -> None:
-    """Report subgroups of which a part does not take part."""
+    """Report subgroups with inactive lanes."""
     active = machine.by_subgroup(machine.mask)
     here = active.any(axis=-1)
     missing = here & ~active.all(axis=-1)

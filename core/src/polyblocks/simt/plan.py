@@ -30,8 +30,8 @@ def run_plan(
             and ``arguments``: ``{"argument": n}`` (the n-th row), ``{"workspace": bytes}``, or
             ``{"value": number}``.
         arrays: one array per row whose role is ``input`` or ``output``, in order. Outputs, and
-            inputs that kernels write, are changed in place. What an output or the workspace holds
-            at the beginning counts as not written.
+            inputs that kernels write, are changed in place. Initial contents of outputs and of the
+            workspace count as not written.
         sample: blocks of a launch to run at most, see :meth:`Simulator.launch`. Then everything
             counts as written, since others than these would have.
 

@@ -54,7 +54,7 @@ class Kernel:
         arguments: register of each argument.
         argument_types: their types.
         sites: every op that a finding may name.
-        granule: bytes of the smallest access, by which races are told apart.
+        granule: bytes of the smallest access, the granularity of races.
         shared, private: its arrays in these memories.
         shared_bytes: of the shared arrays of fixed size.
         dynamic: the shared array whose size a launch gives; None if the kernel has none.

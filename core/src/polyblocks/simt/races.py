@@ -212,7 +212,7 @@ class Shadow:
         at = np.flatnonzero((tick >= clock.start) & (reader != ids) & (tick > 0))
         new = ids
         if at.size:
-            # What a barrier orders before this read needs no keeping.
+            # Accesses that a barrier orders before this read can be forgotten.
             at = at[tick[at] >= self._forgotten_before(clock, reader[at], lanes[at], ids[at])]
             new = ids.copy()
             new[at] = _together(clock, reader[at], ids[at])

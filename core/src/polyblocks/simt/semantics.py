@@ -43,7 +43,7 @@ class Instruction:
         return name in self.op.attributes
 
     def attribute(self, name: str) -> Any:
-        """The attribute; None where there is none."""
+        """The attribute, or None."""
         return self.op.attributes[name] if self.has(name) else None
 
     def integer(self, name: str, default: int = 0) -> int:
@@ -51,7 +51,7 @@ class Instruction:
         return int(self.op.attributes[name].value) if self.has(name) else default
 
     def text(self, name: str) -> str:
-        """An attribute as MLIR prints it; empty where there is none."""
+        """An attribute as MLIR prints it, or an empty string."""
         return str(self.op.attributes[name]) if self.has(name) else ""
 
     def integers(self, name: str) -> list[int]:
@@ -86,7 +86,7 @@ class Operation:
 
 @dataclass(frozen=True)
 class Semantics:
-    """What a target adds to the llvm dialect.
+    """A target's additions to the llvm dialect.
 
     Attributes:
         operations: by op name, e.g. the thread index, barriers, shuffles.
@@ -115,7 +115,7 @@ def printed(type_: Type) -> str:
 
 
 def counts_of(operation: Operation, instruction: Instruction) -> dict[str, int]:
-    """What one thread that executes the instruction adds to the counts."""
+    """The counts of one thread that executes the instruction."""
     kind = operation.kind
     if kind is None:
         return {}

@@ -98,7 +98,7 @@ class SimulatedExecutable(Executable):
         return int(status[0])
 
     def sample(self, blocks: int, alike: bool = False) -> list[dict[str, Any]]:
-        """Run so many blocks of each launch on arrays of zeros; counts for the whole grids.
+        """Run ``blocks`` blocks of each launch on arrays of zeros; counts for the whole grids.
 
         For sizes that would take too long as a whole, where what is counted does not depend on
         the numbers in the arrays.
@@ -150,7 +150,7 @@ class SimulatedExecutable(Executable):
         return NativeEntry(self.entry, len(self._views), len(self._plan.checks))
 
     def counts(self) -> list[dict[str, Any]]:
-        """What the last call did: one row per launch, JSON values.
+        """Counts of the last call: one row per launch, JSON values.
 
         Keys: ``kernel``, ``grid``, ``block``, ``counts`` (see :class:`polyblocks.simt.Counts`),
         and ``findings`` as texts.
@@ -191,7 +191,7 @@ def load_simulated(artifact: Artifact, semantics: Semantics) -> SimulatedExecuta
 
 
 def chip_of(description: TargetDescription) -> Any:
-    """What the simulator must know of a chip.
+    """The simulator's model of a chip.
 
     Args:
         description: of a GPU; its ``multiprocessor`` has the facts.
@@ -216,7 +216,7 @@ _alive: weakref.WeakSet[SimulatedExecutable] = weakref.WeakSet()
 
 
 def counts_of(digest: str) -> list[dict[str, Any]]:
-    """What the last call of a program did; nothing if it has not run here.
+    """Counts of the last call of a program; empty if it has not run here.
 
     Args:
         digest: of its code, as reports have it: the digests of its blobs, in order.

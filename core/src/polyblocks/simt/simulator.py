@@ -34,7 +34,7 @@ Argument = Buffer | Address | int | float | bool | np.generic
 
 @dataclass(frozen=True)
 class LaunchResult:
-    """What one launch did.
+    """The counts and findings of one launch.
 
     Attributes:
         kernel, grid, block: what was launched.
@@ -146,8 +146,8 @@ class Simulator:
             arguments: buffers, places in them (``buffer + bytes``), or numbers.
             shared_bytes: of the dynamic shared memory.
             sample: blocks to run at most, where the grid has more: the first, the last, and others
-                spread over what is between. What is counted stands for the whole grid; what the
-                other blocks would have written is not there.
+                spread between these. Counts are for the whole grid; the other blocks write
+                nothing.
 
         Raises:
             InputError: an unknown kernel, arguments that do not fit it, or a sample of fewer than

@@ -1,4 +1,4 @@
-"""What the shuffles and votes of all targets are made of."""
+"""Building blocks of the shuffles and votes of all targets."""
 
 from __future__ import annotations
 

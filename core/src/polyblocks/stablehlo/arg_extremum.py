@@ -1,6 +1,6 @@
 """The place of the largest or smallest element: two plain reductions instead of one of pairs.
 
-What the body of a reduction of (value, index) pairs decides is found out by trying it. Bodies of
+The body of a reduction of (value, index) pairs is classified by evaluating it. Bodies of
 comparisons, selections and logic alone depend on nothing but the order of what they compare, so
 that a few numbers stand for all.
 """
@@ -54,7 +54,7 @@ def arg_extremum(
 
 
 def _neutral(kind: Element, largest: bool) -> Any:
-    """What is not beyond any other number."""
+    """The neutral element: no number is on its far side."""
     if kind.is_float:
         return -math.inf if largest else math.inf
     return kind.lowest if largest else kind.highest
@@ -75,7 +75,7 @@ def _decides(region: Any, kind: Element, largest: bool) -> bool:
 
 
 def _evaluate(region: Any, values: list[Any]) -> list[Any] | None:
-    """What a region makes of two pairs, given as value, index, value, index; None if unknown."""
+    """Evaluate a region on two pairs, given as value, index, value, index; None if unknown."""
     (block,) = region.blocks
     known = dict(zip(block.arguments, values, strict=True))
     for view in block.operations:

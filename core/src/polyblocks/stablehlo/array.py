@@ -1,4 +1,4 @@
-"""What an array of StableHLO becomes: a tensor, or something that need not be one yet."""
+"""The lowered form of a StableHLO array: a tensor, or a delayed one."""
 
 from __future__ import annotations
 

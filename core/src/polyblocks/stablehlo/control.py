@@ -24,7 +24,7 @@ UNROLL_OPERATIONS = 512
 def _while(lowering: Lowering, op: Any, arguments: list[Array]) -> list[Array]:
     condition, body = (region.blocks[0] for region in op.regions)
     returned = list(_terminator(body).operands)
-    # What an iteration hands on unchanged is not carried.
+    # Values that an iteration does not change are not carried.
     fixed = [value == argument for value, argument in zip(returned, body.arguments, strict=True)]
     counter = _counter(lowering, condition, body, arguments, fixed)
     if counter is not None:
@@ -87,7 +87,7 @@ class _Counter:
             return None
         end = limit + (1 if self.step > 0 else -1) * self.included
         trips = max(0, -((start - end) // self.step))
-        # A counter that wraps around never ends, and is not what anybody means.
+        # A counter that wraps around never ends, and is not meant.
         last = start + trips * self.step
         element = self.start.element
         return trips if element.lowest <= last <= element.highest else None
@@ -99,7 +99,7 @@ _MIRRORED = {"LT": "GT", "LE": "GE", "GT": "LT", "GE": "LE", "NE": "NE"}
 def _counter(
     lowering: Lowering, condition: Any, body: Any, arguments: list[Array], fixed: list[bool]
 ) -> _Counter | None:
-    """The counter that alone decides when a loop ends; None if there is none."""
+    """The counter that alone decides when a loop ends, or None."""
     (value,) = _terminator(condition).operands
     compare = _definition(value)
     if compare is None or compare.name != "stablehlo.compare":
@@ -146,7 +146,7 @@ def _counted(
 
 
 def _step(lowering: Lowering, body: Any, position: int) -> int | None:
-    """What the body adds to a carried value, if that is a known number."""
+    """The constant that the body adds to a carried value, or None."""
     op = _definition(list(_terminator(body).operands)[position])
     if op is None or op.name not in ("stablehlo.add", "stablehlo.subtract"):
         return None
@@ -303,7 +303,7 @@ def _arrays(kinds: list[tuple[tuple[int, ...], Element]], values: Any) -> list[A
 
 @rule("stablehlo.case")
 def _case(lowering: Lowering, op: Any, arguments: list[Array]) -> list[Array]:
-    """The last branch is taken for every index that is none."""
+    """Indices out of range take the last branch."""
     (index,) = arguments
     blocks = [region.blocks[0] for region in op.regions]
     number = index.number

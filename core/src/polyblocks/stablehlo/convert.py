@@ -48,7 +48,7 @@ def convert(x: Any, source: Element, target: Element, wraps: bool = False) -> An
         return _from_float(x, source, target)
     if target.is_float:
         if target.width < F32.width:
-            # There are no instructions for it; 24 bits first are what everybody else has, too.
+            # There are no instructions for it; other compilers round to 24 bits first, too.
             return convert(convert(x, source, F32), F32, target)
         return emit("arith.uitofp" if source.is_unsigned else "arith.sitofp", [x], target.type)
     if source.width < target.width:

@@ -36,7 +36,7 @@ def _checked(lowering: Lowering, array: Array, holds: Array, message: str) -> li
     if not array.numel or holds.splat or (holds.known is not None and holds.known.all()):
         return [array]
     if not array.rank:
-        # What is known of the number stays known.
+        # Facts about the number stay known.
         mlir.dialect("cf").AssertOp(lowering.scalar(holds), message)
         return [array]
     loops = range(array.rank)

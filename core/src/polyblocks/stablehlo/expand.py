@@ -47,7 +47,7 @@ def expand(lowering: Lowering, op: Any, arguments: list[Array]) -> list[Array]:
 
 
 def define(lowering: Lowering, text: str, arguments: list[Array]) -> list[Array]:
-    """What a function in StableHLO's text computes."""
+    """Lower a function given as StableHLO's text."""
     module = mlir.parse(text, ir.Context.current)
     block = module.body.operations[0].operation.regions[0].blocks[0]
     lowering.expanded.append(module)

@@ -1,4 +1,4 @@
-"""What a frontend can say in a StableHLO module that StableHLO has no operation for."""
+"""Custom calls for operations that StableHLO lacks."""
 
 #: Target of a ``stablehlo.custom_call`` that checks: of two arrays of one shape it gives the first
 #: if all elements of the second, truth values, are true. Otherwise the program fails with

@@ -82,7 +82,7 @@ def fold(op: Any, arguments: list[Array], element: Element) -> Array | None:
 
 
 def _computation(op: Any, element: Element) -> Callable[..., Any] | None:
-    """What an operation computes from Python's integers; None if it is not done here."""
+    """An operation as a function of Python's integers; None if it is not folded."""
     if op.name == "stablehlo.compare":
         return _COMPARISONS[direction(op)]
     if element.is_bool and op.name in _BOOLEANS:

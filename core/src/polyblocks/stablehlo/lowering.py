@@ -79,7 +79,7 @@ class Lowering:
 
     @contextmanager
     def at(self, op: Any) -> Iterator[None]:
-        """What is appended comes from ``op``; errors name it."""
+        """Give appended operations the location of ``op``; errors name it."""
         with self.sources.location(op):
             try:
                 yield

@@ -23,7 +23,7 @@ def parse(data: str | bytes, context: Any = None) -> Any:
         The module; operations that only say where arrays lie are gone.
 
     Raises:
-        ValueError: it is none of these; the message holds MLIR's diagnostics.
+        ValueError: it has another form; the message holds MLIR's diagnostics.
     """
     context = context or mlir.make_context()
     mlir.register_stablehlo(context)

@@ -1,4 +1,4 @@
-"""What lowers which operation: the modules beside this one register their rules here."""
+"""Operation -> lowering rule: the modules beside this one register their rules here."""
 
 from __future__ import annotations
 

@@ -154,7 +154,7 @@ def _by_network(
 
 
 def _masks(extent: int) -> list[int]:
-    """What to combine an element's position with, in each stage of the network."""
+    """Masks that give an element's partner in each stage of the network, by xor."""
     masks = []
     size = 2
     while size < 2 * extent:

@@ -29,7 +29,7 @@ class Sources:
 
     @contextmanager
     def location(self, op: Any) -> Iterator[None]:
-        """What is created inside the block comes from ``op``.
+        """Give operations created inside of the block the location of ``op``.
 
         An operation without a line of its own (a helper function's) has that of its caller.
         """

@@ -1,1 +1,1 @@
-"""What the plugins of others are tested with."""
+"""Tests for plugins of other distributions."""

@@ -1,4 +1,4 @@
-"""What users may write as ``arch``: LLVM's names of architectures, and names of chips."""
+"""Values of ``arch``: LLVM's names of architectures, and names of chips."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ class Chip:
         ghz: boost clock.
         l2: bytes of the L2 cache.
         l2_slices: parts of L2 that are read at once.
-        l3: bytes of the last-level cache; 0 if there is none.
+        l3: bytes of the last-level cache; 0 without one.
         l3_bandwidth: bytes per second that it gives; 0 if unknown.
         bandwidth: bytes per second of the memory.
     """

@@ -1,4 +1,4 @@
-"""What a code object says of its kernels (LLVM's "User Guide for AMDGPU Backend", Code Object)."""
+"""Metadata of kernels in a code object (LLVM's "User Guide for AMDGPU Backend", Code Object)."""
 
 from __future__ import annotations
 

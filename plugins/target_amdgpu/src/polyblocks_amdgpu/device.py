@@ -43,7 +43,7 @@ def present() -> Device:
     """The first device that this process may see.
 
     Raises:
-        NoDeviceError: there is none.
+        NoDeviceError: no device is present.
     """
     if not DRIVER.exists():
         raise NoDeviceError(f"no driver is installed ({DRIVER} is not there)")
@@ -75,7 +75,7 @@ def read_topology(nodes: Path, environment: Mapping[str, str]) -> list[Device]:
 
 
 def _visible(order: list[int], choice: str | None, names: list[str]) -> list[int]:
-    """What a comma-separated list leaves; as in ROCm, the first that does not exist ends it."""
+    """Devices of a comma-separated list; as in ROCm, the first missing one ends it."""
     if choice is None:
         return order
     left: list[int] = []

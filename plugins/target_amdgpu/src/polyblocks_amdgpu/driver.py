@@ -77,7 +77,7 @@ class HipDriver(BindingsDriver):
     """
 
     device_kinds: tuple[int, ...] = (ROCM,)
-    # What PyTorch and cupy for ROCm call it too.
+    # The name in PyTorch and cupy for ROCm, too.
     array_protocols: tuple[str, ...] = ("__cuda_array_interface__",)
     default_stream = 0
 

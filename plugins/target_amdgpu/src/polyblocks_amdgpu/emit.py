@@ -20,7 +20,7 @@ _UNIFORM = '"uniform-work-group-size"'
 
 
 def machine(target: TargetDescription) -> llvm.Machine:
-    """What LLVM is told about the target."""
+    """LLVM's description of the target."""
     return llvm.Machine(triple=TRIPLE, cpu=target.properties["cpu"])
 
 

@@ -1,4 +1,4 @@
-"""What a work-group processor of each architecture has, whatever chip it is on.
+"""Facts of the work-group processors of each architecture, for every chip.
 
 A multiprocessor is a work-group processor (WGP): two compute units with two SIMDs each, whose local
 data share a block can use as a whole. Sources: AMD's manuals of the RDNA 3, 3.5 and 4 instruction

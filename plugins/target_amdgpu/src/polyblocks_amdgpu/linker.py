@@ -12,7 +12,7 @@ from pathlib import Path
 from polyblocks.codegen.gpu.external_tool import identity, run_tool
 from polyblocks.errors import TargetError
 
-#: What to do where there is none.
+#: Advice where no linker is found.
 _MISSING = (
     "target 'amdgpu' needs a linker for code objects and finds none: no ld.lld below ROCM_PATH or "
     "/opt/rocm or on the PATH, and no package 'ziglang'; pip install ziglang"
@@ -23,7 +23,7 @@ def find() -> list[str]:
     """The command: of ROCm, on the ``PATH``, or of the ``ziglang`` wheel.
 
     Raises:
-        TargetError: there is none; says what to install.
+        TargetError: no linker is found; says what to install.
     """
     program = _program()
     if program is not None:
@@ -34,7 +34,7 @@ def find() -> list[str]:
 
 
 def identity_of_found() -> str:
-    """What changes when :func:`find` finds another linker, or none."""
+    """Text that changes when :func:`find` finds another linker, or no linker."""
     wheel = importlib.util.find_spec("ziglang")
     return identity(_program() or (wheel.origin if wheel is not None else None))
 

@@ -71,7 +71,7 @@ def synchronize() -> None:
 
 @hookimpl
 def preload() -> tuple[str, ...]:
-    """What lowering imports."""
+    """Modules that lowering imports."""
     from polyblocks import mlir
     from polyblocks.codegen.gpu.preloaded import MODULES
 

@@ -1,4 +1,4 @@
-"""Registers few enough for the blocks that are to be held at once, where LLVM would take more."""
+"""Limits registers for the assumed resident blocks, where LLVM would take more."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _WAVES = "rocdl.waves_per_eu"
 
 
 def short(module: Any, chip: Multiprocessor, resources: Mapping[str, Resources]) -> list[str]:
-    """Kernels of which fewer blocks are held at once than the mapping assumes.
+    """Kernels with fewer resident blocks than the mapping assumes.
 
     Args:
         module: in form L.
@@ -47,7 +47,7 @@ def ask(module: Any, chip: Multiprocessor) -> list[str]:
         chip: the multiprocessor.
 
     Returns:
-        The names of the kernels of which it is said.
+        The names of these kernels.
     """
     asked = []
     with module.context:

@@ -1,4 +1,4 @@
-"""What the ops of the rocdl dialect mean to the simulator.
+"""Semantics of the rocdl dialect's ops for the simulator.
 
 Sources: AMD's "RDNA3 Instruction Set Architecture" (DPP, DS_SWIZZLE, DS_BPERMUTE, V_PERMLANE) and
 LLVM's "User Guide for AMDGPU Backend". A lane that another one reads through DPP may be inactive:
@@ -239,7 +239,7 @@ _WITHOUT_EFFECT = (
     "s.nop",
 )  # fmt: skip
 
-#: What ops of the dialect and LLVM's intrinsics both are, by the intrinsics' names.
+#: Semantics that ops of the dialect share with LLVM's intrinsics, by the intrinsics' names.
 _COMMON = {
     **_INDICES,
     "s.barrier": Operation(_nothing, "control", barrier=True),

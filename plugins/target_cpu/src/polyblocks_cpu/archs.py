@@ -37,7 +37,7 @@ class Arch:
         fma_latency: cycles from a multiply-add to its result.
         loads: load instructions started per cycle.
         l1, l2: bytes of one core's data caches.
-        l3: bytes of one last-level cache; 0 if there is none.
+        l3: bytes of one last-level cache; 0 without one.
         l3_cores: cores that share it.
         ghz: sustained clock under vector load.
         threads: hardware threads of a common part, when the machine is not at hand.
@@ -95,7 +95,7 @@ def _arm(name: str, bits: int = 128, cpu: str | None = None, **facts: object) ->
     return Arch(name, ARM, cpu or name, bits, 32, **facts)  # type: ignore[arg-type]
 
 
-#: What came together: dot products of bytes; the same and those of bfloat16, at the rate of others
+#: Features that came together: dot products of bytes; the same and those of bfloat16, at full rate
 #: or, in Intel's chips that have units for whole tiles as well, at half of it.
 _BYTES = {"vpdpbusd": 1.0}
 _BYTES_AND_FLOATS = {**_BYTES, "vdpbf16ps": 1.0}
@@ -112,7 +112,7 @@ _ARM_SVE = (*_ARM_82, "bf16", "fp16fml", "i8mm", "sve")
 _ARM_BYTES = {"sdot": 1.0, "udot": 1.0}
 _ARM_BYTES_AND_FLOATS = {**_ARM_BYTES, "usdot": 1.0, "bfdot": 1.0}
 
-#: Multiplications and additions have units of their own, of which integers and logic use all (AMD
+#: Multiplications and additions have units of their own; integers and logic use all of them (AMD
 #: 57647, and the guides before it).
 _ZEN_ISSUE = Issue(vectors=2.0, sums_apart=True)
 #: Of 512-bit vectors, which take both halves of a unit's time: latencies and divisions from

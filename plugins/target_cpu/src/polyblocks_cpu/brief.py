@@ -20,7 +20,7 @@ from polyblocks_cpu.passes.outline_kernels import LOOP
 BRIEF_S = 1e-6
 _FULL, _HALF = 512, 256
 
-#: What LLVM cannot take apart: instructions that are asked for by name, on registers of 512 bits.
+#: Intrinsics of 512-bit registers, which LLVM cannot split.
 _NAMED = re.compile(r"@llvm\.x86\.[\w.]*\b512\b")
 
 

@@ -93,7 +93,7 @@ def _description(
         gathers=vector_bits > 0,
         multiply_adds_in_flight=arch.fma_latency * arch.fma_units,
         loads_per_multiply_add=arch.loads / arch.fma_units,
-        # What `pair-gathers` does.
+        # The effect of `pair-gathers`.
         issue=replace(arch.issue, pairs=True),
         flops={"float32": float32, "float64": float32 / 2},
         matrix_units=(
@@ -155,7 +155,7 @@ def required_features(target: TargetDescription) -> list[str]:
 
 
 def psabi_level(arch: Arch) -> str:
-    """The highest x86-64 level of which every feature is in ``arch``."""
+    """The highest x86-64 level whose features are all in ``arch``."""
     if arch.vector_registers == 32:
         return "x86-64-v4"
     if "fma" not in arch.lacks:

@@ -20,7 +20,7 @@ class Dot:
     """One instruction.
 
     Attributes:
-        features: LLVM's names of the features any of which brings it.
+        features: LLVM's names of the features; each of them provides it.
         operands: dtypes of the first and of the second operand.
         accumulator: dtype of the accumulator.
         latency: cycles from the accumulator to the result.
@@ -86,7 +86,7 @@ def available(known: Mapping[str, float], features: Sequence[str]) -> dict[str, 
     Args:
         known: those of its microarchitecture.
         features: LLVM's features of a machine at hand, ``+x`` or ``-x``; none for a chip that is
-            only named. What the table does not know of has the rate of multiply-adds.
+            only named. Units missing in the table have the rate of multiply-adds.
     """
     if not features:
         return {name: known[name] for name in DOTS if name in known}

@@ -128,7 +128,7 @@ def _llvm_text(
 
 
 def machine(target: TargetDescription) -> llvm.Machine:
-    """What LLVM is told about the target: the host's triple, or Linux of another family."""
+    """LLVM's description of the target: the host's triple, or Linux of another family."""
     properties = target.properties
     triple = llvm.host_triple()
     if triple.partition("-")[0].replace("arm64", "aarch64") != properties["family"]:

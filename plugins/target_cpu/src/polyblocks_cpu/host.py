@@ -68,7 +68,7 @@ ARM_FEATURES = {
     "i8mm": "i8mm",
 }
 
-#: What the psABI levels stand for, best first.
+#: Features of the psABI levels, best first.
 X86_LEVELS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("x86-64-v4", ("avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl", "avx2", "fma")),
     ("x86-64-v3", ("avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe")),
@@ -197,7 +197,7 @@ def _identify_x86(fields: Mapping[str, str]) -> tuple[Arch, tuple[str, ...]]:
 
 
 def _features(known: Mapping[str, str], flags: Set[str]) -> tuple[str, ...]:
-    """What a chip with these flags has and lacks; nothing of one that tells no flags."""
+    """Present and absent features of a chip with these flags; empty without flags."""
     if not flags:
         return ()
     return tuple(sorted(("+" if flag in flags else "-") + name for flag, name in known.items()))

@@ -22,7 +22,7 @@ Entry = Callable[[bytes, int], int]
 
 #: Exported function of a program compiled with the option ``profile``: where its times are.
 PROFILE = "polyblocks_profile"
-#: What such a program calls, of POSIX; nanoseconds, where the OpenMP runtime's clock has
+#: POSIX's clock, which such a program calls; nanoseconds, where the OpenMP runtime's clock has
 #: microseconds.
 CLOCK = "clock_gettime"
 
@@ -153,7 +153,7 @@ def write_perf_map(library: Any, program: str) -> None:
     """Tell ``perf`` the names of functions, see Linux's ``jit-interface.txt``.
 
     Args:
-        library: what is linked; of another format than ELF nothing is told.
+        library: the linked code; only ELF is registered.
         program: goes before the names.
     """
     if isinstance(library, link.Linked):

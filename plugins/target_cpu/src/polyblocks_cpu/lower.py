@@ -84,7 +84,7 @@ def _share_kernels(contents: Contents, profile: bool) -> list[Any]:
         MergeKernelsPass(),
         # When what a kernel touches is seen at its call, and its iterations are a loop.
         ShareTeamPass(timed=profile),
-        # While calls of kernels can be told from others, and a team's are one.
+        # While calls of kernels are distinct from others, and a team's are one.
         *([TimeKernelsPass()] if profile else []),
         MapOpenmpPass(),
     ]
@@ -124,14 +124,14 @@ def _convert_to_llvm(contents: Contents) -> list[Any]:
     """Loops, memory and what is left of arithmetic in the LLVM dialect."""
     return [
         # Constants without a reader would be written into the object file.
-        # What `lower-affine` leaves unread goes first: from the bottom up it takes half the time.
+        # Unused results of `lower-affine` go first: from the bottom up it takes half the time.
         UpstreamPass(
             "lower-affine",
             "func.func(lower-affine,canonicalize{region-simplify=disabled top-down=0},cse),"
             "symbol-dce",
         ),
         HoistAddressesPass(),
-        # What `expand-math` makes such branches of, or one that a dump has already.
+        # Operations that `expand-math` turns into such branches, or a branch of a dump.
         OnlyWithOps(MergeRareBranchesPass(), EXPANDED | {"scf.if"}, contents),
         OnlyWithOps(PermuteLookupsPass(), {"vector.gather"}, contents),
         ScheduleVectorsPass(),
@@ -173,7 +173,7 @@ def _expand_math(module: Any, context: PassContext) -> bool:
 
 
 def math_instructions(target: TargetDescription) -> dict[str, Any]:
-    """What elementary functions may use on a CPU, as ``expand_math`` takes it."""
+    """Instructions of a CPU for elementary functions, as arguments of ``expand_math``."""
     has = target.properties
     # All of them came with AVX-512.
     own = {"ldexp": True, "scale": multiply_by_power, "table": pick_from} if has["ldexp"] else {}
@@ -245,7 +245,7 @@ def _kernels(module: Any) -> list[dict[str, Any]]:
 
 
 def _profile(module: Any) -> list[dict[str, str]]:
-    """What each row of the profile's table belongs to: ``kernel`` and ``nest``."""
+    """The owner of each row of the profile's table: ``kernel`` and ``nest``."""
     pairs = [[name.value for name in pair] for pair in module.operation.attributes[ROWS]]
     return [{"kernel": kernel, "nest": nest} for kernel, nest in pairs]
 

@@ -60,5 +60,5 @@ def emit_library(artifact: Artifact, name: str, folder: Path) -> Sequence[Path]:
 
 @hookimpl
 def preload() -> tuple[str, ...]:
-    """What lowering imports."""
+    """Modules that lowering imports."""
     return ("polyblocks_cpu.lower", "polyblocks.codegen.vector_math", "llvmlite.binding")

@@ -19,7 +19,7 @@ _WIDEST = 512
 def multiply_by_power(b: Builder, x: Val, exponent: Val) -> Val | None:
     """``x * 2^floor(exponent)`` by ``vscalef``, which takes the exponent as a float.
 
-    LLVM's ``ldexp`` takes an integer, of which it makes a float for that instruction.
+    LLVM's ``ldexp`` takes an integer, and converts it to a float for that instruction.
 
     Returns:
         None but for vectors that fill one register of 128, 256 or 512 bits, or some of 512.

@@ -1,4 +1,4 @@
-"""What users may write as ``arch``: the compiler's architectures, and names of chips."""
+"""Values of ``arch``: the compiler's architectures, and names of chips."""
 
 from __future__ import annotations
 

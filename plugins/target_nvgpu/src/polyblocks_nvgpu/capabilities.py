@@ -1,4 +1,4 @@
-"""What a multiprocessor of each compute capability has, whatever chip it is on.
+"""Facts of the multiprocessors of each compute capability, for every chip.
 
 Sources. Limits of threads, blocks, registers and shared memory: the table of technical
 specifications by compute capability in NVIDIA's CUDA programming guide; how they are handed out:

@@ -110,7 +110,7 @@ def driver() -> Any:
 
 
 def query(library: Any, index: int) -> Device:
-    """What the driver says about the device at ``index``."""
+    """The driver's description of the device at ``index``."""
     device = ctypes.c_int()
     _check(library, library.cuDeviceGet(ctypes.byref(device), index), "cuDeviceGet")
     text = ctypes.create_string_buffer(256)

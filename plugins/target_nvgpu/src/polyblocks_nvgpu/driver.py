@@ -42,8 +42,8 @@ NAMES = Names(
 
 #: A launch from C takes about 2 us (through the bindings 7 us on an H200's host). A graph of
 #: kernels in a row: 2 us + 0.2 us a kernel with CUDA 11.8, 2.5 us + 0.001 us with 12.6 (NVIDIA,
-#: "Constant Time Launch for Straight-Line CUDA Graphs", 2024); the larger ones of both. What an
-#: update costs is not published: it copies the operands, as a launch does, and submits nothing;
+#: "Constant Time Launch for Straight-Line CUDA Graphs", 2024); the larger ones of both. The cost
+#: of an update is not published: it copies the operands, as a launch does, and submits nothing;
 #: half of that.
 COSTS = Costs(launch=2e-6, replay=2.5e-6, replayed_node=0.2e-6, update_node=1e-6)
 

@@ -25,7 +25,7 @@ from polyblocks.target import TargetDescription
 
 TRIPLE = "nvptx64-nvidia-cuda"
 
-#: What has no LLVM intrinsic becomes inline assembly.
+#: Ops without an LLVM intrinsic become inline assembly.
 _PASSES = "convert-nvvm-to-llvm,reconcile-unrealized-casts"
 #: How a kernel begins.
 _ENTRY = ".visible .entry"
@@ -34,7 +34,7 @@ _EXTERNAL = re.compile(r"^\s*\.extern \.func .*?\b([\w$]+)\s*[(\n]", re.MULTILIN
 
 
 def machine(target: TargetDescription) -> llvm.Machine:
-    """What LLVM is told about the target."""
+    """LLVM's description of the target."""
     ptx = target.properties["ptx"]
     return llvm.Machine(triple=TRIPLE, cpu=target.properties["cpu"], features=f"+ptx{ptx}")
 
@@ -75,8 +75,8 @@ def _part(source: str, spec: llvm.Machine) -> bytes:
 def joined(parts: Sequence[str]) -> str:
     """One text of PTX of those that LLVM wrote for parts of a program.
 
-    What stands before the first kernel of a part, such as a constant, is the same in all that have
-    it. It comes before all kernels, where those who take a kernel out of the text look for it.
+    Text before the first kernel of a part, such as a constant, is the same in all parts. It comes
+    before all kernels, where code that takes a kernel out of the text expects it.
     """
     heads: dict[str, None] = {}
     bodies = []

@@ -54,7 +54,7 @@ def places_of(program: str, components: tuple[str, ...]) -> Iterator[Path]:
 
 
 def architectures(path: str) -> frozenset[str]:
-    """What an assembler makes code for; newer ones leave old chips to the driver's own.
+    """Architectures of an assembler; newer ones leave old chips to the driver's own.
 
     Nothing, if it is no program that runs here.
 
@@ -66,7 +66,7 @@ def architectures(path: str) -> frozenset[str]:
 
 @functools.cache
 def _help(path: str) -> str:
-    """What an assembler says of itself."""
+    """The help text of an assembler."""
     try:
         done = subprocess.run(
             [path, "--help"], capture_output=True, text=True, timeout=60, check=False

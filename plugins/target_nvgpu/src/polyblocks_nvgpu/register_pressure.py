@@ -2,8 +2,8 @@
 
 Other blocks at once, copies of loops, or that what a loop leaves unchanged is computed before it.
 
-The assembler keeps to the number of blocks that are to be held at once, whatever it has to leave in
-memory for that. And it writes out loops in loops whose counts it knows, computes before the outer
+The assembler keeps to the number of resident blocks, whatever it has to spill for
+that. And it writes out loops in loops whose counts it knows, computes before the outer
 one what each copy needs of the thread's number, and then has no registers for all of that.
 """
 
@@ -30,7 +30,7 @@ _KEEP = '\n\t.pragma "nounroll";'
 
 
 def crowded(module: Any, resources: dict[str, Resources]) -> list[str]:
-    """Kernels that spill registers since several blocks are to be held at once.
+    """Kernels that spill registers because of their number of resident blocks.
 
     Args:
         module: in form L.
@@ -98,7 +98,7 @@ def with_least_moved(
     for name in names:
         head, kernel = _parts(ptx, name)
         other_head, other = _parts(plain, name)
-        # What they share stands before all kernels.
+        # Shared text stands before all kernels.
         if other_head != head:
             continue
         spilled = resources_of(head + kernel)[name].spill_bytes
@@ -108,7 +108,7 @@ def with_least_moved(
 
 
 def _parts(ptx: str, name: str) -> tuple[str, str]:
-    """What stands before all kernels, and the text of one."""
+    """The text before all kernels, and the text of one."""
     entries = list(_ENTRY.finditer(ptx))
     begin = next(m for m in entries if m[1] == name)
     return ptx[: entries[0].start()], ptx[begin.start() : ptx.index("\n}", begin.end()) + 2]

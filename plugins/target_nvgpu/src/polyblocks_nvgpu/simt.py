@@ -1,4 +1,4 @@
-"""What the ops of the nvvm dialect mean to the simulator.
+"""Semantics of the nvvm dialect's ops for the simulator.
 
 Sources: the PTX ISA (shfl.sync, vote.sync, redux.sync, cp.async) and the NVVM dialect.
 """

@@ -95,7 +95,7 @@ def _interface(name: str, variants: Sequence[Artifact], on_device: bool) -> Inte
     arrays = []
     for found in zip(*(each.arrays for each in every), strict=True):
         array, dtype = found[0], found[0].spec.dtype
-        # What kernels rely on, copies of arrays of the host have anyway.
+        # Copies of host arrays are aligned as kernels need.
         natural = DTYPES[dtype][1] // (2 if dtype.startswith("complex") else 1)
         alignment = max(each.alignment for each in found) if on_device else natural
         arrays.append(replace(array, alignment=alignment))

@@ -1,4 +1,4 @@
-"""What the header of a library for GPUs declares."""
+"""The header of a library for GPUs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STATUSES: tuple[Status, ...] = (
     ("DRIVER_ERROR", -8, "a function of the driver failed; the error says which, and why"),
 )
 
-#: What becomes of weights that are bound: on the device, and on the host.
+#: Lifetime of bound weights: on the device, and on the host.
 ON_DEVICE = (
     "They stay the caller's, are read where they are, and must live as long as they are bound."
 )

@@ -1,4 +1,4 @@
-"""What a target says of its vendor's driver, for libraries for C."""
+"""A target's description of its vendor's driver, for libraries for C."""
 
 from __future__ import annotations
 

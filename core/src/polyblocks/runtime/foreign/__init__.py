@@ -1,1 +1,1 @@
-"""Arrays of frameworks, where a program was loaded without saying of which."""
+"""Arrays of frameworks, where a program was loaded without naming one."""

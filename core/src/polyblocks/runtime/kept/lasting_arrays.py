@@ -1,4 +1,4 @@
-"""What is kept of arrays that do not change while they are held."""
+"""Prepared data of arrays that do not change while they are held."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from polyblocks.runtime.kept.preparer import Preparer
 
 
 class LastingArrays:
-    """What one function keeps of arrays whose memory is not written while somebody holds it.
+    """One function's prepared data of arrays whose memory is not written while it is held.
 
     Then the same address means the same contents, as long as the array is held here. That is so of
     captured arrays that cannot change, and of those that a framework copies before it writes to

@@ -47,7 +47,7 @@ class Preparer:
             num_threads: that it may use.
 
         Raises:
-            MemoryError: there is no room for what is to be kept.
+            MemoryError: there is no memory for the prepared data.
             ExecutionError: the preparation failed.
         """
         kept = Kept(self.nbytes)

@@ -35,7 +35,7 @@ def call(cursor: Cursor, values: Values) -> str:
         operands.append(values.typed(cursor))
         cursor.accept(",")
     if name == "llvm.assume":
-        # What is said about addresses besides is not checked.
+        # Further assumptions about addresses are not checked.
         return f"llvm.intr.assume {operands[0][0]} : i1"
     if name.startswith("llvm.is.fpclass."):
         return _class(cursor, operands[0], values)

@@ -16,7 +16,7 @@ WORDS = {"true": 1, "false": 0}
 
 
 def bits_of(token: str, type_: Type) -> int | None:
-    """The bits of a number, as an unsigned integer; None for a token that is none.
+    """The bits of a number, as an unsigned integer; None for other tokens.
 
     Args:
         token: e.g. ``-1``, ``true``, ``1.0e+00``, ``0x7FF0000000000000`` (the bits of a float64,

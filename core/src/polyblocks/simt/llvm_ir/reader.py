@@ -1,6 +1,6 @@
 """Reads a module of optimized LLVM IR into MLIR's LLVM dialect.
 
-What comes in is LLVM's text; what comes out is what the simulator runs. Instructions become ops one
+The input is LLVM's text; the output is run by the simulator. Instructions become ops one
 by one, phis become arguments of blocks, intrinsics ``llvm.call_intrinsic``. Flags and attributes
 that only promise something to LLVM are left out.
 """

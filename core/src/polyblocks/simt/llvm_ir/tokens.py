@@ -55,7 +55,7 @@ class Cursor:
 
     @property
     def after(self) -> str:
-        """The token behind the next one; empty where there is none."""
+        """The token behind the next one, or an empty string."""
         return self._tokens[self._at + 1] if self._at + 1 < len(self._tokens) else ""
 
     def take(self) -> str:
@@ -94,5 +94,5 @@ class Cursor:
                 return
 
     def error(self, problem: str) -> UnsupportedError:
-        """What to raise where the instruction is none that the reader knows."""
+        """The error for an instruction that the reader does not support."""
         return UnsupportedError(f"the simulator cannot read this LLVM IR, {problem}: {self.text}")

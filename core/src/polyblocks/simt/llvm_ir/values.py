@@ -140,14 +140,14 @@ class Values:
         return f"llvm.getelementptr {base}[{', '.join(indices)}] : {types}"
 
     def undefined(self, type_: Type, zero: bool = False) -> str:
-        """A value of no matter what, or of zeros."""
+        """An undefined value, or zeros."""
         made = self._make(f"llvm.mlir.{'zero' if zero else 'undef'} : {spelled(type_)}")
         if isinstance(type_, (Int, Float)):
             self._numbers[made] = spelled_number(0, type_)
         return made
 
     def integer(self, number: int, bits: int = 32) -> str:
-        """A constant of so many bits."""
+        """A constant of ``bits`` bits."""
         return self._number(number & ((1 << bits) - 1), Int(bits))
 
     def _aggregate(self, cursor: Cursor, type_: Type) -> str:

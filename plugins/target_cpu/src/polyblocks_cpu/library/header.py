@@ -1,4 +1,4 @@
-"""What the header of a library for CPUs declares."""
+"""The header of a library for CPUs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ STATUSES: tuple[Status, ...] = (
     ("UNSUPPORTED_CPU", -6, "there is no code for the chip of this machine"),
 )
 
-#: What becomes of weights that are bound.
+#: Lifetime of bound weights.
 BOUND = "They stay the caller's, are read where they are, and must live as long as they are bound."
 
 

@@ -12,7 +12,7 @@ from polyblocks.errors import TargetError
 from polyblocks_cpu import openmp
 from polyblocks_cpu.archs import ARM, X86
 
-#: What compilers call the families.
+#: Compilers' names of the families.
 NAMES = {"x86_64": X86, "amd64": X86, "aarch64": ARM, "arm64": ARM}
 
 

@@ -24,7 +24,7 @@ from polyblocks_cpu.openmp import LIMIT
 #: Bytes that workspaces are aligned to: a page.
 _ALIGNMENT = 4096
 
-#: What the source itself has at its top.
+#: Static names at the top of the source.
 STATICS = frozenset(
     "archs check check_each check_others check_overlaps check_weights choose choosing chosen drain "
     "error_text expected fail give num_threads overlap pool runs start take wanted_threads".split()
@@ -56,7 +56,7 @@ class Variant:
         return self.symbol(self.artifact.manifest[PREPARATION]["entry"], "prepare")
 
     def symbol(self, name: str, what: str = "run") -> str:
-        """What a symbol of its objects is called in the library."""
+        """The library's name of a symbol of its objects."""
         return f"{what}_{self.number}_{name}"
 
 
@@ -225,7 +225,7 @@ class _Kept:
 
 
 def _kept(interface: Interface, variant: Variant) -> _Kept:
-    """What fills the program's kept memory: once if all that it reads is stored, else each call."""
+    """Code that fills persistent memory: once if all inputs are stored, else at each call."""
     preparation = part(variant.artifact)
     if preparation is None:
         return _Kept({})

@@ -1,1 +1,1 @@
-"""Short tables, of which lanes get what they look up by permutations of registers."""
+"""Lookups in short tables by permutations of registers."""

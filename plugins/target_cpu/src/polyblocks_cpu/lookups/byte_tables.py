@@ -90,11 +90,11 @@ class ByteTables:
         return cls(planes, entries)
 
     def look_up(self, index: Any, part: int, type_: Any) -> list[Any]:
-        """What 64 lanes get of one part.
+        """The results of 64 lanes from one part of the table.
 
         Args:
             index: from :func:`packed`.
-            part: of which.
+            part: number of the part.
             type_: of the numbers.
 
         Returns:

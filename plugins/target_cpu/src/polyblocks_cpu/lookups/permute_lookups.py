@@ -22,7 +22,7 @@ from polyblocks_cpu.lookups.byte_tables import (
     slots,
 )
 
-#: What reads a table, with the number of the operand that is the table.
+#: Operation that reads a table -> the number of its table operand.
 _READS = {"vector.gather": 0, "vector.load": 0, "vector.maskedload": 0, "memref.load": 0}
 
 
@@ -111,13 +111,13 @@ class _Group:
         return sum(root.type.shape[0] // LANES for root in self.roots)
 
     def slots(self, issue: Issue) -> float:
-        """What permutations take."""
+        """Issue slots of permutations."""
         rounds = -(-self.registers // PARTS)
         each = packing_slots(issue) + len(self.consts) * slots(self.entries, issue)
         return rounds * each
 
     def gather_slots(self, issue: Issue) -> float:
-        """What gathers take, of which two of neighbours become one."""
+        """Issue slots of gathers; two of neighbours become one."""
         gathers = len(self.consts)
         if issue.pairs:
             consts = list(self.consts)
@@ -260,7 +260,7 @@ def _number(value: Any) -> int | None:
 
 
 def _needed(value: Any, before: Any, position: dict[Any, int]) -> list[Any] | None:
-    """What has to move up so that a value is known before an op; None if something cannot."""
+    """Ops to hoist so that a value is known before an op; None if one cannot move."""
     found: dict[Any, None] = {}
     waiting = [value]
     while waiting:

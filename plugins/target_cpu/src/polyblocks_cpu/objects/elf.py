@@ -23,14 +23,14 @@ _GLOBAL_OFFSET_TABLE = "_GLOBAL_OFFSET_TABLE_"
 
 
 def machine_of(data: bytes) -> str | None:
-    """The architecture family of an ELF64 object; None if it is none, or of another one."""
+    """The architecture family of an ELF64 object; None for other files and families."""
     if data[:6] != b"\x7fELF\x02\x01":
         return None
     return _MACHINES.get(int.from_bytes(data[0x12:0x14], "little"))
 
 
 def header_of(data: bytes) -> tuple[bytes, int, int]:
-    """What objects of one machine share: e_ident, e_machine and e_flags of an ELF64 object."""
+    """Fields that objects of one machine share: e_ident, e_machine and e_flags (ELF64)."""
     (machine,) = struct.unpack_from("<H", data, 0x12)
     (flags,) = struct.unpack_from("<I", data, 0x30)
     return data[:16], machine, flags

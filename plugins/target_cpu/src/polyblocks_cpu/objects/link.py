@@ -1,6 +1,6 @@
 """Links ELF objects into this process: places sections, follows relocations, makes code executable.
 
-Nothing is compiled, and nothing but the system is needed. What other formats need is LLVM's linker,
+Nothing is compiled, and nothing but the system is needed. Other formats need LLVM's linker;
 see :mod:`polyblocks_cpu.objects.jit_link`.
 """
 
@@ -158,7 +158,7 @@ class _Plan:
         return found
 
     def _needed(self) -> dict[str, int]:
-        """What other code defines that is called or read, in order of first use."""
+        """External symbols that are called or read, in order of first use."""
         found: dict[str, int] = {}
         for file in self.files:
             for symbol in file.symbols:

@@ -1,4 +1,4 @@
-"""What relocations ask for, by family of chips.
+"""Semantics of relocations, by family of chips.
 
 Sources: System V ABI, AMD64 supplement, table 4.9; ELF for the Arm 64-bit architecture (IHI 0056),
 section 5.7. Objects are position-independent and of the small code model, so that a few are enough.
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from polyblocks_cpu.archs import ARM, X86
 
-#: What stands for the symbol: its address; code that jumps there, if it is far; or a word of memory
+#: The value of the symbol: its address; code that jumps there, if it is far; or a word of memory
 #: that holds its address.
 SYMBOL, JUMP, WORD = "symbol", "jump", "word"
 

@@ -13,7 +13,7 @@ _STV_HIDDEN = 2
 def renamed(data: bytes, rename: Callable[[str], str]) -> bytes:
     """The object with other names of what it shares with other objects.
 
-    What it defines for others is hidden: it is seen inside of what it is linked into, and not
+    Exported definitions become hidden: visible inside of the linked library, and not
     outside.
 
     Args:

@@ -14,7 +14,7 @@ from polyblocks_cpu.registers import by_registers
 _WIDEST, _NARROWEST = 16, 4
 #: Bits of a mask, at least.
 _MASK_BITS = 8
-#: What makes a register of a register of each operand.
+#: Maps one register per operand to a register.
 Instructions = Callable[..., Any]
 #: Of ``arith.cmpf``.
 _PREDICATES = {"ogt": 2, "olt": 4}
@@ -29,7 +29,7 @@ class EstimateRootsPass:
     but for terms of ``e * e`` of less than half a unit in the last place. Of numbers drawn at
     random the quotients were off by at most 1.5 and 2.8 units, those of the instructions by 1.9 and
     2.8; as they are others, the operation must allow that its terms are rearranged. Where ``s`` is
-    a zero or infinite, ``r`` is exact, and ``e``, which is NaN, is of no matter. Where only
+    a zero or infinite, ``r`` is exact, and ``e``, which is NaN, is unused. Where only
     ``s * sqrt(s)`` is a zero or infinite, the quotient is that by ``s`` and by ``sqrt(s)``.
 
     The unit that divides takes 7 cycles for 16 quotients and 10 for 16 roots on Zen 4, 16 and 19 on
@@ -94,7 +94,7 @@ def _fills_registers(op: Any) -> bool:
 
 
 def _root(op: Any) -> tuple[Any, Instructions] | None:
-    """What the root is taken of that is divided by, and what makes the quotient of it."""
+    """The radicand of a root that is divided by, and the instructions of the quotient."""
     divisor = op.operands[1]
     if (radicand := _radicand(divisor)) is not None:
         return radicand, _quotient
@@ -109,7 +109,7 @@ def _root(op: Any) -> tuple[Any, Instructions] | None:
 
 
 def _radicand(value: Any) -> Any:
-    """What a value that nothing else reads is the root of; None if it is no root."""
+    """The radicand of a root with one reader; None for other values."""
     maker = _maker(value)
     if maker is None or maker.name != "math.sqrt" or not _is_read_once(value):
         return None

@@ -132,7 +132,7 @@ def _retype(value: Any, kinds: tuple[str, ...]) -> None:
 
 
 def _as_integers(type_: Any, kinds: tuple[str, ...]) -> Any:
-    """The type with i16 in the place of one of ``kinds``; None if there is nothing to replace."""
+    """The type with ``kinds`` replaced by i16; None if there is nothing to replace."""
     from polyblocks.mlir import ir
 
     i16 = ir.IntegerType.get_signless(16)

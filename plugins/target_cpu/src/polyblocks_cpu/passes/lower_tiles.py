@@ -14,7 +14,7 @@ from polyblocks.mlir import ir
 from polyblocks_cpu.passes.tile_code import Code, Matrix, TileConfiguration
 from polyblocks_cpu.tiles import PRODUCTS, ROWS, TILES, WORDS
 
-#: Loops around products that may share what the chip is told of its tiles.
+#: Loops around products that may share a configuration of the tiles.
 _LOOPS = ("affine.for", "scf.for")
 
 
@@ -24,8 +24,8 @@ class LowerTilesPass:
 
     Sums of 16 rows and 16 columns stay in a tile each while the unit goes through the steps, as
     many at a time as a row of a tile has words; what is left of rows, columns and steps is done in
-    smaller tiles. The sizes of a core's tiles are told it before the outermost loop in which they
-    stay the same, behind which the tiles are given back.
+    smaller tiles. A core's tiles are configured before the outermost loop in which their sizes
+    stay the same, and released behind it.
 
     Before::
 

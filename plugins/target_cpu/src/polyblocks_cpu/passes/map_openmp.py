@@ -162,7 +162,7 @@ def _on_team(each: str, arguments: list[Any], num_threads: Any, alone: str | Non
     Args:
         each: the function's name.
         arguments: what else it takes.
-        num_threads: how many there are to be; one alone needs no team.
+        num_threads: size of the team; one thread needs no team.
         alone: what is then called instead, without the last two arguments.
     """
     from polyblocks import mlir

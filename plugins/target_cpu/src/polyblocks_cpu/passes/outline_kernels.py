@@ -31,7 +31,7 @@ from polyblocks.codegen.memory import (
 from polyblocks.codegen.walk import nested
 from polyblocks_cpu.team.kernels import TEAM_CALL, TRIPS
 
-#: What a loop says of itself and its kernel then says.
+#: Attributes that move from a loop to its kernel.
 _MOVED = (KIND_ATTRIBUTE, SOURCES_ATTRIBUTE, ESTIMATE_ATTRIBUTE, VECTOR_ATTRIBUTE)
 #: The kind of a kernel that is a loop of the program.
 LOOP = "loop"
@@ -64,7 +64,7 @@ class OutlineKernelsPass:
     A serial ``affine.for`` that names a kernel is moved as it is, without a range, and so is a loop
     of the program with all that is in it, if no part of it is shared among threads: its nests are
     no functions of their own, since a call for each of them would take longer than small nests.
-    What such a loop carries out is what the function returns. A memref keeps ``llvm.noalias``
+    The function returns the values that such a loop carries. A memref keeps ``llvm.noalias``
     unless the kernel writes memory that another of its memrefs may overlap.
     """
 
@@ -237,7 +237,7 @@ def _gather(loop: Any, kernel: Any) -> None:
 
 
 def _repeated_estimate(nest: Any) -> dict[str, Any]:
-    """What a nest costs in all iterations of the loops around it; once where that is unknown."""
+    """A nest's estimate over all iterations of the loops around it; once if unknown."""
     from polyblocks.affine.mlir.json_attributes import from_attribute
 
     times = 1
@@ -253,7 +253,7 @@ def _repeated_estimate(nest: Any) -> dict[str, Any]:
 def _captures(
     ops: list[tuple[str, Any]],
 ) -> tuple[list[Any], list[Any], set[Any], list[tuple[Any, int, Any]]]:
-    """What the kernel of these ops with their names, parents first, uses from outside.
+    """The values from outside that a kernel of these ops uses.
 
     Returns:
         Values to pass, values to repeat, those of the passed that it may write, and the uses of all

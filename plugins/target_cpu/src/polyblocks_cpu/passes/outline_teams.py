@@ -17,7 +17,7 @@ PARALLEL = "GOMP_parallel"
 class OutlineTeamsPass:
     """Let every runtime run the regions: GCC's, which a framework may have loaded, and LLVM's.
 
-    What MLIR itself makes of a region calls LLVM's runtime only, and two runtimes in one process
+    MLIR's own lowering of a region calls LLVM's runtime only, and two runtimes in one process
     take the cores from each other.
 
     Runs on the LLVM dialect. Before::

@@ -151,7 +151,7 @@ def _plus(left: _Sum, right: _Sum, factor: int) -> _Sum | None:
 
 
 def _join(first: _Gather, second: _Gather) -> None:
-    """Load both where the first one is, of which the place is known there."""
+    """Load both at the first one, where both places are known."""
     ir = mlir.ir
     op, (_, mask, _) = first.op, first.op.operands
     narrow = op.results[0].type

@@ -26,8 +26,8 @@ class ShareTeamPass:
     run the program: each its piece of a parallel kernel, the first one what is not parallel, and
     every one the loops and branches of the program around kernels. A barrier stands before what
     touches memory that another thread may have touched, if one of them writes. Buffers of the
-    workspace that share bytes are the same memory. What a thread touches of memory that only it
-    touched before needs no barrier.
+    workspace that share bytes are the same memory. Accesses to memory that only the same thread
+    accessed before need no barrier.
 
     A program that comes to one parallel kernel only is left as it is.
 
@@ -52,12 +52,12 @@ class ShareTeamPass:
           func.call @l(%begin, %end, %y, %z) {polyblocks.team}
 
     Conditions and bounds of the program's loops are computed by all threads; what they load is
-    loaded by all, between barriers where it changes. What depends on floats is computed by the
+    loaded by all, between barriers where it changes. Conditions on floats are computed by the
     first thread alone and handed over: threads may round differently. The stack of ``@main`` is
     memory that the threads share. ``@main`` itself returns the status, when all are through.
 
     Attributes:
-        timed: let all threads wait behind every parallel kernel, so that what it takes can be told.
+        timed: let all threads wait behind every parallel kernel, so that it can be timed.
     """
 
     name: ClassVar[str] = "share-team"
@@ -114,7 +114,7 @@ def _kernels_reached(block: Any) -> int:
 
 @dataclass(frozen=True)
 class _Status:
-    """What ``@main`` returns: the one element of a buffer on its stack, or nothing."""
+    """The status that ``@main`` returns: the one element of a buffer on its stack, if any."""
 
     value: Any = None
 

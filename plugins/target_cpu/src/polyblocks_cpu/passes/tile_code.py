@@ -1,4 +1,4 @@
-"""Instructions on tiles: what they are told, where they load from and store to."""
+"""Instructions on tiles: configuration, loads and stores."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from polyblocks.affine.mlir.reader import expr_of
 from polyblocks.mlir import ir
 from polyblocks_cpu.registers import invoke
 
-#: Iterations of a loop of which nothing is known.
+#: Assumed iterations of a loop with an unknown trip count.
 _ANY = 1 << 31
 #: Bytes of a word, and of the memory that describes tiles.
 WORD_BYTES, CONFIGURATION_BYTES = 4, 64
@@ -61,7 +61,7 @@ class Matrix:
 
     @classmethod
     def of(cls, access: Any, down: Any, across: Any) -> Matrix:
-        """What an ``affine.load`` or ``affine.store`` of two loops goes through."""
+        """The matrix that an ``affine.load`` or ``affine.store`` of two loops accesses."""
         operands = list(access.operands)
         at = 0 if access.name == "affine.load" else 1
         memref, indices = operands[at], operands[at + 1 :]

@@ -85,7 +85,7 @@ class TimeKernelsPass:
 
 
 def _team(module: Any, main: Any) -> Any:
-    """The function that the threads of a team run in the place of ``@main``, if there is one."""
+    """The function that a team's threads run instead of ``@main``, or None."""
     for call in nested(main.operation):
         if EACH_CALL in call.attributes:
             name = call.attributes["callee"].value
@@ -191,7 +191,7 @@ class _Timer:
         Args:
             row: of the table.
             first: an operation.
-            after: operations behind it, of which one is reached.
+            after: operations behind it; exactly one is reached.
             thread: the number of the thread, where several come here.
         """
         from polyblocks import mlir

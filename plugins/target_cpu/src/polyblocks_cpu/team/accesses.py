@@ -1,4 +1,4 @@
-"""What memory a step of a program touches, and which thread of the team does."""
+"""Memory that a step of a program accesses, and the thread of the team that does."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from polyblocks_cpu.team.kernels import TEAM_CALL, trips_of
 #: Who makes an access: the first thread, every thread, or each thread its piece of the iterations.
 FIRST, EVERY, SHARED = "first", "every", "shared"
 
-#: The memory of a value of which that is not known.
+#: The memory of a value with an unknown address.
 ANYWHERE = "anywhere"
 
 
@@ -120,7 +120,7 @@ class Accesses:
         return _same_pieces(earlier, later) and mine.owned_beside(its, here, there)
 
     def _footprint(self, access: Access) -> Footprint | None:
-        """What a kernel touches of an argument; None for what is no call or is not known."""
+        """A kernel's footprint in an argument; None for unknown ones, and without a call."""
         kernel = self._kernels.get(access.kernel)
         if kernel is None or access.trips is None:
             return None

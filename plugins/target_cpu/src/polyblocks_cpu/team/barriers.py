@@ -7,14 +7,14 @@ from typing import Any
 from polyblocks_cpu.team.accesses import EVERY, FIRST, Access, Accesses
 from polyblocks_cpu.team.kernels import has_shared
 
-#: What threads have touched since they last waited for each other; its order is that of the code.
+#: Accesses of threads since their last barrier, in program order.
 Pending = dict[Access, None]
 
 
 class Barriers:
     """Finds the operations before which a barrier has to stand.
 
-    Threads run the same operations, each at its own pace. What has been touched since the last
+    Threads run the same operations, each at its own pace. An access since the last
     barrier, on any path, is pending; an operation that collides with something pending gets a
     barrier, and nothing is pending any more. A loop is followed until nothing new is pending at
     its begin, since a thread may be in the next iteration when another one is still in this.
@@ -51,7 +51,7 @@ class Barriers:
                         changed = True
 
     def _block(self, block: Any, pending: Pending) -> Pending:
-        """What is pending at the end of a block."""
+        """The pending accesses at the end of a block."""
         pending = dict(pending)
         for op in block.operations:
             op = op.operation

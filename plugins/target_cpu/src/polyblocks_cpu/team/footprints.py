@@ -105,7 +105,7 @@ def footprints(kernel: Any, trips: int) -> dict[int, Footprint]:
 
 
 def _argument(value: Any, block: Any) -> int | None:
-    """Number of the kernel's argument that a memref is a view of; -1 if that cannot be told."""
+    """Number of the kernel's argument that a memref is a view of; -1 if unknown."""
     from polyblocks.mlir import ir
 
     if not isinstance(value.type, ir.MemRefType):
@@ -210,7 +210,7 @@ class _Values:
         self._places: dict[Any, _Place | None] = {}
 
     def place(self, memref: Any) -> _Place | None:
-        """Where a view lies in its argument; None if that cannot be told."""
+        """Where a view lies in its argument; None if unknown."""
         if memref not in self._places:
             self._places[memref] = _place(memref)
         return self._places[memref]

@@ -26,8 +26,8 @@ class Replicate:
     """Guards in a function what the first thread does alone.
 
     Calls of parallel kernels, loops and branches around them, and arithmetic on integers are for
-    all threads. Everything else is put into ``scf.if %first``, as much as there is in a row. What
-    all threads need of it (a bound of a loop, a condition) is handed over in memory. A load that
+    all threads. Everything else is put into ``scf.if %first``, as much as there is in a row. Its
+    results that all threads need (loop bounds, conditions) are passed in memory. A load that
     all need is done by all.
 
     Attributes:
@@ -53,7 +53,7 @@ class Replicate:
         for block in body.blocks:
             self._guard(block)
 
-    # What all threads need.
+    # Values that all threads need.
 
     def _need(self, block: Any) -> None:
         operations = [op.operation for op in block.operations]
@@ -87,7 +87,7 @@ class Replicate:
             if _is_pure(op) or op.name in _LOADS:
                 waiting.extend(op.operands)
 
-    # What the first thread does.
+    # Work of the first thread.
 
     def _guard(self, block: Any) -> None:
         self._common.update(block.arguments)

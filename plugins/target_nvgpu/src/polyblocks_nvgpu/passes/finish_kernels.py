@@ -17,7 +17,7 @@ _AT_ONCE = "nvvm.minctasm"
 class FinishKernelsPass:
     """Blocks have exactly the size that is known, and dynamic shared memory comes from outside.
 
-    Registers are to be few enough for as many blocks at once as the mapping assumes.
+    Registers are limited for the resident blocks that the mapping assumes.
 
     Before::
 

@@ -117,7 +117,7 @@ def _resized(e: Emitter, value: str, type_: str, to: str, with_sign: bool) -> st
 def _to_integer(
     e: Emitter, value: str, type_: str, result: str, with_sign: bool, rounding: str
 ) -> str:
-    """What does not fit becomes the nearest bound, and what is no number zero."""
+    """A saturating conversion: out of range gives the nearest bound, NaN zero."""
     if rounding != "rzi":
         name = f"llvm.{_INTEGER_ROUNDING[rounding]}.{type_}"
         value = e.call(name, [value], [type_], type_)

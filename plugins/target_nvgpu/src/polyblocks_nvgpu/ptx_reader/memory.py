@@ -44,7 +44,7 @@ def _load(e: Emitter, i: Instruction) -> None:
     targets, suffix = parts_of(i.operands[0]), i.name[-1]
     volatile, _, atomic = order.partition("|")
     bits = int(type_[1:])
-    # What is narrower than its register is filled up.
+    # Values narrower than their register are extended.
     exact = all(part == "_" or e.width(part) == bits for part in targets)
     kinds = {e.kind(part) for part in targets if part != "_"}
     element = type_

@@ -30,7 +30,7 @@ class Instruction:
     """Attributes:
     name: its parts, ``ld``, ``global``, ``b32``.
     operands: as written.
-    line: of the source, 0 where there is none.
+    line: of the source, or 0.
     guard: predicate that must hold, empty for none.
     unless: the predicate must not hold.
     text: all of it.
@@ -44,7 +44,7 @@ class Instruction:
     text: str
 
     def error(self, problem: str) -> UnsupportedError:
-        """What to raise where the simulator cannot run it."""
+        """The error for an instruction that the simulator cannot run."""
         return UnsupportedError(f"the simulator cannot read this PTX, {problem}: {self.text}")
 
 

@@ -16,7 +16,7 @@ _TOGETHER: dict[tuple[int, ...], tuple[int, ...]] = {(8, 8, 4): (16, 16, 4)}
 
 
 def _barrier(e: Emitter, i: Instruction) -> None:
-    """``bar.sync`` and ``barrier.sync``, of the whole block or of so many threads."""
+    """``bar.sync`` and ``barrier.sync``, of the whole block or of a number of threads."""
     if i.name[:2] == ("bar", "warp"):
         e.call("llvm.nvvm.bar.warp.sync", [e.read(i.operands[0], "i32")], ["i32"], "()")
         return
