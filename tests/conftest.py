@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import os
 import signal
 import subprocess
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import each_choice
+import longest_first
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -22,10 +24,15 @@ ROOT = Path(__file__).resolve().parent.parent
 os.environ.setdefault("POLYBLOCKS_POISON", "1")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    longest_first.register(config)
+
+
 @pytest.hookimpl(tryfirst=True)  # before -m takes its choice
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Of products of parameters, most combinations are slow."""
+    """Of products of parameters, most combinations are slow; what takes long begins first."""
     each_choice.mark_slow(items)
+    longest_first.sort_by_duration(items, json.loads(longest_first.DURATIONS.read_text()))
 
 
 def pytest_collection_finish() -> None:

@@ -50,6 +50,7 @@ def compiled(language: str, name: str, **options: Any) -> Callable[..., Any]:
     )
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("language", ["in_jax", "in_tensorflow"])
 @pytest.mark.parametrize("algorithm", SWEPT_ALGORITHMS, ids=lambda a: a.name)
 def test_results_are_near_float64(algorithm: Algorithm, language: str) -> None:

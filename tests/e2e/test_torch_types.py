@@ -35,10 +35,10 @@ def test_types_are_promoted_as_in_eager_mode(first: str, second: str | None) -> 
     given = matrix.arguments(x_type, y_type)
     # Some of them here; the whole matrix is tests/slow/type_matrix.py.
     chosen = [
-        case for i, case in enumerate(matrix.cases(x_type, y_type)) if i % 5 == len(first) % 5
+        case for i, case in enumerate(matrix.cases(x_type, y_type)) if i % 15 == len(first) % 15
     ]
     known = matrix.defined(iter(chosen), given)
-    assert len(known) > 10
+    assert len(known) > 3
     function = polyblocks_jit_torch(compile_options={"target": "cpu"})(
         matrix.program([case for case, _ in known])
     )

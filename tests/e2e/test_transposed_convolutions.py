@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 import torch
+from sweeps import sweep
 from torch.nn import functional
 
 from polyblocks.events import Event, listening
@@ -34,7 +35,9 @@ CASES: list[tuple[int, int, tuple[int, ...], tuple[int, ...], dict[str, Any], in
     (8, 12, (3, 4, 5), (3, 3, 3), {"stride": 2, "padding": 1}, 8),
     (13, 7, (5, 5), (7, 7), {"stride": 2, "padding": 5}, 4),
 ]
-LAYOUTS = [(case, False) for case in CASES] + [(case, True) for case in CASES if len(case[2]) > 1]
+#: Of those with channels last, the first and the last one.
+OTHER = [(case, True) for case in CASES if len(case[2]) > 1]
+LAYOUTS = [(case, False) for case in CASES] + sweep(OTHER, OTHER[0], OTHER[-1])
 
 
 def phases(events: list[Event]) -> list[tuple[str, int]]:

@@ -51,10 +51,12 @@ FRAMEWORKS: dict[str, tuple[Callable[..., Any], Callable[..., Any], Callable[...
     "in_jax": (polyblocks_jit_jax, jax.numpy.asarray, jax.jit),
     "in_tensorflow": (polyblocks_jit_tf, tf.constant, tf.function),
 }
+#: What is compiled in every framework; their kernels are the same, see test_three_frontends.py.
+IN_ALL = {"filters.blur_x_blur_y", "filters.harris", "simulation.heat", "images.camera"}
 #: Programs of a framework, and none of TensorFlow's that are not written.
 STRICT = [
     pytest.param(language, name, marks=pytest.mark.slow)
-    if name in SLOW or (name == "filters.bilateral" and language != "in_torch")
+    if name in SLOW or (name not in IN_ALL and language != "in_torch")
     else pytest.param(language, name)
     for language in FRAMEWORKS
     for name in sorted(SMALL)

@@ -41,9 +41,9 @@ def test_every_target_is_explained() -> None:
     assert sorted(explained) == sorted(phony - {"help", "clean"})
 
 
-def test_continuous_integration_runs_what_the_readme_names() -> None:
+def test_continuous_integration_runs_what_contributors_are_told() -> None:
     run = re.findall(r"^make (\S+)$", (ROOT / ".ci/run").read_text(), re.MULTILINE)
-    readme = (ROOT / "README.md").read_text()
+    page = (ROOT / "docs/contributing.md").read_text()
     assert run == ["lint", "test"]
     for target in run:
-        assert re.search(rf"^make {target} |`make {target}`", readme, re.MULTILINE), target
+        assert re.search(rf"^make {target} |`make {target}`", page, re.MULTILINE), target

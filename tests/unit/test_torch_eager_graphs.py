@@ -15,10 +15,14 @@ import pytest
 import torch
 from eager_cases import Case, cases_of, changed, elementwise, recorded
 from eager_graphs import NothingToRun, compare, difference
+from sweeps import sweep
 
 from polyblocks_torch.importing.decompositions import decomposition_table
 
 aten = torch.ops.aten
+
+#: Of how many parts of the database one is taken.
+PARTS = sweep([4, 16], 16)
 
 
 def differences(cases: Iterable[Case]) -> tuple[list[str], int]:
@@ -51,26 +55,29 @@ def test_elementwise_operations_of_all_types() -> None:
     assert compared > 500
 
 
+@pytest.mark.parametrize("parts", PARTS)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.int64, torch.uint8], ids=str)
-def test_operations_of_samples(dtype: torch.dtype) -> None:
-    found, compared = differences(recorded(dtype, 1, part=(0, 4)))
+def test_operations_of_samples(dtype: torch.dtype, parts: int) -> None:
+    found, compared = differences(recorded(dtype, 1, part=(0, parts)))
     assert not found
-    assert compared > 50
+    assert compared > 200 // parts
 
 
-def test_operations_of_gradients() -> None:
-    found, compared = differences(recorded(torch.float32, 1, gradients=True, part=(1, 4)))
+@pytest.mark.parametrize("parts", PARTS)
+def test_operations_of_gradients(parts: int) -> None:
+    found, compared = differences(recorded(torch.float32, 1, gradients=True, part=(1, parts)))
     assert not found
-    assert compared > 50
+    assert compared > 200 // parts
 
 
-def test_operations_on_numbers_that_are_none() -> None:
+@pytest.mark.parametrize("parts", PARTS)
+def test_operations_on_numbers_that_are_none(parts: int) -> None:
     types = itertools.cycle((torch.float32, torch.bfloat16, torch.int8, torch.int64, torch.bool))
     found, compared = differences(
-        changed(case, next(types), 0.15) for case in recorded(torch.float32, 1, part=(2, 4))
+        changed(case, next(types), 0.15) for case in recorded(torch.float32, 1, part=(2, parts))
     )
     assert not found
-    assert compared > 50
+    assert compared > 200 // parts
 
 
 def test_what_differs_is_seen() -> None:
