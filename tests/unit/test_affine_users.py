@@ -26,8 +26,7 @@ def test_answers_equal_a_search(seed: int) -> None:
     users = Users(sequence)
     for _ in range(10):
         changed = rng.choice(sequence.nests())
-        changed.body = random_nest(rng, buffers).body
-        changed.changed = True
+        changed.replace(random_nest(rng, buffers).body)
         users.refresh(changed)
         if len(sequence.items) > 3:
             gone = rng.choice(sequence.items)

@@ -65,7 +65,6 @@ def test_some_make_way_and_some_cannot() -> None:
     sequence = Sequence([first, aside, between, last], [made, factor, out, other, source])
     users = Users(sequence)
     assert in_the_way(sequence, users, first, last, {factor}, {out}) == [between]
-    between.body = weighted(factor, (0,), (3,), (made, (0,), 2.0)).body
-    between.changed = True
+    between.replace(weighted(factor, (0,), (3,), (made, (0,), 2.0)).body)
     users.refresh(between)
     assert in_the_way(sequence, users, first, last, {factor}, {out}) is None

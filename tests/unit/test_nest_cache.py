@@ -43,7 +43,7 @@ class Rename(NestPass):
             for node in walk(nest.body):
                 if isinstance(node, Op) and node.name == self.old:
                     node.name = self.new
-                    nest.changed = True
+                    nest.replace()
 
 
 class Prepared(Rename):

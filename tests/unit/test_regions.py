@@ -111,7 +111,7 @@ def test_writing_and_reading_again_gives_the_same() -> None:
 
     def touch(sequence: Sequence, context: Any) -> None:
         for nest in sequence.nests():
-            nest.changed = True
+            nest.replace()
 
     nests.apply(touch, None)
     assert nests.write()

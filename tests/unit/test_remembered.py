@@ -35,7 +35,7 @@ def test_a_nest_knows_who_accesses_a_buffer_until_it_changes() -> None:
     assert nest.touching(view) == []
     again = Load(Value(None), b, (Expr(0), Expr(0)))
     inner.body.append(again)
-    nest.changed = True
+    nest.replace()
     assert nest.touching(b) == [store, again]
     assert nest.effects() == ({view, b}, {b})
 

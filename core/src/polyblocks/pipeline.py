@@ -40,6 +40,7 @@ class PassContext:
         verify: verify the module after Python passes, before upstream's next one and at the end of
             a stage. Output of upstream's passes is verified in any case, together with that of
             the Python passes behind them.
+        verify_nests: check the model of the nests after every pass that changes it.
         hold: passes on nests share one model, and the module is written when a pass or dump
             wants to see it; with False every pass reads the module and writes it.
     """
@@ -49,6 +50,7 @@ class PassContext:
     dump_folder: Path | None = None
     dump_passes: bool = False
     verify: bool = True
+    verify_nests: bool = False
     hold: bool = True
     _dump_count: int = field(default=0, repr=False)
     _nests: NestCache | None = field(default=None, repr=False)
@@ -59,8 +61,9 @@ class PassContext:
     ) -> PassContext:
         """Make a context; ``options.debug`` or ``POLYBLOCKS_DEBUG`` names the dump folder.
 
-        ``POLYBLOCKS_DEBUG_PASSES=1`` dumps after every pass. Inside :meth:`active` (that is, in
-        ``lower_program``) it is the context of the stages before, so that dumps count on.
+        ``POLYBLOCKS_DEBUG_PASSES=1`` dumps after every pass, ``POLYBLOCKS_VERIFY=1`` checks nests
+        after every pass on them. Inside :meth:`active` (that is, in ``lower_program``) it is the
+        context of the stages before, so that dumps count on.
         """
         running = _active.get()
         if running is not None:
@@ -70,8 +73,11 @@ class PassContext:
         if requested:
             plain = requested is True or requested == "1"
             folder = _fresh_folder(Path("polyblocks_debug" if plain else str(requested)), name)
-        passes = os.environ.get("POLYBLOCKS_DEBUG_PASSES", "") not in ("", "0")
-        return cls(target, options, folder, passes)
+        passes, verify = (
+            os.environ.get(f"POLYBLOCKS_{name}", "") not in ("", "0")
+            for name in ("DEBUG_PASSES", "VERIFY")
+        )
+        return cls(target, options, folder, passes, verify_nests=verify)
 
     @contextmanager
     def active(self) -> Iterator[None]:
@@ -310,7 +316,10 @@ def _run_pass(stage: str, p: Any, module: Any, context: PassContext) -> bool:
             if type(p).prepare is not NestPass.prepare:
                 context.release()
                 p.prepare(module)
-            context.nests(module).apply(p.transform, context)
+            nests = context.nests(module)
+            nests.apply(p.transform, context)
+            if context.verify_nests:
+                nests.verify()
             if not context.hold:
                 context.release()
             return False

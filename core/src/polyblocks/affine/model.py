@@ -125,12 +125,15 @@ class Node:
     Attributes:
         reads: whether it reads an element of its ``buffer``.
         writes: whether it writes an element of its ``buffer``.
+        atomic: whether it does both in one piece, so that such accesses of several threads may come
+            in any order.
     """
 
     __slots__ = ()
 
     reads: ClassVar[bool] = False
     writes: ClassVar[bool] = False
+    atomic: ClassVar[bool] = False
 
     @property
     def uses(self) -> list[Value]:
@@ -444,6 +447,7 @@ class IndirectAtomic(_IndirectWrite):
     """
 
     reads = True
+    atomic = True
 
     op: str
     value: Value
@@ -654,53 +658,79 @@ class Nest:
         body: its nodes; usually one For.
         name: readable name, unique in the program, for kernels and reports.
         source: the MLIR operations that it was read from; empty when it is new.
-        changed: whether it must be written back; a pass sets it after every change of the body.
+        changed: whether it must be written back: it is new, or was replaced since.
         kind: what ``classify-nests`` found it to be.
         sources: ``op file:line`` of the framework's ops in it.
         estimate: the attribute that ``estimate-nests`` gave it.
     """
 
     def __init__(self, body: list[Node], source: list[Any], changed: bool = False) -> None:
-        self.body = body
+        self._body = body
+        self._changed = changed
+        self._derived: dict[Any, Any] = {}
         self.name = ""
         self.source = source
         self.kind = ""
         self.sources: list[str] = []
         self.estimate: Any = None
-        self.changed = changed
+
+    @property
+    def body(self) -> list[Node]:
+        return self._body
 
     @property
     def changed(self) -> bool:
         return self._changed
 
-    @changed.setter
-    def changed(self, value: bool) -> None:
-        self._changed = value
-        self._effects: tuple[frozenset[Buffer], frozenset[Buffer]] | None = None
-        self._touching: dict[Buffer, list[Access]] | None = None
+    def replace(self, body: list[Node] | None = None) -> None:
+        """Give it another body, or say that nodes of its own were changed in place.
+
+        What was derived from the old body is forgotten.
+        """
+        if body is not None:
+            self._body = body
+        self._changed = True
+        self._derived.clear()
+
+    def written(self, operations: list[Any]) -> None:
+        """Take note of the MLIR operations that say what the body says."""
+        self.source, self._changed = operations, False
+
+    def derived(self, derive: Callable[[list[Node]], T]) -> T:
+        """What a function finds out about the body, remembered until the next change."""
+        if derive not in self._derived:
+            self._derived[derive] = derive(self._body)
+        found: T = self._derived[derive]
+        return found
+
+    def outdated(self) -> bool:
+        """Whether effects that are remembered are those of another body than it has."""
+        found = self._derived.get(_effects)
+        return found is not None and found != _effects(self._body)
 
     def touching(self, buffer: Buffer) -> list[Access]:
         """What accesses a buffer or a view of it, in order, remembered until the next change."""
-        if self._touching is None:
-            self._touching = {}
-            for node in walk(self.body):
-                if isinstance(node, Access):
-                    self._touching.setdefault(node.buffer.base, []).append(node)
-        return self._touching.get(buffer, [])
+        return self.derived(_accesses_by_base).get(buffer, [])
 
     def effects(self) -> tuple[frozenset[Buffer], frozenset[Buffer]]:
         """Buffers read and buffers written, remembered until the next change."""
-        if self._effects is None:
-            reads: set[Buffer] = set()
-            writes: set[Buffer] = set()
-            for node in walk(self.body):
-                if isinstance(node, Access):
-                    if node.reads:
-                        reads.add(node.buffer)
-                    if node.writes:
-                        writes.add(node.buffer)
-            self._effects = frozenset(reads), frozenset(writes)
-        return self._effects
+        return self.derived(_effects)
+
+
+def _accesses_by_base(body: list[Node]) -> dict[Buffer, list[Access]]:
+    found: dict[Buffer, list[Access]] = {}
+    for node in walk(body):
+        if isinstance(node, Access):
+            found.setdefault(node.buffer.base, []).append(node)
+    return found
+
+
+def _effects(body: list[Node]) -> tuple[frozenset[Buffer], frozenset[Buffer]]:
+    accesses = [node for node in walk(body) if isinstance(node, Access)]
+    return (
+        frozenset(node.buffer for node in accesses if node.reads),
+        frozenset(node.buffer for node in accesses if node.writes),
+    )
 
 
 @dataclass(eq=False)

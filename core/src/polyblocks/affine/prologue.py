@@ -45,6 +45,6 @@ def copied(
         buffer_of: what a buffer of the code is where the new nest stands.
     """
     nest = Nest(clone(nodes, {}, {}, {b: buffer_of(b) for b in program_buffers(nodes)}), [])
-    nest.changed = True
+    nest.replace()
     nest.name, nest.kind, nest.sources = name, kind, like.sources
     return nest

@@ -60,8 +60,7 @@ def change_subnests(nest: Nest, change: Change) -> bool:
     new = _change(nest.body, [], change)
     if new is None:
         return False
-    nest.body = new
-    nest.changed = True
+    nest.replace(new)
     return True
 
 
@@ -91,7 +90,7 @@ def separate_loops(sequence: Sequence, nest: Nest) -> list[Nest]:
     if len(nest.body) < 2 or not all(isinstance(n, For) and not n.inits for n in nest.body):
         return [nest]
     first, *rest = nest.body
-    nest.body = [first]
+    nest.replace([first])
     nests = [nest]
     for loop in rest:
         tail = Nest([loop], [], changed=True)
@@ -100,5 +99,5 @@ def separate_loops(sequence: Sequence, nest: Nest) -> list[Nest]:
         nests.append(tail)
     for each in nests:
         remove_dead(each.body)
-        each.changed = True
+        each.replace()
     return nests

@@ -27,5 +27,5 @@ class NestPass:
         """Change the module before it is read; only for the first pass of a row."""
 
     def transform(self, sequence: Sequence, context: Any) -> None:
-        """Change the sequence in place; changed nests have ``changed = True``."""
+        """Change the sequence in place; what changes a nest ends with :meth:`Nest.replace`."""
         raise NotImplementedError

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from math import prod
 
 from polyblocks.affine.access import stride_along
-from polyblocks.affine.analysis.contractions import contraction_of
+from polyblocks.affine.analysis.facts import facts_of
 from polyblocks.affine.expr import Var
 from polyblocks.affine.model import AffineAccess, Buffer, For, Nest, Node
 from polyblocks.affine.steps import without_steps
@@ -70,7 +70,7 @@ class Ballot:
         """Accesses of a nest, the variables of the loops around each, and the bytes they move."""
         if nest not in self._walks:
             found = [w for w in walks(nest.body) if w[0].buffer.kind != "local"]
-            if contraction_of(nest.body) is not None:
+            if facts_of(nest).contraction is not None:
                 # What is copied into panels is moved once, however often it is used.
                 first = {n.buffer: n for n, _, _ in reversed(found)}
                 found = [

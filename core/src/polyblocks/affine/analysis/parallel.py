@@ -22,7 +22,7 @@ from polyblocks.affine.model import (
 
 
 def is_parallel(loop: For, nodes: list[Node]) -> bool:
-    """Whether no iteration of ``loop`` touches what another one writes."""
+    """Whether no iteration of ``loop`` touches what another one writes, but for atomic updates."""
     local = {n.buffer for n in walk(loop.body) if isinstance(n, Alloca)}
     accesses = [n for n in walk(loop.body) if isinstance(n, Access) and n.buffer not in local]
     stores = [n for n in accesses if isinstance(n, AnyStore)]
@@ -35,7 +35,7 @@ def is_parallel(loop: For, nodes: list[Node]) -> bool:
         exprs = {n.result: n.expr for n in walk(nodes) if isinstance(n, Index)}
     for store in stores:
         for other in accesses:
-            if other.buffer.base is not store.buffer.base:
+            if other.buffer.base is not store.buffer.base or (store.atomic and other.atomic):
                 continue
             if other.buffer is not store.buffer:
                 if not _apart_in_memory(store, other, loop, inner, blocks):

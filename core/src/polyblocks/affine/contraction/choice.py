@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from math import ceil, gcd, lcm, prod
 
 from polyblocks.affine.access import address
-from polyblocks.affine.analysis.contractions import Contraction, contraction_of
+from polyblocks.affine.analysis.contractions import Contraction
 from polyblocks.affine.analysis.reductions import ROUNDING
 from polyblocks.affine.contraction.copies import (
     along_rows,
@@ -29,7 +29,7 @@ from polyblocks.affine.cost import rates
 from polyblocks.affine.element import element_bytes
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.flat_views import FlatViews
-from polyblocks.affine.model import AffineAccess, Load, Node
+from polyblocks.affine.model import AffineAccess, Load
 from polyblocks.affine.prologue import Prologue
 from polyblocks.target import MatrixUnit, TargetDescription
 
@@ -80,16 +80,13 @@ def has_tiles(target: TargetDescription) -> bool:
     return target.multiprocessor is None and target.vector_bits > 0
 
 
-def is_tiled(nodes: list[Node], target: TargetDescription) -> bool:
-    """Whether a nest is a contraction that has tiles on a target.
+def is_tiled(contraction: Contraction | None, target: TargetDescription) -> bool:
+    """Whether a nest that is this contraction, or None, has tiles on a target.
 
     Few rows, columns or steps are better off as straight-line code, unless other things make loops
     of them.
     """
-    if not has_tiles(target):
-        return False
-    contraction = contraction_of(nodes)
-    return contraction is not None and has_enough(contraction)
+    return contraction is not None and has_tiles(target) and has_enough(contraction)
 
 
 def has_enough(contraction: Contraction) -> bool:

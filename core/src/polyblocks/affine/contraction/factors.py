@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from polyblocks.affine.analysis.contractions import Contraction, Operand, contraction_of
+from polyblocks.affine.analysis.contractions import Contraction, Operand
 from polyblocks.affine.element import printed
 from polyblocks.affine.model import Load, Node, Op, Value
 from polyblocks.target import MatrixUnit, TargetDescription
@@ -52,12 +52,16 @@ class Factors:
         return unit.fragments is not None and same and unit.rounding == self.rounding
 
 
-def is_product(nodes: list[Node], target: TargetDescription) -> bool:
-    """Whether a nest is a contraction that a matrix unit of a target's blocks computes."""
-    if not any(unit.fragments for unit in target.matrix_units):
+def has_units(target: TargetDescription) -> bool:
+    """Whether a target's blocks have matrix units."""
+    return any(unit.fragments for unit in target.matrix_units)
+
+
+def is_product(contraction: Contraction | None, target: TargetDescription) -> bool:
+    """Whether a matrix unit of a target's blocks computes a nest that is this contraction."""
+    if contraction is None or not has_units(target):
         return False
-    parts = contraction_of(nodes)
-    factors = None if parts is None else factors_of(parts)
+    factors = factors_of(contraction)
     return factors is not None and any(map(factors.computed_by, target.matrix_units))
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from polyblocks.affine.mlir import reader, writer
 from polyblocks.affine.model import Buffer, Nest, Opaque, Sequence, reads, writes
+from polyblocks.affine.verify import verify_nest
 from polyblocks.mlir import ir
 
 
@@ -44,6 +45,12 @@ class NestCache:
         # Inner ones first: what they still use is used by those around them.
         for sequence, _ in reversed(self._written):
             _prune(sequence)
+
+    def verify(self) -> None:
+        """Check all nests (:func:`polyblocks.affine.verify.verify_nest`)."""
+        for sequence, _ in self._written:
+            for nest in sequence.nests():
+                verify_nest(nest)
 
     def write(self) -> bool:
         """Bring the module up to date, and say whether it was not; the model stays in step."""

@@ -95,8 +95,7 @@ def _find_sources(block: Any, written: list[tuple[Nest, Any, Any]]) -> None:
     operations = [op.operation for op in block.operations]
     position = {op: i for i, op in enumerate(operations)}
     for nest, mark, anchor in written:
-        nest.source = operations[position[mark] + 1 : position[anchor]]
-        nest.changed = False
+        nest.written(operations[position[mark] + 1 : position[anchor]])
 
 
 class _Writer:

@@ -78,9 +78,8 @@ def split(
     new: list[Node] = [*shape.before, join, *shape.after]
     for loop in reversed(shape.parallel):
         new = [For(loop.var, new)]
-    nest.body = new
-    remove_dead(nest.body)
-    nest.changed = True
+    remove_dead(new)
+    nest.replace(new)
     return [*nests, nest]
 
 

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from polyblocks.affine.analysis.boxes import Box, covered, volume, with_loops
+from polyblocks.affine.analysis.facts import facts_of
 from polyblocks.affine.analysis.margins import Margin, margins_of, zeros_in
-from polyblocks.affine.contraction.factors import is_product
+from polyblocks.affine.contraction.factors import has_units, is_product
 from polyblocks.affine.expr import Expr
 from polyblocks.affine.model import Buffer, Load, Nest, Sequence, Store, walk
 from polyblocks.affine.users import Users
@@ -40,14 +41,16 @@ class AbsorbMarginsPass(NestPass):
 
     def transform(self, sequence: Sequence, context: Any) -> None:
         """Absorb the margins of all buffers that only such products read."""
-        if not any(unit.fragments for unit in context.target.matrix_units):
+        if not has_units(context.target):
             return
         users = Users(sequence)
         done = False
         for buffer, margin in margins_of(sequence).items():
             readers = users.readers(buffer)
             products = [
-                r for r in readers if isinstance(r, Nest) and is_product(r.body, context.target)
+                r
+                for r in readers
+                if isinstance(r, Nest) and is_product(facts_of(r).contraction, context.target)
             ]
             if not readers or len(products) != len(readers):
                 continue
@@ -160,7 +163,7 @@ def _read_inside(nest: Nest, buffer: Buffer, inside: Buffer, order: list[int], b
                     where.append(Expr(high - 1) - expr)
             node.index = tuple(node.index[d] - box[d][0] for d in order)
             node.buffer, node.where = inside, tuple(where)
-    nest.changed = True
+    nest.replace()
 
 
 def _write_inside(nest: Nest, buffer: Buffer, inside: Buffer, box: Box) -> None:
@@ -170,4 +173,4 @@ def _write_inside(nest: Nest, buffer: Buffer, inside: Buffer, box: Box) -> None:
         if isinstance(node, Store) and node.buffer is buffer and node.value not in zeros:
             node.index = tuple(e - low for e, (low, _) in zip(node.index, box, strict=True))
             node.buffer = inside
-    nest.changed = True
+    nest.replace()

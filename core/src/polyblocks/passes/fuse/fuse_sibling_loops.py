@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from polyblocks.affine import operation_cost as cost
-from polyblocks.affine.analysis.contractions import contraction_of
+from polyblocks.affine.analysis.facts import facts_of
 from polyblocks.affine.mlir.regions import stands_before
 from polyblocks.affine.model import (
     Alloca,
@@ -156,9 +156,8 @@ class FuseSiblingLoopsPass(NestPass):
         a, b = first.body[0], nest.body[0]
         assert isinstance(a, For)
         assert isinstance(b, For)
-        first.body = [merged(a, b)]
+        first.replace([merged(a, b)])
         first.sources = list(dict.fromkeys([*first.sources, *nest.sources]))
-        first.changed = True
         sequence.items.remove(nest)
         self._merge(first.body)
         clean(first)
@@ -199,7 +198,7 @@ def has_siblings(nest: Nest) -> bool:
     """
     if nest.kind != "contraction":
         return nest.kind in _KINDS
-    parts = contraction_of(nest.body)
+    parts = facts_of(nest).contraction
     return parts is not None and not parts.multiplies_once
 
 
@@ -214,7 +213,7 @@ def clean(nest: Nest) -> None:
     used = {n.buffer for n in accesses(nest.body) if isinstance(n, AnyLoad)}
     _drop_stores(nest.body, local - used)
     remove_dead(nest.body)
-    nest.changed = True
+    nest.replace()
 
 
 def _drop_stores(nodes: list[Node], buffers: set[Buffer]) -> None:

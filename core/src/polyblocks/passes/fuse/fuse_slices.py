@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from polyblocks.affine.access import stride_along
-from polyblocks.affine.analysis.contractions import contraction_of
 from polyblocks.affine.analysis.coverage import digits, iteration_at, perfect_loops
-from polyblocks.affine.contraction.factors import DTYPES, ON_THE_WAY, is_product
+from polyblocks.affine.analysis.facts import facts_of
+from polyblocks.affine.contraction.factors import DTYPES, ON_THE_WAY, has_units, is_product
 from polyblocks.affine.element import printed
 from polyblocks.affine.expr import Expr
 from polyblocks.affine.mlir.regions import stands_before
@@ -159,7 +159,7 @@ class FuseSlicesPass(NestPass):
             if rounded or gathered:
                 # Roundings, or places that nothing is loaded at any more.
                 remove_dead(consumer.body)
-            consumer.changed = True
+            consumer.replace()
             users.refresh(consumer)
             _absorb(consumer, candidate.producer)
         return candidate.producer
@@ -244,7 +244,7 @@ class FuseSlicesPass(NestPass):
         """As :meth:`_epilogue`, where only that reads a contraction, and keeps no more of it."""
         if len(candidate.consumers) != 1 or not candidate.only_nests_read:
             return None
-        if candidate.buffer.kind == "output" or contraction_of(candidate.producer.body) is None:
+        if candidate.buffer.kind == "output" or facts_of(candidate.producer).contraction is None:
             return None
         made = sum(b.nbytes for b in writes(candidate.consumers[0]))
         if made > candidate.buffer.nbytes:
@@ -323,7 +323,7 @@ class FuseSlicesPass(NestPass):
         _absorb(producer, consumer)
         eliminate_common(producer.body)
         remove_dead(producer.body)
-        producer.changed = True
+        producer.replace()
         users.refresh(producer)
         return consumer
 
@@ -341,9 +341,9 @@ def _may_hold(consumer: Nest, producer: Producer, target: TargetDescription) -> 
 
     A unit multiplies elements of memory, some of them under conditions, and may convert them.
     """
-    if not is_product(consumer.body, target):
+    found = facts_of(consumer).contraction if has_units(target) else None
+    if not is_product(found, target):
         return True
-    found = contraction_of(consumer.body)
     loads = [o.load for o in found.operands if o.load.buffer is producer.buffer] if found else []
     copies = not any(isinstance(n, Op) and n.name not in ON_THE_WAY for n in producer.body)
     return not loads or (copies and not any(load.where for load in loads))
@@ -356,7 +356,7 @@ def _scatters(consumer: Nest, candidate: Candidate, producer: Producer) -> bool:
     """
     if len(producer.body) != 1 or not isinstance(producer.body[0], Load):
         return False
-    found = contraction_of(consumer.body)
+    found = facts_of(consumer).contraction
     for operand in found.operands if found is not None else ():
         load = operand.load
         if found is None or load.buffer is not candidate.buffer:
@@ -374,7 +374,7 @@ def _scatters(consumer: Nest, candidate: Candidate, producer: Producer) -> bool:
 
 def _may_split(candidate: Candidate, target: TargetDescription) -> bool:
     """Whether the loops that count through what a contraction makes may become several each."""
-    if target.multiprocessor is None or contraction_of(candidate.producer.body) is None:
+    if target.multiprocessor is None or facts_of(candidate.producer).contraction is None:
         return False
     return all(
         len(e.terms) <= 1 and e.const == 0 and all(factor == 1 for _, factor in e.terms)

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Any, ClassVar
 
-from polyblocks.affine.analysis.contractions import contraction_of
 from polyblocks.affine.analysis.dependent_reductions import have_dependent_reductions
+from polyblocks.affine.analysis.facts import NestFacts, facts_of
 from polyblocks.affine.contraction.choice import is_tiled, tilings_of
 from polyblocks.affine.cost import rates
 from polyblocks.affine.cost.block_cost import BlockCost, room_of_block
@@ -142,9 +142,9 @@ class _Grouping:
         views, rate = FlatViews(sequence), rates.lane_rate(context.target)
         self.preparation = Preparation.of(sequence)
         for nest in sequence.nests():
-            contraction = contraction_of(nest.body)
+            contraction = facts_of(nest).contraction
             seconds = None
-            if contraction is not None and is_tiled(nest.body, context.target):
+            if contraction is not None and is_tiled(contraction, context.target):
                 tilings = tilings_of(contraction, views, context.target, None, self.preparation)
                 seconds = tilings[0].seconds if tilings else None
             # A product lives by its reuse in registers, of which the cost model knows nothing,
@@ -407,8 +407,8 @@ class _Grouping:
         found: list[float] = []
 
         def see(nodes: list[Node], around: list[For]) -> None:
-            contraction = contraction_of(nodes)
-            if contraction is None or not is_tiled(nodes, target):
+            contraction = NestFacts(nodes).contraction
+            if contraction is None or not is_tiled(contraction, target):
                 return
             tilings = tilings_of(contraction, views, target, 1, self.preparation)
             if tilings and tilings[0].seconds is not None:
@@ -446,8 +446,7 @@ class _Grouping:
             return
         last = group.last
         last.sources = together([stage.nest for stage in group.stages])
-        last.body = body
-        last.changed = True
+        last.replace(body)
         for stage in group.stages[:-1]:
             self.sequence.items.remove(stage.nest)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from polyblocks.affine.analysis.contractions import Contraction, contraction_of
+from polyblocks.affine.analysis.contractions import Contraction
+from polyblocks.affine.analysis.facts import facts_of
 from polyblocks.affine.dataflow import ops_of
 from polyblocks.affine.element import printed
 from polyblocks.affine.mlir.source import together
@@ -149,7 +150,7 @@ class _Scaling:
                 return False
             if not producer.is_plain_in(consumer):
                 return False
-            parts = contraction_of(consumer.body)
+            parts = facts_of(consumer).contraction
             times = 0 if parts is None else _times(consumer, parts, self.candidate)
             if parts is None or not times:
                 return False
@@ -178,7 +179,7 @@ class _Scaling:
             inline_into(consumer.body, producer)
             eliminate_common(consumer.body)
             remove_dead(consumer.body)
-            consumer.changed = True
+            consumer.replace()
 
 
 def _times(nest: Nest, parts: Contraction, candidate: Candidate) -> int:

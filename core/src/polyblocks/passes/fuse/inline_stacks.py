@@ -73,4 +73,5 @@ class InlineStacksPass(InlineProducersPass):
                 replace_values(consumer.body, known.same)
                 eliminate_common(consumer.body)
                 remove_dead(consumer.body)
+                consumer.replace()
                 users.refresh(consumer)

@@ -50,9 +50,8 @@ class JoinNestsPass(NestPass):
             if len(group) == 1:
                 continue
             context.decide(self.name, nest.name, "joined", with_=[n.name for n in group[1:]])
-            nest.body = [For(Var(1), [n for each in group for n in each.body], tile=True)]
+            nest.replace([For(Var(1), [n for each in group for n in each.body], tile=True)])
             nest.sources = list(dict.fromkeys(s for each in group for s in each.sources))
-            nest.changed = True
             for other in group[1:]:
                 sequence.items.remove(other)
 

@@ -197,7 +197,7 @@ def _merge(
                 step = moved[node.buffer]
                 node.index = tuple(e + s for e, s in zip(node.index, step, strict=True))
                 node.buffer = whole
-        item.changed = True
+        item.replace()
     at = sequence.items.index(first)
     sequence.items[at:at] = _margin(whole, copies, low, location)
     sequence.items[:] = [item for item in sequence.items if item not in dropped]

@@ -109,13 +109,14 @@ class MergeReductionsPass(NestPass):
         FuseSiblingLoopsPass().merge_loops(new)
         if sum(isinstance(n, For) for n in new) != 1:
             return 0
+        body = nest.body
         if len(loops) > 1:
             loops[-2].body = new
         else:
-            nest.body = [For(Var(1), new)]
-        eliminate_common(nest.body)
-        remove_dead(nest.body)
-        nest.changed = True
+            body = [For(Var(1), new)]
+        eliminate_common(body)
+        remove_dead(body)
+        nest.replace(body)
         return copies
 
 

@@ -195,5 +195,4 @@ def _roll(nest: Nest, count: int, apart: list[int]) -> None:
         return expr + Expr.of(var) * next(distances)
 
     transform_indices(nest.body, on)
-    nest.body = [For(var, nest.body)]
-    nest.changed = True
+    nest.replace([For(var, nest.body)])

@@ -93,7 +93,7 @@ class RollSumsPass(NestPass):
         place = min(ends, key=users.position)
         for end, body in zip(ends, bodies, strict=True):
             context.decide(self.name, own_name(end, sequence), "rolled", terms=list(roller.shape))
-            end.body, end.changed = body, True
+            end.replace(body)
         at = sequence.items.index(place)
         sequence.items[at:at] = roller.nests
         users.put_before(roller.nests, place)

@@ -8,12 +8,7 @@ from typing import Any, ClassVar
 
 from polyblocks.affine.access import begins_and_ends_with_memory
 from polyblocks.affine.analysis.layout_votes import Ballot
-from polyblocks.affine.model import (
-    Buffer,
-    Nest,
-    Opaque,
-    Sequence,
-)
+from polyblocks.affine.model import Buffer, Nest, Opaque, Sequence
 from polyblocks.affine.rewrites.permuting import permuted, reorder
 from polyblocks.affine.users import Users
 from polyblocks.passes.base import NestPass
@@ -103,4 +98,4 @@ def _permute(buffer: Buffer, order: list[int], nests: list[Nest], sequence: Sequ
     sequence.buffers.append(new)
     for nest in nests:
         reorder(nest.body, buffer, new, order)
-        nest.changed = True
+        nest.replace()

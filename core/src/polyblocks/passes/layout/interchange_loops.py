@@ -46,7 +46,7 @@ class InterchangeLoopsPass(NestPass):
             nodes = body
             for var in reversed(order):
                 nodes = [For(var, nodes)]
-            nest.body, nest.changed = nodes, True
+            nest.replace(nodes)
             context.decide(self.name, nest.name, "interchanged", order=[v.extent for v in order])
 
 

@@ -84,7 +84,7 @@ class InterleaveLookupsPass(NestPass):
                 for group in groups:
                     group.move(new, slices)
                 eliminate_common(nest.body)
-                nest.changed = True
+                nest.replace()
                 context.decide(
                     self.name, nest.name, "interleaved", elements=buffer.numel, slices=slices
                 )

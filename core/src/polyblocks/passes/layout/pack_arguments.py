@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from polyblocks.affine.access import strides
-from polyblocks.affine.analysis.contractions import contraction_of
+from polyblocks.affine.analysis.facts import NestFacts
 from polyblocks.affine.analysis.layout_votes import Ballot, walks
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
@@ -65,7 +65,7 @@ class PackArgumentsPass(NestPass):
         for nest in sequence.nests():
 
             def change(nodes: list[Node], outer: list[For], nest: Nest = nest) -> list[Node] | None:
-                if contraction_of(nodes) is not None:
+                if NestFacts(nodes).contraction is not None:
                     return None
                 found = list(walks(nodes, [loop.var for loop in outer]))
                 inside = list(walk(nodes))

@@ -79,7 +79,7 @@ class RaiseTablesPass(NestPass):
             return False
         replace_values(nest.body, known.same)
         remove_dead(nest.body)
-        nest.changed = True
+        nest.replace()
         return True
 
 

@@ -67,7 +67,7 @@ class SplitStacksPass(NestPass):
                 kept = () if single else (at - ranges[number][0],)
                 node.buffer = parts[number]
                 node.index = (*node.index[:dimension], *kept, *node.index[dimension + 1 :])
-                nest.changed = True
+                nest.replace()
             context.decide(
                 self.name, users[0][0].name, "parts", buffer=list(buffer.shape), dimension=dimension
             )

@@ -81,7 +81,7 @@ class StraightenCopiesPass(NestPass):
                     )
             if nest is not writer:
                 _turn_steps(nest, buffer)
-            nest.changed = True
+            nest.replace()
         context.decide(
             self.name,
             writer.name,

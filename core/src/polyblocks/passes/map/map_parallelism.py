@@ -82,7 +82,6 @@ class MapParallelismPass(NestPass):
             )
             if worth:
                 _collapse(nest, loops, level.name)
-                nest.changed = True
 
     def _wait(self, loops: list[For], threads: int) -> bool:
         """Whether threads wait long for others, which have one iteration of the loops more."""
@@ -144,4 +143,4 @@ def _collapse(nest: Nest, loops: list[For], level: str) -> None:
         rest = rest // loop.var.extent
     body = loops[-1].body
     transform_indices(body, lambda e: e.substitute(values))
-    nest.body = [For(total, body, level=level)]
+    nest.replace([For(total, body, level=level)])

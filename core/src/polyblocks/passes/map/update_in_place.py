@@ -136,5 +136,5 @@ def _replace(new: Buffer, old: Buffer, users: Users) -> None:
         for node in walk(item.body):
             if isinstance(node, AffineAccess) and node.buffer is new:
                 node.buffer = old
-        item.changed = True
+        item.replace()
         users.refresh(item)

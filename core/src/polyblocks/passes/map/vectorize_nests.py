@@ -112,7 +112,7 @@ class VectorizeNestsPass(NestPass):
                     free_of_order(op)
                 if loop.inits:
                     _mark_chain(loop, around, simd)
-                nest.changed = True
+                nest.replace()
                 context.decide(
                     self.name,
                     nest.name,
@@ -139,7 +139,7 @@ class VectorizeNestsPass(NestPass):
         )
         mark_next_columns(loop, target)
         mark_next_panel(nest, loop, around, target)
-        nest.changed = True
+        nest.replace()
         context.decide(
             self.name, nest.name, "vectors of tiles", width=width, interleaved=loop.lanes // width
         )
@@ -170,7 +170,7 @@ class VectorizeNestsPass(NestPass):
         flat.apply(nest, inner, outer.var)
         outer.simd = Simd(width, square=True)
         mark_nontemporal_stores(inner, outer.var, width, flat.sequence, context.target)
-        nest.changed = True
+        nest.replace()
         context.decide(self.name, nest.name, "transposed", width=width)
         return True
 
@@ -278,14 +278,14 @@ def _outside_of_team(nest: Nest, loop: For, simd: Simd, block: int, threads: int
     """
     if loop.level is None:
         if nest.body == [loop] and not loop.inits:
-            nest.body = [For(Var(1), [loop])]
+            nest.replace([For(Var(1), [loop])])
         return loop
     extent = loop.var.extent
     step = 4 * simd.width
     share = -(-extent // (4 * threads * step)) * step
     length = min(block, share)
     blocks = in_blocks(loop, length)
-    nest.body = [blocks]
+    nest.replace([blocks])
     (inner,) = blocks.body
     assert isinstance(inner, For)
     return inner

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from polyblocks.affine.analysis.contractions import contraction_of
+from polyblocks.affine.analysis.facts import facts_of
 from polyblocks.affine.mlir.source import sources
 from polyblocks.affine.model import (
     For,
@@ -68,7 +68,7 @@ def name_nests(owner: str, sequence: Sequence, context: Any) -> None:
     for nest in sequence.nests():
         nest.kind = kind(nest)
         before, nest.name = nest.name, _unique(sequence.name + _name(nest), used)
-        nest.changed = True
+        nest.replace()
         if before not in ("", nest.name):
             renamed[before] = nest.name
     if renamed:
@@ -102,7 +102,7 @@ def kind(nest: Nest) -> str:
     nodes = list(walk(nest.body))
     if any(isinstance(n, IndirectStore) for n in nodes):
         return "scatter"
-    if contraction_of(nest.body) is not None:
+    if facts_of(nest).contraction is not None:
         return "contraction"
     if any(isinstance(n, IndirectLoad) for n in nodes):
         return "gather"

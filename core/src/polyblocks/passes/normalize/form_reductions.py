@@ -61,42 +61,41 @@ class FormReductionsPass(NestPass):
         """Form reductions in every nest, then give buffers versions."""
         del context
         for nest in sequence.nests():
-            if _form(nest):
-                nest.changed = True
+            _form(nest)
         rename_buffers(sequence)
 
 
-def _form(nest: Nest) -> bool:
+def _form(nest: Nest) -> None:
     loops, body = perfect_loops(nest.body)
     if not loops or any(isinstance(n, (For, IndirectStore)) for n in body):
-        return False
+        return
     if any(loop.inits for loop in loops):
-        return False
+        return
     stores = [n for n in body if isinstance(n, Store)]
     if not stores or len({s.buffer.base for s in stores}) != len(stores):
-        return False
+        return
     used: list[set[Var]] = [{v for e in s.index for v in e.variables()} for s in stores]
     outer = used[0]
     reduction = [loop for loop in loops if loop.var not in outer]
     if not reduction or any(u != outer for u in used):
-        return False
+        return
     by_base = {s.buffer.base: s for s in stores}
     loads: dict[Store, list[Load]] = {s: [] for s in stores}
     for n in body:
         if isinstance(n, AnyLoad) and n.buffer.base in by_base:
             store = by_base[n.buffer.base]
             if not isinstance(n, Load) or n.buffer is not store.buffer or n.index != store.index:
-                return False
+                return
             loads[store].append(n)
     parallel = [loop for loop in loops if loop.var in outer]
     inside = {loop.var for loop in reduction}
     if any(v in inside for loop in parallel for e in loop.bounds for v in e.variables()):
         # It cannot be outside of what its bounds depend on.
-        return False
+        return
     if not all(distinguishes(s.index, outer) for s in stores):
-        return False
+        return
     if not _loads_precede_stores(body, stores, loads):
-        return False
+        return
 
     inits = [Load(Value(s.value.type), s.buffer, s.index, s.location) for s in stores]
     inner: list[Node] = [n for n in body if not isinstance(n, Store)]
@@ -142,8 +141,7 @@ def _form(nest: Nest) -> bool:
         body.append(Store(result, store.buffer, store.index, store.location))
     for loop in reversed(parallel):
         body = [For(loop.var, body, lower=loop.lower, upper=loop.upper)]
-    nest.body = body
-    return True
+    nest.replace(body)
 
 
 def _loads_precede_stores(
@@ -206,5 +204,5 @@ def _rename_before(sequence: Sequence, users: Users, nest: Nest, buffer: Buffer)
             # The nest itself reads the old contents and stores the new ones.
             if item is not nest or isinstance(n, Load):
                 n.buffer = old
-        item.changed = True
+        item.replace()
         users.refresh(item)

@@ -61,8 +61,8 @@ class FormScansPass(NestPass):
         for nest in sequence.nests():
             scan = _Scan.of(nest)
             if scan is not None:
-                nest.body = scan.formed()
-                nest.changed = found = True
+                nest.replace(scan.formed())
+                found = True
                 context.decide(
                     self.name,
                     own_name(nest, sequence),

@@ -304,7 +304,7 @@ class _Copy:
                 n.buffer = self.target
                 if isinstance(n, AffineAccess):
                     n.index = self.place(n.index)
-        nest.changed = True
+        nest.replace()
 
 
 def _plain_copy(nest: Nest) -> tuple[list[For], Load, Store] | None:

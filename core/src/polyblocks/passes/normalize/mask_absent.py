@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, TypeGuard
 
 from polyblocks.affine.analysis.boxes import Box
-from polyblocks.affine.analysis.contractions import contraction_of
+from polyblocks.affine.analysis.facts import NestFacts
 from polyblocks.affine.analysis.lattices import Lattice, lattices_of
 from polyblocks.affine.analysis.margins import is_by, margins_of
 from polyblocks.affine.analysis.reductions import EXTENSIONS
 from polyblocks.affine.contraction.choice import has_enough, has_tiles
-from polyblocks.affine.contraction.factors import is_product
+from polyblocks.affine.contraction.factors import has_units, is_product
 from polyblocks.affine.expr import Expr
 from polyblocks.affine.model import Buffer, For, Load, Nest, Node, Op, Sequence, Value, walk
 from polyblocks.affine.ops import Integers, Ops
@@ -71,16 +71,18 @@ class MaskAbsentPass(NestPass):
             for op in products:
                 op.attributes = {k: v for k, v in op.attributes.items() if k != ABSENT_ATTRIBUTE}
             eliminate_common(nest.body)
-            nest.changed = True
+            nest.replace()
 
 
 def _in_tiles(nest: Nest, users: Users, target: TargetDescription) -> bool:
     """Whether a nest is a contraction that is computed in tiles."""
-    if is_product(with_conversions(nest, users), target):
+    if has_units(target) and is_product(
+        NestFacts(with_conversions(nest, users)).contraction, target
+    ):
         return True
     if not has_tiles(target) and target.multiprocessor is None:
         return False
-    contraction = contraction_of(with_producers(nest, users))
+    contraction = NestFacts(with_producers(nest, users)).contraction
     return contraction is not None and has_enough(contraction)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence as Nodes
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeGuard
 
-from polyblocks.affine.analysis.contractions import contraction_of
+from polyblocks.affine.analysis.facts import facts_of
 from polyblocks.affine.analysis.reductions import ReductionNest
 from polyblocks.affine.dataflow import ops_of
 from polyblocks.affine.element import printed
@@ -84,13 +84,13 @@ class NarrowAccumulatorsPass(NestPass):
             container = shape.parallel[-1].body if shape.parallel else nest.body
             container[:] = _narrow(shape, combiners, chosen)
             remove_dead(nest.body)
-            nest.changed = True
+            nest.replace()
             context.decide(self.name, nest.name, "narrowed", accumulators=len(chosen))
 
 
 def _is_product(nest: Nest, mode: str) -> bool:
     """Whether a nest is a contraction that a mode for integers is for."""
-    contraction = contraction_of(nest.body)
+    contraction = facts_of(nest).contraction
     if contraction is None or not contraction.reduction.loops:
         return False
     # What extends them may stand beside them by now.

@@ -52,11 +52,11 @@ class NormalizeNestsPass(NestPass):
         """Normalize every nest, then drop dead ones."""
         del context
         for nest in sequence.nests():
-            nest.body = splice_loops(nest.body)
-            _fold_constant_loads(nest.body)
-            remove_dead(nest.body)
+            body = splice_loops(nest.body)
+            _fold_constant_loads(body)
+            remove_dead(body)
             # Re-writing is cheap, and gives every nest the same spelling.
-            nest.changed = True
+            nest.replace(body)
         drop_dead_nests(sequence)
 
 
@@ -177,7 +177,8 @@ def drop_dead_nests(sequence: Sequence) -> None:
                 continue
             _drop_stores(nest.body, dead)
             remove_dead(nest.body)
-            again = nest.changed = True
+            nest.replace()
+            again = True
         sequence.items[:] = [i for i in sequence.items if not isinstance(i, Nest) or i.body]
         if not again:
             return

@@ -49,5 +49,5 @@ class RaiseIndicesPass(NestPass):
             if raised:
                 replace_values(nest.body, known_values.same)
                 remove_dead(nest.body)
-                nest.changed = True
+                nest.replace()
                 context.decide(self.name, own_name(nest, sequence), "raised", nodes=raised)

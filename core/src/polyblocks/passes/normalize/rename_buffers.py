@@ -141,7 +141,7 @@ def _rename(nest: Nest, old: Buffer, new: Buffer) -> None:
     for node in walk(nest.body):
         if isinstance(node, Access) and node.buffer is old:
             node.buffer = new
-    nest.changed = True
+    nest.replace()
 
 
 def _copy(source: Buffer, target: Buffer) -> Nest:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
-from polyblocks.affine.analysis.contractions import Contraction, contraction_of
+from polyblocks.affine.analysis.contractions import Contraction
+from polyblocks.affine.analysis.facts import facts_of
 from polyblocks.affine.element import printed
 from polyblocks.affine.model import Nest, Node, Op, Sequence, Value, replace_values
 from polyblocks.affine.ops import Floats, Ops, integer
@@ -55,7 +56,7 @@ class SetPrecisionPass(NestPass):
         if mode in (None, "fp32"):
             return
         for nest in sequence.nests():
-            contraction = contraction_of(nest.body)
+            contraction = facts_of(nest).contraction
             if contraction is None or not contraction.reduction.loops:
                 continue
             if mode in FLOAT_MODES:
@@ -82,7 +83,7 @@ class SetPrecisionPass(NestPass):
         if found and mode == "fp16":
             _round_results(nest, contraction)
         if found:
-            nest.changed = True
+            nest.replace()
             context.decide(self.name, nest.name, "rounded", mode=mode, products=found)
 
 

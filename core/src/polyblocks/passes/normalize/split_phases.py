@@ -373,7 +373,7 @@ def _replace(sequence: Sequence, buffer: Buffer, lattice: Lattice, splits: list[
         if isinstance(node, Store):
             moved = zip(lattice.compact(node.index), before, strict=True)
             node.buffer, node.index = elements, tuple(e + b for e, b in moved)
-    lattice.fill.changed = True
+    lattice.fill.replace()
     places: dict[Nest | Opaque, list[Nest | Opaque]] = {lattice.clear: []}
     if shape != lattice.extents:
         variables = [Var(extent) for extent in shape]

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from polyblocks.affine.access import address
+from polyblocks.affine.analysis.facts import NestFacts
 from polyblocks.affine.analysis.reductions import ReductionNest, free_of_order
 from polyblocks.affine.contraction.choice import has_tiles, is_tiled
-from polyblocks.affine.contraction.factors import is_product
+from polyblocks.affine.contraction.factors import has_units, is_product
 from polyblocks.affine.expr import Expr
 from polyblocks.affine.model import (
     For,
@@ -65,23 +66,23 @@ class UnrollReductionsPass(NestPass):
         """Unroll in every nest."""
         # It stays right: unrolled nests read and write what they did before.
         target = context.target
-        tiles, units = has_tiles(target), any(unit.fragments for unit in target.matrix_units)
+        tiles, units = has_tiles(target), has_units(target)
         users = Users(sequence)
         for nest in sequence.nests():
             if not any(isinstance(n, For) and n.inits for n in walk(nest.body)):
                 continue
-            if tiles and is_tiled(with_producers(nest, users), target):
+            if tiles and is_tiled(NestFacts(with_producers(nest, users)).contraction, target):
                 continue
-            if units and is_product(with_conversions(nest, users), target):
+            if units and is_product(NestFacts(with_conversions(nest, users)).contraction, target):
                 continue
             mapping: dict[Value, Value] = {}
             window = self.max_window if tiles else self.max_trips
-            nest.body = self._unroll(nest.body, mapping, window)
+            body = self._unroll(nest.body, mapping, window)
             if mapping:
-                replace_values(nest.body, mapping)
-                eliminate_common(nest.body)
-                remove_dead(nest.body)
-                nest.changed = True
+                replace_values(body, mapping)
+                eliminate_common(body)
+                remove_dead(body)
+                nest.replace(body)
 
     def _unroll(
         self,

@@ -60,7 +60,7 @@ class WidenAccumulatorsPass(NestPass):
                 continue
             container = shape.parallel[-1].body if shape.parallel else nest.body
             container[:] = _widen(shape, combiners, chosen)
-            nest.changed = True
+            nest.replace()
             context.decide(self.name, nest.name, "widened", accumulators=len(chosen))
 
 

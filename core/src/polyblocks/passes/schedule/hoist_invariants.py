@@ -58,7 +58,7 @@ class HoistInvariantsPass(NestPass):
                 if isinstance(node, For):
                     moved += _hoist_from_inner(node)
             if moved:
-                nest.changed = True
+                nest.replace()
                 context.decide(self.name, nest.name, "hoisted", nodes=moved)
 
 

@@ -82,7 +82,7 @@ class JamReductionsPass(NestPass):
 
             new = change(nest.body, [])
             if new is not None:
-                nest.body, nest.changed = new, True
+                nest.replace(new)
             elif not change_subnests(nest, change):
                 continue
             eliminate_common(nest.body)

@@ -52,7 +52,7 @@ class MultiplyReciprocalsPass(NestPass):
         for nest in sequence.nests():
             count = sum(self._inside(node) for node in nest.body if isinstance(node, For))
             if count:
-                nest.changed = True
+                nest.replace()
                 context.decide(self.name, nest.name, "reciprocals", divisions=count)
 
     def _inside(self, loop: For) -> int:

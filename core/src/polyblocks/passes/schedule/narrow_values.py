@@ -64,6 +64,6 @@ class NarrowValuesPass(NestPass):
             if folded or flat or narrowed:
                 eliminate_common(nest.body)
                 remove_dead(nest.body)
-                nest.changed = True
+                nest.replace()
                 numbers = {"folded": folded, "flat": flat, "narrowed": narrowed}
                 context.decide(self.name, nest.name, "ranges used", **numbers)

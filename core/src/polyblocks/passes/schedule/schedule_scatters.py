@@ -91,7 +91,7 @@ class ScheduleScattersPass(NestPass):
             # Load and store of one place are often checked in the same words.
             eliminate_common(nest.body)
             if drop_repeated_checks(scatter.body):
-                nest.changed = True
+                nest.replace()
             if target.multiprocessor is not None and scatter.start() is not None:
                 # Threads by the thousand: each update is one atomic operation.
                 context.decide(self.name, nest.name, "atomic")
@@ -106,8 +106,7 @@ class ScheduleScattersPass(NestPass):
             context.decide(self.name, nest.name, best, seconds=choices)
             if best == "columns":
                 assert columns is not None
-                nest.body = scatter.in_columns(*columns)
-                nest.changed = True
+                nest.replace(scatter.in_columns(*columns))
             elif best == "copies":
                 assert start is not None
                 mine = _Copies(level.size)
@@ -331,19 +330,15 @@ class _Copies:
             bytes_per_element=element_bytes(buffer.element),
         )
         at = items.index(nest)
-        merge = Nest(scatter.merge(copies, self.threads), [])
-        merge.name, merge.kind, merge.sources, merge.changed = (
-            *(nest.name, "pointwise", nest.sources),
-            True,
-        )
+        merge = Nest(scatter.merge(copies, self.threads), [], changed=True)
+        merge.name, merge.kind, merge.sources = nest.name, "pointwise", nest.sources
         items[at] = merge
         if not self.scatters:
             self.updates.name, self.updates.kind = f"{nest.name}_parts", nest.kind
             items.insert(at, self.updates)
         self.scatters.append((scatter, copies, start))
         self.updates.sources = together([self.updates, nest])
-        self.updates.body = self._body()
-        self.updates.changed = True
+        self.updates.replace(self._body())
 
     def _body(self) -> list[Node]:
         part = Var(self.threads)

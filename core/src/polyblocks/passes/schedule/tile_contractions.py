@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from math import prod
 from typing import Any, ClassVar
 
-from polyblocks.affine.analysis.contractions import contraction_of
+from polyblocks.affine.analysis.facts import NestFacts
 from polyblocks.affine.analysis.margins import Margin, margins_of
 from polyblocks.affine.contraction.absent import Absent, absent_of
 from polyblocks.affine.contraction.builder import ContractionBuilder
@@ -99,10 +99,10 @@ class TileContractionsPass(NestPass):
         """The nodes in tiles; None if they are left. Inside of a tile there is one thread."""
         target = context.target
         inside = bool(around)
-        contraction = contraction_of(nodes)
+        contraction = NestFacts(nodes).contraction
         if contraction is not None and split_at_digits(contraction.reduction.loops):
-            nest.changed = True
-            contraction = contraction_of(nodes)
+            nest.replace()
+            contraction = NestFacts(nodes).contraction
         if contraction is None or fewest(contraction) < 2:
             return None
         enough = has_enough(contraction)

@@ -68,8 +68,7 @@ class TileTransposesPass(NestPass):
             if across is None:
                 if inner is loops[-1].var:
                     continue
-                nest.body = _nested([v for v in _vars(loops) if v is not inner] + [inner], body)
-                nest.changed = True
+                nest.replace(_nested([v for v in _vars(loops) if v is not inner] + [inner], body))
                 context.decide(self.name, nest.name, "innermost", extent=inner.extent)
                 continue
             width = self._width(body, bits)
@@ -126,8 +125,7 @@ class TileTransposesPass(NestPass):
             if loop.var.extent != 1:
                 loop.body = new
                 new = [loop]
-        nest.body = new
-        nest.changed = True
+        nest.replace(new)
         return edges
 
 

@@ -107,7 +107,7 @@ class _Walk:
         ):
             return
         index = node.index if isinstance(node, AffineAccess) else None
-        yield Touch(buffer, index, node.writes, None, atomic=node.reads and node.writes)
+        yield Touch(buffer, index, node.writes, None, atomic=node.atomic)
 
     def _meet(self, a: Touch, b: Touch) -> bool:
         """Whether two threads may touch one element by these accesses, at least one storing."""

@@ -14,7 +14,8 @@ from math import gcd, prod
 from typing import Any
 
 from polyblocks.affine.access import address, begins_and_ends_with_memory
-from polyblocks.affine.analysis.contractions import Contraction, Operand, contraction_of
+from polyblocks.affine.analysis.contractions import Contraction, Operand
+from polyblocks.affine.analysis.facts import facts_of
 from polyblocks.affine.expr import Var
 from polyblocks.affine.model import For, Index, Nest, Node
 from polyblocks.codegen.gpu.mapping.kernel import Kernel
@@ -168,7 +169,7 @@ def tiled_kernels(
     nest: Nest, outer: list[For], body: list[Node], chip: Multiprocessor
 ) -> Iterator[TiledKernel]:
     """Candidates for a nest; none if it has no tiles."""
-    parts = contraction_of(nest.body)
+    parts = facts_of(nest).contraction
     if parts is None or refusal(parts):
         return
     order = [f.var for f in outer]

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from math import ceil, inf
 
 from polyblocks.affine import operation_cost as cost
-from polyblocks.affine.analysis.contractions import Contraction, contraction_of
+from polyblocks.affine.analysis.contractions import Contraction
+from polyblocks.affine.analysis.facts import facts_of
 from polyblocks.affine.cost import rates
 from polyblocks.affine.model import For, Nest, Node
 from polyblocks.codegen.gpu.mapping.contraction import TiledKernel, extent, tiled_kernels
@@ -82,7 +83,7 @@ def quickest_contraction(
 
     Most kernels take longer by the least time that each of them takes, which is soon said.
     """
-    parts = contraction_of(nest.body)
+    parts = facts_of(nest).contraction
     if parts is None or least_of_all(parts, target) > most:
         return None
     least = least_contraction(target, chip)

@@ -174,7 +174,8 @@ def _moved(
             for loop in distributed.loops:
                 count *= max(loop.trips, 1)
             yield from _moved(distributed.body, kernel, chip, fastest, count, True)
-        elif isinstance(node, Access):
+        elif isinstance(node, Access) and not node.atomic:
+            # How long atomic updates take is not predicted.
             if node.buffer in kernel.copied:
                 yield times * CACHE_BYTES_PER_SHARED_BYTE * node.buffer.bytes_per_element
             elif node.buffer in kernel.places:

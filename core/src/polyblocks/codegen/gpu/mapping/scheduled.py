@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from polyblocks.affine.analysis.contractions import contraction_of
+from polyblocks.affine.analysis.facts import facts_of
 from polyblocks.affine.model import For, Nest
 from polyblocks.codegen.gpu.mapping.banks import pitch_rows
 from polyblocks.codegen.gpu.mapping.barriers import place_barriers
@@ -147,7 +147,7 @@ class _Schedule:
         self._known(OF_TILES)
         if self.block:
             raise self.refuse("'thread_tile' is of kernels of one nest")
-        parts = contraction_of(self.nest.body)
+        parts = facts_of(self.nest).contraction
         if parts is None:
             raise self.refuse("'thread_tile' is of contractions, and the nest is none")
         if reason := refusal(parts):
@@ -177,7 +177,7 @@ class _Schedule:
         self._known(OF_UNITS)
         if self.block:
             raise self.refuse("'unit' is of kernels of one nest")
-        parts = contraction_of(self.nest.body)
+        parts = facts_of(self.nest).contraction
         known = [] if parts is None else products_of(parts, self.target.matrix_units)
         names = {(p.unit.name, p.unit.operands): p for p in known}
         wanted = self.schedule["unit"]

@@ -9,7 +9,8 @@ from math import gcd, lcm, prod
 from typing import Any
 
 from polyblocks.affine.access import address, stride_along
-from polyblocks.affine.analysis.contractions import Contraction, Operand, contraction_of
+from polyblocks.affine.analysis.contractions import Contraction, Operand
+from polyblocks.affine.analysis.facts import facts_of
 from polyblocks.affine.contraction.factors import ELEMENTS, factors_of
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import Buffer, For, Nest, Node, Op
@@ -496,7 +497,7 @@ def _begins_inside(buffer: Buffer) -> bool:
 
 def product_of(nest: Nest, units: Sequence[MatrixUnit]) -> Product | None:
     """The product of a nest for the first of some units that supports it, or None."""
-    parts = contraction_of(nest.body)
+    parts = facts_of(nest).contraction
     if parts is None or not parts.reduction.loops or not any(u.fragments for u in units):
         return None
     return next(iter(products_of(parts, units)), None)

@@ -8,7 +8,7 @@ from math import ceil, gcd
 from typing import Any
 
 from polyblocks.affine.access import strides
-from polyblocks.affine.analysis.contractions import contraction_of
+from polyblocks.affine.analysis.facts import facts_of
 from polyblocks.affine.analysis.reductions import ReductionNest, identities
 from polyblocks.affine.contraction.factors import is_product
 from polyblocks.affine.cost import rates
@@ -76,11 +76,11 @@ class Choice:
             nest: anything; it stays as it is.
             shape: its parts.
         """
-        parts = contraction_of(nest.body)
+        parts = facts_of(nest).contraction
         if parts is None or not parts.reduction.loops or shape.trips < 2 * _LEAST:
             return None
         # The unit of a product adds in an order of its own.
-        product = is_product(nest.body, self._target)
+        product = is_product(parts, self._target)
         combiners = shape.combiners(any_order=not product)
         if combiners is None or identities(combiners) is None:
             return None
@@ -163,7 +163,7 @@ class _Trials:
 
     def _least(self) -> float:
         """Seconds of all products on all units at once, which parts do not go below."""
-        parts = contraction_of(self._nest.body)
+        parts = facts_of(self._nest).contraction
         found = [] if parts is None else products_of(parts, self._target.matrix_units)
         rate = found[0].unit.flops if found else 2 * (rates.lane_rate(self._target) or 0.0)
         if not rate:

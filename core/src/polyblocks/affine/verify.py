@@ -1,0 +1,90 @@
+"""Whether nests are well formed: what passes may rely on, checked behind each of them in tests."""
+
+from __future__ import annotations
+
+from polyblocks.affine.expr import Var
+from polyblocks.affine.model import Access, Alloca, Buffer, For, Nest, Node, Value
+
+
+class InvalidNestError(Exception):
+    """A pass left a nest that is not well formed."""
+
+
+def verify_nest(nest: Nest) -> None:
+    """Check a nest, and that what is remembered of it was derived from the body that it has.
+
+    - A value is defined before it is used, in a body around the use, or outside of the nest; once.
+    - A variable in an expression is that of a loop around, or of a loop of the program.
+    - A loop hands on as many values as it carries, of the same types.
+    - An access has one index for each dimension, and its buffer lives where it is.
+
+    Raises:
+        InvalidNestError: one of these does not hold.
+    """
+    _Verifier(nest.name or "a nest").block(nest.body, frozenset(), frozenset())
+    if nest.outdated():
+        raise InvalidNestError(
+            f"{nest.name!r} was changed and still has facts of its old body; expected a call of "
+            "Nest.replace after the change"
+        )
+
+
+class _Verifier:
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._defined: set[Value] = set()
+        self._local: set[Buffer] = set()
+
+    def block(
+        self, nodes: list[Node], variables: frozenset[Var], arguments: frozenset[Value]
+    ) -> None:
+        """Check the nodes of one body."""
+        self._defined |= arguments
+        local: set[Buffer] = set()
+        for node in nodes:
+            yields = node.yields if isinstance(node, For) else []
+            self._visible(node, [v for v in node.uses if v not in yields])
+            # Loops that bounds depend on are around; the own variable is not.
+            unknown = [v for v in node.variables() if v not in variables and v.value is None]
+            if unknown:
+                self._fail(node, f"expected variables of loops around, got {unknown}")
+            if isinstance(node, For):
+                self._loop(node, variables)
+            elif isinstance(node, Alloca):
+                local.add(node.buffer)
+                self._local.add(node.buffer)
+            elif isinstance(node, Access):
+                self._access(node)
+            for value in node.defines:
+                if value in self._defined:
+                    self._fail(node, f"expected new results, got {value} again")
+                self._defined.add(value)
+        self._local -= local
+
+    def _loop(self, loop: For, variables: frozenset[Var]) -> None:
+        carried = (loop.inits, loop.arguments, loop.results, loop.yields)
+        if len({len(values) for values in carried}) != 1:
+            self._fail(loop, f"expected as many of each, got {[len(v) for v in carried]} carried")
+        for values in zip(*carried, strict=True):
+            if len({str(v.type) for v in values}) != 1:
+                self._fail(loop, f"expected one type, got {[str(v.type) for v in values]} carried")
+        before = set(self._defined)
+        self.block(loop.body, variables | {loop.var}, frozenset(loop.arguments))
+        self._visible(loop, loop.yields)
+        # What is defined inside is not seen behind the loop.
+        self._defined = before
+
+    def _access(self, node: Access) -> None:
+        rank = len(node.buffer.shape)
+        if len(node.index) != rank:
+            self._fail(node, f"expected {rank} indices of {node.buffer}, got {len(node.index)}")
+        if node.buffer.kind == "local" and node.buffer.base not in self._local:
+            self._fail(node, f"expected a buffer that lives there, got {node.buffer}")
+
+    def _visible(self, node: Node, values: list[Value]) -> None:
+        unknown = [v for v in values if v.external is None and v not in self._defined]
+        if unknown:
+            self._fail(node, f"expected values that are defined before, got {unknown}")
+
+    def _fail(self, node: Node, problem: str) -> None:
+        raise InvalidNestError(f"{self._name}: a {type(node).__name__} is wrong: {problem}")
