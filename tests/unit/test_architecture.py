@@ -235,17 +235,18 @@ ROOMS: dict[str, str] = {
     "passes/tensor": "affine",
     "passes/bufferize": "affine affine/analysis affine/mlir passes/tensor",
     "passes/normalize": "affine affine/analysis affine/contraction affine/cost affine/mlir "
-    "affine/rewrites affine/tiles passes",
+    "affine/padding affine/rewrites affine/tiles passes",
     "passes/layout": "affine affine/analysis affine/rewrites passes",
     "passes/fuse": "affine affine/analysis affine/contraction affine/cost affine/mlir "
-    "affine/rewrites affine/tiles passes passes/normalize",
+    "affine/padding affine/rewrites affine/tiles passes passes/normalize",
     "passes/schedule": "affine affine/analysis affine/contraction affine/cost affine/mlir "
-    "affine/rewrites affine/vectors passes",
+    "affine/padding affine/rewrites affine/vectors passes",
     "passes/map": "affine affine/analysis affine/cost affine/mlir affine/rewrites affine/vectors "
     "codegen/gpu/emission codegen/gpu/mapping codegen/gpu/matrix passes",
     "affine": "",
-    "affine/contraction": "affine affine/analysis affine/cost affine/vectors",
+    "affine/contraction": "affine affine/analysis affine/cost affine/padding affine/vectors",
     "affine/analysis": "affine",
+    "affine/padding": "affine affine/analysis",
     "affine/vectors": "affine affine/analysis",
     "affine/mlir": "affine affine/vectors",
     "affine/rewrites": "affine affine/analysis affine/vectors",

@@ -119,8 +119,7 @@ class Value:
 
 
 class Node:
-    """What all nodes tell of themselves; a class of nodes says what differs from a node without
-    values, expressions and memory.
+    """A loop, operation or access. By default it has no values, expressions and memory.
 
     Attributes:
         reads: whether it reads an element of its ``buffer``.
@@ -157,7 +156,7 @@ class Node:
 
     @property
     def marks(self) -> tuple[Hashable, ...]:
-        """What tells it from nodes of its class with the same values, expressions and buffers."""
+        """All else by which nodes of one class differ: names, attributes, flags."""
         return ()
 
     def copied(self, to: Renaming) -> Node:
@@ -165,7 +164,7 @@ class Node:
         raise NotImplementedError
 
     def replace_uses(self, use: Callable[[Value], Value]) -> None:
-        """Use ``use(value)`` in the place of every value, in place."""
+        """Use ``use(value)`` instead of every value, in place."""
 
     def replace_exprs(self, change: Callable[[Expr], Expr]) -> None:
         """Apply ``change`` to every affine expression, in place."""
@@ -173,18 +172,18 @@ class Node:
 
 @dataclass(slots=True)
 class Renaming:
-    """What copies use in the place of values, variables and buffers; copies of a node extend it."""
+    """Replacements of values, variables and buffers in copies; each copied node adds its own."""
 
     values: dict[Value, Value]
     variables: dict[Var, Expr]
     buffers: dict[Buffer, Buffer]
 
     def use(self, value: Value) -> Value:
-        """What stands for a value."""
+        """The replacement of a value."""
         return self.values.get(value, value)
 
     def all(self, values: Iterable[Value]) -> list[Value]:
-        """What stands for values."""
+        """The replacements of values."""
         return [self.values.get(v, v) for v in values]
 
     def fresh(self, value: Value) -> Value:
@@ -193,11 +192,11 @@ class Renaming:
         return new
 
     def at(self, exprs: tuple[Expr, ...]) -> tuple[Expr, ...]:
-        """What stands for expressions."""
+        """The replacements of expressions."""
         return tuple([e.substitute(self.variables) for e in exprs])
 
     def buffer(self, buffer: Buffer) -> Buffer:
-        """What stands for a buffer."""
+        """The replacement of a buffer."""
         return self.buffers.get(buffer, buffer)
 
 
@@ -257,7 +256,7 @@ class Index(Node):
 
 
 class Access(Node):
-    """What reads or writes one element of a buffer, wherever its index comes from."""
+    """A read or write of one element of a buffer, wherever its index comes from."""
 
     __slots__ = ("buffer", "index", "location")
 
@@ -266,7 +265,7 @@ class Access(Node):
     location: Any
 
     def index_by(self, expr: Callable[[Expr], T], value: Callable[[Value], T]) -> list[T]:
-        """What one function makes of affine indices, and another one of those at run time."""
+        """The index, by one function of affine expressions and another one of run-time values."""
         raise NotImplementedError
 
     def permute(self, order: Iterable[int]) -> None:
@@ -532,7 +531,7 @@ class Prefetch:
     level: int
 
     def copied(self, to: Renaming) -> Prefetch:
-        """A copy at what stands for its place."""
+        """A copy at the replacement of its place."""
         return Prefetch(to.buffer(self.buffer), to.at(self.index), self.write, self.level)
 
 
@@ -697,7 +696,7 @@ class Nest:
         self.source, self._changed = operations, False
 
     def derived(self, derive: Callable[[list[Node]], T]) -> T:
-        """What a function finds out about the body, remembered until the next change."""
+        """The result of a function of the body, remembered until the next change."""
         if derive not in self._derived:
             self._derived[derive] = derive(self._body)
         found: T = self._derived[derive]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from polyblocks.affine.dataflow import variables_of
 from polyblocks.affine.flat_views import FlatViews, is_flat
 from polyblocks.affine.model import AnyLoad, Buffer, ControlFlow, Load, Nest, Node, Sequence, walk
 from polyblocks.affine.prologue import copied
@@ -60,7 +59,7 @@ class Preheader:
         nodes = list(walk(nodes))
         if any(v.external is not None for node in nodes for v in node.uses):
             return False
-        if any(v.value is not None for v in variables_of(nodes)):
+        if any(v.value is not None for node in nodes for v in node.variables()):
             return False
         loads = [n for n in nodes if isinstance(n, AnyLoad)]
         outer = [n.buffer for n in loads if n.buffer.kind != "local"]

@@ -1,4 +1,4 @@
-"""What analyses say of a nest, found out once and forgotten when the nest changes."""
+"""Facts about a nest, computed once and forgotten when the nest changes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from polyblocks.affine.model import Nest, Node
 
 
 class NestFacts:
-    """What is known of code that stands as a nest does; each fact is found when it is asked for.
+    """Facts about code that stands as a nest does, each computed when first asked for.
 
     Facts refer to the nodes themselves: who changes these calls :meth:`Nest.replace`.
     """

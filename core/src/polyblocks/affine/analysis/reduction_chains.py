@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from polyblocks.affine.analysis.dataflow import makers_of, slice_of
 from polyblocks.affine.analysis.reductions import COMMUTATIVE
-from polyblocks.affine.dataflow import makers_of, slice_of
 from polyblocks.affine.model import Index, Load, Node, Op, Value
 
 

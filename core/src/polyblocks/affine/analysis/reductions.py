@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from polyblocks.affine.dataflow import ops_of
+from polyblocks.affine.analysis.dataflow import ops_of
 from polyblocks.affine.element import printed
 from polyblocks.affine.model import Alloca, For, Index, Load, Nest, Node, Op, Value, walk
 from polyblocks.affine.subnests import parallel_shell

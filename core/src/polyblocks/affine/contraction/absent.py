@@ -11,11 +11,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from polyblocks.affine.analysis.boxes import Box
-from polyblocks.affine.analysis.margins import Margin, is_by
 from polyblocks.affine.analysis.reductions import adds_products_of
 from polyblocks.affine.contraction.product import Product, only_load
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import Buffer, Load
+from polyblocks.affine.padding.margins import Margin, is_by
 
 #: Bounds of a loop: it starts at the largest of the first ones, and ends before the least of the
 #: others.

@@ -14,8 +14,8 @@ from functools import partial
 from math import prod
 
 from polyblocks.affine.access import address, join_parts
+from polyblocks.affine.analysis.dataflow import ops_of
 from polyblocks.affine.analysis.known_values import CASTS
-from polyblocks.affine.analysis.margins import is_zero
 from polyblocks.affine.analysis.reductions import identities
 from polyblocks.affine.contraction.absent import Absent
 from polyblocks.affine.contraction.copies import along_rows, is_scattered
@@ -24,7 +24,6 @@ from polyblocks.affine.contraction.product import Operand, Product
 from polyblocks.affine.contraction.step_loops import Place, StepLoops
 from polyblocks.affine.contraction.tiling import Tiling
 from polyblocks.affine.contraction.windows import innermost
-from polyblocks.affine.dataflow import ops_of
 from polyblocks.affine.element import element_bytes
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.loop_digits import counted, row_of_lines
@@ -42,6 +41,7 @@ from polyblocks.affine.model import (
     clone,
 )
 from polyblocks.affine.ops import Ops
+from polyblocks.affine.padding.margins import is_zero
 from polyblocks.affine.subnests import mark_tiles
 
 #: Bytes of a buffer that has room on a thread's stack.

@@ -8,10 +8,10 @@ from math import prod
 
 from polyblocks.affine.access import address, stride_along
 from polyblocks.affine.analysis.contractions import Contraction
+from polyblocks.affine.analysis.dataflow import makers_of, slice_of, variables_of
 from polyblocks.affine.analysis.reductions import in_any_order
 from polyblocks.affine.contraction.units import Grouped, in_groups
 from polyblocks.affine.contraction.windows import Windows, longest_last, windows_of
-from polyblocks.affine.dataflow import makers_of, slice_of, variables_of
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.flat_views import FlatViews, flattenable
 from polyblocks.affine.model import AffineAccess, Load, Node, Op, Store, Value, clone

@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 
 from polyblocks.affine.access import address
 from polyblocks.affine.analysis.contractions import Contraction, ReductionLoops
+from polyblocks.affine.analysis.dataflow import makers_of, slice_of, variables_of
 from polyblocks.affine.analysis.reduction_chains import StraightLineCode
 from polyblocks.affine.analysis.reductions import in_any_order
-from polyblocks.affine.dataflow import makers_of, slice_of, variables_of
 from polyblocks.affine.element import printed
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.flat_views import FlatViews

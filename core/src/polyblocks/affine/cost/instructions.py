@@ -9,7 +9,7 @@ from typing import Any
 
 from polyblocks.affine import operation_cost as cost
 from polyblocks.affine.access import address
-from polyblocks.affine.dataflow import ops_of
+from polyblocks.affine.analysis.dataflow import ops_of
 from polyblocks.affine.element import printed
 from polyblocks.affine.model import (
     Access,

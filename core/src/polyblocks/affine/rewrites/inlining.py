@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from polyblocks.affine.analysis.coverage import digits, iteration_at, perfect_loops
+from polyblocks.affine.analysis.dataflow import variables_of
 from polyblocks.affine.analysis.reductions import EXTENSIONS
-from polyblocks.affine.dataflow import variables_of
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
     AnyLoad,

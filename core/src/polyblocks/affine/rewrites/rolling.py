@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from polyblocks.affine import operation_cost as cost
-from polyblocks.affine.dataflow import makers_of
+from polyblocks.affine.analysis.dataflow import makers_of
 from polyblocks.affine.element import element_bytes
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import Buffer, Index, Load, Nest, Node, Op, Store, Value, around

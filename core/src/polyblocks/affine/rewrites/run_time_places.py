@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from polyblocks.affine.analysis.coverage import iteration_at
+from polyblocks.affine.analysis.dataflow import variables_of
 from polyblocks.affine.analysis.known_values import KnownValues
-from polyblocks.affine.dataflow import variables_of
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import Buffer, Index, IndirectLoad, Load, Node, Op, Value, clone, walk
 from polyblocks.affine.ops import Ops

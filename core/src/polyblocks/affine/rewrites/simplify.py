@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from polyblocks.affine.dataflow import makers_of
+from polyblocks.affine.analysis.dataflow import makers_of
 from polyblocks.affine.element import printed
 from polyblocks.affine.model import (
     AnyStore,

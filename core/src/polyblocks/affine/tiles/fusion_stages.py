@@ -9,8 +9,8 @@ from functools import cached_property
 from math import prod
 
 from polyblocks.affine import operation_cost as cost
+from polyblocks.affine.analysis.dataflow import variables_of
 from polyblocks.affine.analysis.parallel import is_parallel
-from polyblocks.affine.dataflow import variables_of
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
     AffineAccess,

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from polyblocks.affine.analysis.dataflow import ops_of, slice_of
 from polyblocks.affine.analysis.reductions import COMMUTATIVE, NEED_FLAG
-from polyblocks.affine.dataflow import ops_of, slice_of
 from polyblocks.affine.element import printed
 from polyblocks.affine.model import For, Op, Value, walk
 from polyblocks.affine.vectors.reduction_vectors import IDEMPOTENT, combine, identity

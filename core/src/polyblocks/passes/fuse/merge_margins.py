@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 from polyblocks.affine.analysis.boxes import Box, covered, difference, with_loops
 from polyblocks.affine.analysis.coverage import perfect_loops
-from polyblocks.affine.analysis.margins import Margin, is_by, margins_of, zeros_in
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
     AffineAccess,
@@ -23,6 +22,7 @@ from polyblocks.affine.model import (
     around,
     walk,
 )
+from polyblocks.affine.padding.margins import Margin, is_by, margins_of, zeros_in
 from polyblocks.affine.rewrites.moving import like
 from polyblocks.affine.users import Users
 from polyblocks.passes.base import NestPass

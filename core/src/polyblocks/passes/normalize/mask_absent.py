@@ -9,14 +9,14 @@ from typing import Any, ClassVar, TypeGuard
 
 from polyblocks.affine.analysis.boxes import Box
 from polyblocks.affine.analysis.facts import NestFacts
-from polyblocks.affine.analysis.lattices import Lattice, lattices_of
-from polyblocks.affine.analysis.margins import is_by, margins_of
 from polyblocks.affine.analysis.reductions import EXTENSIONS
 from polyblocks.affine.contraction.choice import has_enough, has_tiles
 from polyblocks.affine.contraction.factors import has_units, is_product
 from polyblocks.affine.expr import Expr
 from polyblocks.affine.model import Buffer, For, Load, Nest, Node, Op, Sequence, Value, walk
 from polyblocks.affine.ops import Integers, Ops
+from polyblocks.affine.padding.lattices import Lattice, lattices_of
+from polyblocks.affine.padding.margins import is_by, margins_of
 from polyblocks.affine.rewrites.inlining import with_conversions, with_producers
 from polyblocks.affine.rewrites.simplify import eliminate_common
 from polyblocks.affine.users import Users

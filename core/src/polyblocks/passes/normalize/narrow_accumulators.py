@@ -6,9 +6,9 @@ from collections.abc import Sequence as Nodes
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeGuard
 
+from polyblocks.affine.analysis.dataflow import ops_of
 from polyblocks.affine.analysis.facts import facts_of
 from polyblocks.affine.analysis.reductions import ReductionNest
-from polyblocks.affine.dataflow import ops_of
 from polyblocks.affine.element import printed
 from polyblocks.affine.model import (
     For,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from polyblocks.affine.analysis.contractions import Contraction
+from polyblocks.affine.analysis.dataflow import ops_of
 from polyblocks.affine.analysis.reduction_chains import StraightLineCode
-from polyblocks.affine.dataflow import ops_of
 from polyblocks.affine.element import printed
 from polyblocks.affine.mlir.source import sources
 from polyblocks.affine.model import For, Nest, Node, Op

@@ -7,8 +7,6 @@ from itertools import product
 from math import gcd
 from typing import Any, ClassVar
 
-from polyblocks.affine.analysis.lattices import Lattice, lattices_of
-from polyblocks.affine.analysis.margins import is_by, operations_at
 from polyblocks.affine.analysis.reductions import ReductionNest, adds_products_of
 from polyblocks.affine.contraction.factors import DTYPES
 from polyblocks.affine.element import printed
@@ -28,6 +26,8 @@ from polyblocks.affine.model import (
     clone,
     walk,
 )
+from polyblocks.affine.padding.lattices import Lattice, lattices_of
+from polyblocks.affine.padding.margins import is_by, operations_at
 from polyblocks.affine.rewrites.moving import like
 from polyblocks.affine.rewrites.permuting import permuted
 from polyblocks.attributes import ABSENT_ATTRIBUTE

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from polyblocks.affine.analysis.dataflow import ops_of
 from polyblocks.affine.analysis.reductions import ReductionNest
-from polyblocks.affine.dataflow import ops_of
 from polyblocks.affine.element import printed
 from polyblocks.affine.model import For, Node, Op, Sequence, Value, walk
 from polyblocks.affine.ops import Ops, like

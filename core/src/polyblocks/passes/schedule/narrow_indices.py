@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from polyblocks.affine.analysis.dataflow import makers_of
 from polyblocks.affine.analysis.reductions import ReductionNest, identity
-from polyblocks.affine.dataflow import makers_of
 from polyblocks.affine.element import printed
 from polyblocks.affine.model import For, Index, Node, Op, Sequence, Value, remove_dead
 from polyblocks.affine.ops import like

@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 
 from polyblocks.affine import operation_cost as cost
 from polyblocks.affine.analysis.coverage import perfect_loops
+from polyblocks.affine.analysis.dataflow import ops_of
 from polyblocks.affine.analysis.parallel import is_parallel
 from polyblocks.affine.analysis.reductions import COMMUTATIVE, NEED_FLAG, identities
 from polyblocks.affine.cost import rates
-from polyblocks.affine.dataflow import ops_of
 from polyblocks.affine.element import element_bytes, printed
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.mlir.regions import stands_before

@@ -7,7 +7,6 @@ from math import prod
 from typing import Any, ClassVar
 
 from polyblocks.affine.analysis.facts import NestFacts
-from polyblocks.affine.analysis.margins import Margin, margins_of
 from polyblocks.affine.contraction.absent import Absent, absent_of
 from polyblocks.affine.contraction.builder import ContractionBuilder
 from polyblocks.affine.contraction.choice import Tiled, fewest, has_enough, tilings_of
@@ -17,6 +16,7 @@ from polyblocks.affine.cost.estimate import Estimate, Estimator
 from polyblocks.affine.flat_views import FlatViews
 from polyblocks.affine.mlir.json_attributes import to_attribute
 from polyblocks.affine.model import Buffer, For, Nest, Node, Sequence, remove_dead, walk
+from polyblocks.affine.padding.margins import Margin, margins_of
 from polyblocks.affine.preheader import Preheader
 from polyblocks.affine.preparation import Preparation
 from polyblocks.affine.prologue import Prologue

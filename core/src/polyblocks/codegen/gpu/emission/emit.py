@@ -8,8 +8,8 @@ from math import prod
 from typing import Any
 
 from polyblocks import mlir
+from polyblocks.affine.analysis.dataflow import makers_of, slice_of
 from polyblocks.affine.analysis.reductions import ROUNDING, identity
-from polyblocks.affine.dataflow import makers_of, slice_of
 from polyblocks.affine.element import zero_of
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (

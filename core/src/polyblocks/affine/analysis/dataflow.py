@@ -1,4 +1,4 @@
-"""What computes a value: makers and backward slices of straight-line code."""
+"""Who computes a value: makers and backward slices of straight-line code."""
 
 from __future__ import annotations
 

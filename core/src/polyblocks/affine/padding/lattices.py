@@ -12,7 +12,6 @@ from typing import Any
 
 from polyblocks.affine.analysis.boxes import covered
 from polyblocks.affine.analysis.coverage import perfect_loops
-from polyblocks.affine.analysis.margins import is_zero
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
     AnyStore,
@@ -26,6 +25,7 @@ from polyblocks.affine.model import (
     walk,
     writes,
 )
+from polyblocks.affine.padding.margins import is_zero
 
 
 @dataclass(frozen=True)

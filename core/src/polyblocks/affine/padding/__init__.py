@@ -1,0 +1,1 @@
+"""Zeros around arrays and between their elements."""
