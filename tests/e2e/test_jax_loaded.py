@@ -356,10 +356,12 @@ def test_bound_weights_of_numpy_may_change(layer):
 
 
 def test_bound_weights_that_are_given_up(layer):
-    artifact, weights, _ = layer
+    artifact, weights, function = layer
     mine = [w + 0 for w in weights]
     f, x = polyblocks.load(artifact, weights=mine), jnp.array(X)
     f(x), f(x), f(x)
     mine[1].delete()
+    for given in (x, X, x):
+        np.testing.assert_allclose(f(given), function(X), rtol=1e-5)
     with pytest.raises(InputError, match="weight '.*' of .*: it has been deleted, or was donated"):
-        f(x)
+        polyblocks.load(artifact, weights=mine)

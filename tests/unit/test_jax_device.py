@@ -90,8 +90,8 @@ def test_a_loaded_program_is_called_by_xla_and_waits_for_nothing(monkeypatch):
     monkeypatch.setattr(loaded_call, "_platform_of", lambda array: "fake")
     made = programs._make_known
     monkeypatch.setattr(programs, "_make_known", lambda name, call, _: made(name, call, "cpu"))
-    on = loaded_call._Program.on
-    monkeypatch.setattr(loaded_call._Program, "on", lambda self, _: on(self, "fake"))
+    on = loaded_call._Known.on
+    monkeypatch.setattr(loaded_call._Known, "on", lambda self, _, **more: on(self, "fake", **more))
 
     # From the first call on: DLPack of JAX knows no such device.
     monkeypatch.setattr(JaxArrays, "own_call", lambda self, b: loaded_call.loaded_call(b))

@@ -12,7 +12,9 @@ from c_programs import CProgram, row
 jax = pytest.importorskip("jax")
 jnp = jax.numpy
 from polyblocks.errors import InputError  # noqa: E402
+from polyblocks.runtime.bound_weights import bind_weights  # noqa: E402
 from polyblocks.runtime.launch import bind  # noqa: E402
+from polyblocks.runtime.slots import WEIGHT_NAMES  # noqa: E402
 from polyblocks_jax.launch import programs  # noqa: E402
 from polyblocks_jax.launch.arrays import JaxArrays  # noqa: E402
 from polyblocks_jax.launch.programs import _identity  # noqa: E402
@@ -148,6 +150,146 @@ def test_files_are_told_apart_by_the_digests_that_they_list():
     unlisted = {"arguments": manifest["arguments"]}
     assert _identity(unlisted, {"a": b"1"}) == _identity(unlisted, {"a": b"1"})
     assert _identity(unlisted, {"a": b"1"}) != _identity(unlisted, {"a": b"2"})
+
+
+# --- bound weights -------------------------------------------------------------------------------
+
+
+def weighted_sum(count=3):
+    """A program of an input between weights, of which the values are added."""
+
+    def body(*arrays):
+        *inputs, out = arrays
+        out[...] = sum((k + 1) * each for k, each in enumerate(inputs))
+
+    names = [f"w{k}" for k in range(count)]
+    rows = [row("input", name) for name in (names[0], "x", *names[1:])]
+    call = [1, 0, *range(2, count + 1)]
+    more = {WEIGHT_NAMES: [[name] for name in names], "call": call}
+    return CProgram([*rows, row("output", "o")], body, **more)
+
+
+def with_weights(weights, program=None):
+    program = program or weighted_sum(len(weights))
+    interface = JaxArrays()
+    held = bind_weights(program.manifest, {}, weights, lambda array: interface)
+    return bind(program, interface, weights=held)
+
+
+def expected(x, weights):
+    return weights[0] + 2 * x + sum((k + 3) * w for k, w in enumerate(weights[1:]))
+
+
+@pytest.fixture
+def jitted_with(monkeypatch):
+    """How many arguments XLA's programs have that were compiled."""
+    counts = []
+    original = jax.ffi.build_ffi_lowering_function
+
+    def counting(target, **more):
+        lower = original(target, **more)
+
+        def count(ctx, *operands):
+            counts.append(len(operands))
+            return lower(ctx, *operands)
+
+        return count
+
+    monkeypatch.setattr(jax.ffi, "build_ffi_lowering_function", counting)
+    return counts
+
+
+def test_weights_are_passed_as_one_list_of_addresses(jitted_with):
+    weights = [jnp.array(W + k) for k in range(3)]
+    f = with_weights(weights)
+    for made in thrice(f, ONES):
+        np.testing.assert_array_equal(made, expected(ONES, weights))
+    assert jitted_with == [2]
+    with pytest.raises(InputError, match=r"argument 1 \('x'\) of f: expected float32\[2, 3\]"):
+        f(jnp.array(ONES[0]))
+    with pytest.raises(InputError, match=r"f\(x\) takes 1 array, got 2"):
+        f(jnp.array(ONES), jnp.array(ONES))
+    np.testing.assert_array_equal(f(ONES), expected(ONES, weights))  # of NumPy
+
+
+def test_functions_of_one_program_have_weights_of_their_own():
+    program = weighted_sum()
+    sets = [[jnp.array(W + 10 * n + k) for k in range(3)] for n in range(3)]
+    functions = [with_weights(each, program) for each in sets]
+    for _ in range(3):
+        for f, weights in zip(functions, sets, strict=True):
+            np.testing.assert_array_equal(f(jnp.array(ONES)), expected(ONES, weights))
+
+
+def test_weights_in_traced_functions_are_held_by_xla(jitted_with):
+    weights = [jnp.array(W + k) for k in range(3)]
+    f = with_weights(weights)
+    x = jnp.array(ONES)
+    for _ in range(3):
+        f(x)
+    outer = jax.jit(lambda x: f(x) + 1)
+    batched = jax.vmap(f)
+    want = expected(ONES, weights)
+    np.testing.assert_array_equal(outer(x), want + 1)
+    np.testing.assert_array_equal(batched(jnp.stack([x, x]))[1], want)
+    assert set(jitted_with) == {2, 4}
+    del f, weights, batched
+    gc.collect()
+    junk = [jnp.full((2, 3), -1.0) for _ in range(50)]
+    np.testing.assert_array_equal(outer(x), want + 1)
+    del junk
+    with jax.disable_jit():
+        f = with_weights([jnp.array(W + k) for k in range(3)])
+        for made in thrice(f, ONES):
+            np.testing.assert_array_equal(made, want)
+
+
+@pytest.mark.parametrize("how", ["deleted", "donated", "dropped"])
+def test_memory_of_weights_stays_as_long_as_the_function(how):
+    weights = [jnp.array(W + k) for k in range(3)]
+    want = expected(ONES, weights)
+    f = with_weights(weights)
+    x = jnp.array(ONES)
+    for _ in range(3):
+        f(x)
+    if how == "deleted":
+        for each in weights:
+            each.delete()
+    elif how == "donated":
+        step = jax.jit(lambda *w: [each - 100 for each in w], donate_argnums=(0, 1, 2))
+        step(*weights)
+    del weights
+    gc.collect()
+    junk = [jnp.full((2, 3), -1.0) for _ in range(50)]
+    for _ in range(3):
+        np.testing.assert_array_equal(f(x), want)
+    del junk
+
+
+def test_nothing_is_left_of_functions_with_weights():
+    """Nor of their weights: a file that is loaded again and again makes one entry of XLA's."""
+    x = jnp.array(ONES)
+    blobs = {"code": b"of a file"}
+    listed = {"code": {"sha256": "of a file of weights"}}
+    left = []
+    for n in range(4):
+        weights = [jnp.full((2, 3), float(n + k)) for k in range(3)]
+        program = weighted_sum()
+        program.manifest["blobs"] = listed
+        held = bind_weights(program.manifest, {}, weights, lambda array: JaxArrays())
+        f = bound(program, blobs, weights=held)
+        for _ in range(3):
+            np.testing.assert_array_equal(f(x), expected(ONES, weights))
+        assert lists_of_addresses() == 1
+        del f, held, weights, program
+        assert lists_of_addresses() == 0
+        left.append((len(programs._registered), len(jax.live_arrays())))
+    assert len(set(left)) == 1
+
+
+def lists_of_addresses():
+    gc.collect()
+    return sum(type(each).__name__ == "Addresses" for each in gc.get_objects())
 
 
 def test_a_function_is_gone_with_its_last_reference():

@@ -76,6 +76,26 @@ def test_pointers_come_in_the_order_of_the_manifest():
     assert seen == [(0, 3), (0, 3)]
 
 
+def test_addresses_in_the_first_argument():
+    roles = ["input", "status", "input", "input", "output", "input"]
+    seen = []
+
+    def entry(pointers, threads):
+        seen.append([pointers[0], *pointers[2:4], pointers[5]])
+        floats(pointers[4], 1)[:] = floats(pointers[5], 1)
+        return 0
+
+    made = XlaCall(Pretended(entry, [row(role, 1) for role in roles]), threads=1, listed=[0, 2, 1])
+    addresses = np.array([1024, 2048, 4096], np.uint64).view(np.uint8)
+    (got,) = call(made, addresses, np.full(1, 7, np.float32), results=[(1,)])
+    assert seen[0][:3] == [1024, 4096, 2048]
+    assert got == 7
+    for _ in range(2):
+        made = XlaCall(Pretended(entry, [row(role, 1) for role in roles]), threads=1, listed=[1, 2])
+        call(made, addresses, *np.ones((2, 1), np.float32), results=[(1,)])
+        assert seen[-1][1:3] == [1024, 2048]
+
+
 def test_statuses_are_errors_with_the_text_of_the_check():
     rows, checks = [row("input", 1), row("output", 1)], ["index 7 is out of bounds"]
 

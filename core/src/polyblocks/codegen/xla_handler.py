@@ -17,10 +17,11 @@ HANDLER, TABLE = "polyblocks_xla_handler", "polyblocks_xla_table"
 API_MAJOR, API_MINOR = 0, 1
 
 #: Where an address comes from, in a row of the table: the data of an argument or of a result of
-#: the call, a word of the handler's own for the program's status, the workspace, or the row itself,
-#: whose ``bytes`` then are the address. ``index`` is the number of the argument or result, or the
-#: workspace's first page.
-ARGUMENT, RESULT, STATUS, WORKSPACE, FIXED = 0, 1, 2, 3, 4
+#: the call, a word of the handler's own for the program's status, the workspace, the row itself,
+#: whose ``bytes`` then are the address, or the call's first argument, which then holds addresses,
+#: and ``bytes`` are how many of them are taken, one behind the other. ``index`` is the number of
+#: the argument, result or (first) address, or the workspace's first page.
+ARGUMENT, RESULT, STATUS, WORKSPACE, FIXED, LISTED = 0, 1, 2, 3, 4, 5
 
 # The table:
 #   ptr  entry             i32 (ptr pointers, i32 threads)
@@ -36,12 +37,13 @@ ARGUMENT, RESULT, STATUS, WORKSPACE, FIXED = 0, 1, 2, 3, 4
 #   ptr  pool
 #   i64  huge              bytes of a huge page
 #   i32  advice            for madvise; negative: none
+#   i32  pointers          of the entry
 #
 # XLA_FFI_CallFrame: extension 8, api 16, args.args 72, rets.rets 112.
 # XLA_FFI_Buffer: data 24. XLA_FFI_Api: XLA_FFI_Error_Create 48.
 # XLA_FFI_Metadata_Extension: type 8, metadata 24. XLA_FFI_Metadata: api_version.major 24, minor 28.
 _TEXT = """
-%table = type { ptr, ptr, ptr, i32, i32, i32, i32, i64, ptr, ptr, ptr, i64, i32 }
+%table = type { ptr, ptr, ptr, i32, i32, i32, i32, i64, ptr, ptr, ptr, i64, i32, i32 }
 %row = type { i32, i32, i64 }
 %error = type { i64, ptr, ptr, i32 }
 
@@ -89,7 +91,9 @@ call:
   %iterations = load i32, ptr %iterations.at
   %messages.at = getelementptr %table, ptr @TABLE, i32 0, i32 6
   %messages = load i32, ptr %messages.at
-  %pointers = alloca ptr, i32 %count
+  %width.at = getelementptr %table, ptr @TABLE, i32 0, i32 13
+  %width = load i32, ptr %width.at
+  %pointers = alloca ptr, i32 %width
   %status = alloca i64
   store i64 0, ptr %status
   %bytes.at = getelementptr %table, ptr @TABLE, i32 0, i32 7
@@ -111,11 +115,13 @@ begin:
   br label %row
 
 row:
-  %i = phi i32 [ 0, %begin ], [ %i.next, %stored ]
+  %i = phi i32 [ 0, %begin ], [ %i.next, %stored ], [ %i.next, %listed ]
+  %slot = phi ptr [ %pointers, %begin ], [ %slot.next, %stored ], [ %slot.end, %listed ]
   %more = icmp slt i32 %i, %count
   br i1 %more, label %take, label %run
 
 take:
+  %i.next = add i32 %i, 1
   %kind.at = getelementptr %row, ptr %rows, i32 %i
   %kind = load i32, ptr %kind.at
   %index.at = getelementptr %row, ptr %rows, i32 %i, i32 1
@@ -124,6 +130,7 @@ take:
     i32 STATUS, label %stored
     i32 WORKSPACE, label %page
     i32 FIXED, label %fixed
+    i32 LISTED, label %several
   ]
 
 fixed:
@@ -131,6 +138,29 @@ fixed:
   %fixed.number = load i64, ptr %number.at
   %there = inttoptr i64 %fixed.number to ptr
   br label %stored
+
+several:
+  %list.struct = load ptr, ptr %arguments
+  %list.data.at = getelementptr i8, ptr %list.struct, i64 24
+  %addresses = load ptr, ptr %list.data.at
+  %first.address = getelementptr ptr, ptr %addresses, i32 %index
+  %length.at = getelementptr %row, ptr %rows, i32 %i, i32 2
+  %length = load i64, ptr %length.at
+  %slot.end = getelementptr ptr, ptr %slot, i64 %length
+  br label %listed
+
+listed:
+  %l = phi i64 [ 0, %several ], [ %l.next, %copy ]
+  %l.more = icmp ult i64 %l, %length
+  br i1 %l.more, label %copy, label %row
+
+copy:
+  %copy.from = getelementptr ptr, ptr %first.address, i64 %l
+  %copied = load ptr, ptr %copy.from
+  %copy.to = getelementptr ptr, ptr %slot, i64 %l
+  store ptr %copied, ptr %copy.to
+  %l.next = add i64 %l, 1
+  br label %listed
 
 page:
   %index.wide = zext i32 %index to i64
@@ -175,9 +205,8 @@ advise:
 stored:
   %address = phi ptr [ %status, %take ], [ %place, %page ], [ %there, %fixed ],
                      [ %data, %buffer ], [ %data, %spread ], [ %data, %advise ]
-  %slot = getelementptr ptr, ptr %pointers, i32 %i
   store ptr %address, ptr %slot
-  %i.next = add i32 %i, 1
+  %slot.next = getelementptr ptr, ptr %slot, i64 1
   br label %row
 
 run:
@@ -262,6 +291,7 @@ def handler_text() -> str:
         "RESULT": RESULT,
         "WORKSPACE": WORKSPACE,
         "FIXED": FIXED,
+        "LISTED": LISTED,
         "PAGE": PAGE,
         "INTERNAL": _INTERNAL,
     }

@@ -60,6 +60,14 @@ class ArrayInterface(ABC):
         """
         return array
 
+    def is_constant(self, array: Any) -> bool:
+        """Whether memory and contents of an array stay as long as what :meth:`memory` gives.
+
+        Where all weights of a program are constants, no call looks at them again. By default False.
+        """
+        del array
+        return False
+
     @abstractmethod
     def device(self, array: Any) -> Device:
         """Where the array lies."""

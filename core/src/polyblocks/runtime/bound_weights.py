@@ -29,7 +29,7 @@ class BoundWeights:
 
     A program reads their memory, so that values that are changed in place are seen by the next
     call. An array that has got other memory, or lies otherwise in it (``tensor.data = …``), is
-    checked again and read there.
+    checked again and read there. Constants are held, and looked at no more.
 
     Attributes:
         slots: what they are bound to, in the program's order.
@@ -102,11 +102,11 @@ class BoundWeights:
                 that cannot be written now.
         """
         last: Reading | None = self._last.value
-        if last is not None and last.stays():
+        if last is not None and (self.are_constants or last.stays()):
             return last
         self._check()
         memory = self._memory_of(last)
-        reading = self._reading(memory)
+        reading = self._reading(self.arrays if self.are_constants else memory, memory)
         self._reads += 1
         if self._reads > _READS and self._watcher is not None:
             self._watcher.watch(reading)
@@ -115,24 +115,25 @@ class BoundWeights:
 
     def _memory_of(self, last: Reading | None) -> list[Any]:
         """Objects that keep the arrays' memory alive; the earlier ones at the same addresses."""
-        if last is not None and self._reading(self.arrays).values == last.values:
+        if last is not None and self._reading(self.arrays, ()).values == last.values:
             return last.memory
         found = [
             interface.memory(array)
             for interface, array in zip(self._interfaces, self.arrays, strict=True)
         ]
         # An array may get other memory at any time; this does not.
-        self._check(found)
+        if not self.are_constants:
+            self._check(found)
         return found
 
-    def _reading(self, arrays: Sequence[Any]) -> Reading:
+    def _reading(self, arrays: Sequence[Any], memory: Sequence[Any]) -> Reading:
         from polyblocks.runtime.native.watcher import Reading
 
         values = [
             interface.pointer(each)
             for interface, each in zip(self._interfaces, arrays, strict=True)
         ]
-        return Reading(values, arrays)
+        return Reading(values, memory)
 
     @property
     def is_watchable(self) -> bool:
@@ -140,6 +141,14 @@ class BoundWeights:
         which have to be looked at in another way.
         """
         return self._watcher is not None
+
+    @functools.cached_property
+    def are_constants(self) -> bool:
+        """Whether their memory stays as it is, whatever becomes of the arrays."""
+        return bool(self.arrays) and all(
+            interface.is_array(array) and interface.is_constant(array)
+            for interface, array in zip(self._interfaces, self.arrays, strict=True)
+        )
 
     @functools.cached_property
     def _watcher(self) -> Watcher | None:

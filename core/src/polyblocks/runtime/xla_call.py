@@ -48,6 +48,7 @@ class _Table(ctypes.Structure):
         ("pool", ctypes.c_void_p),
         ("huge", ctypes.c_int64),
         ("advice", ctypes.c_int32),
+        ("pointers", ctypes.c_int32),
     )
 
 
@@ -66,6 +67,7 @@ class XlaCall:
         iterations: int = 1,
         kept: Kept | None = None,
         constants: Mapping[int, np.ndarray[Any, Any]] | None = None,
+        listed: Sequence[int] = (),
     ) -> None:
         """Link a handler to a program.
 
@@ -80,6 +82,8 @@ class XlaCall:
             constants: arrays that are read where they are instead of being passed by XLA, by the
                 numbers of the program's inputs; kept alive. Of those that only the preparation
                 reads, none.
+            listed: numbers of inputs whose addresses, in this order, are the contents of a first
+                argument that is XLA's alone; the caller keeps what is there alive.
 
         Raises:
             InputError: the program returns an updated argument as a result of its own.
@@ -92,6 +96,7 @@ class XlaCall:
             executable.manifest,
             0 if kept is None else kept.address,
             {number: array.ctypes.data for number, array in constants.items()},
+            listed,
         )
         texts = [text.encode() for text in executable.manifest.get("checks", [])]
         messages = (ctypes.c_void_p * (len(texts) + 1))(
@@ -115,6 +120,7 @@ class XlaCall:
             ctypes.addressof(pool.state),
             HUGE_PAGE,
             getattr(mmap, "MADV_HUGEPAGE", -1),
+            len(executable.manifest["arguments"]),
         )
         madvise = ctypes.cast(ctypes.CDLL(None).madvise, ctypes.c_void_p).value or 0
         library = native_code.link(
@@ -127,7 +133,10 @@ class XlaCall:
 
 
 def _rows(
-    manifest: dict[str, Any], kept: int = 0, constants: Mapping[int, int] | None = None
+    manifest: dict[str, Any],
+    kept: int = 0,
+    constants: Mapping[int, int] | None = None,
+    listed: Sequence[int] = (),
 ) -> tuple[Any, int]:
     """The table's rows, and the number of pages of all workspaces together.
 
@@ -135,20 +144,37 @@ def _rows(
         manifest: of the program.
         kept: address of what is kept.
         constants: addresses of inputs that XLA does not pass, by their numbers among the inputs.
+        listed: numbers of those whose addresses it passes in its first argument.
     """
-    from polyblocks.codegen.xla_handler import ARGUMENT, FIXED, PAGE, RESULT, STATUS, WORKSPACE
+    from polyblocks.codegen.xla_handler import (
+        ARGUMENT,
+        FIXED,
+        LISTED,
+        PAGE,
+        RESULT,
+        STATUS,
+        WORKSPACE,
+    )
 
     arguments: Sequence[dict[str, Any]] = manifest["arguments"]
     constants = constants or {}
-    inputs, passed, outputs = itertools.count(), itertools.count(), itertools.count()
+    places = {number: place for place, number in enumerate(listed)}
+    inputs, passed, outputs = itertools.count(), itertools.count(bool(listed)), itertools.count()
     found: list[_Row] = []
     pages = 0
     for row in arguments:
         if row["role"] == "input":
-            address = constants.get(next(inputs))
-            found.append(
-                _Row(ARGUMENT, next(passed)) if address is None else _Row(FIXED, 0, address)
-            )
+            number = next(inputs)
+            if number in constants:
+                found.append(_Row(FIXED, 0, constants[number]))
+            elif number in places:
+                last = found[-1] if found else _Row(ARGUMENT)
+                if last.kind == LISTED and last.index + last.bytes == places[number]:
+                    last.bytes += 1
+                else:
+                    found.append(_Row(LISTED, places[number], 1))
+            else:
+                found.append(_Row(ARGUMENT, next(passed)))
         elif row["role"] == "output":
             if row["updates"] is not None:
                 raise InputError(f"'{row['name']}' is updated in place, which XLA does not allow")

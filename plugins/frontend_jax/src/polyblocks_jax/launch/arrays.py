@@ -50,6 +50,21 @@ class JaxArrays(ArrayInterface):
         _check_held(array)
         return int(array.block_until_ready().unsafe_buffer_pointer())
 
+    def memory(self, array: Any) -> Any:
+        """NumPy's view of one of JAX on the host: as long as that lives, JAX does not free it."""
+        if isinstance(array, np.ndarray) or self.device(array) != HOST:
+            return array
+        if jax.dtypes.issubdtype(array.dtype, jax.dtypes.prng_key):
+            return array
+        view = np.asarray(array)
+        return view if _numpy.pointer(view) == self.pointer(array) else array
+
+    def is_constant(self, array: Any) -> bool:
+        """Whether it is JAX's and :meth:`memory` has a view of it: JAX's arrays are values."""
+        if isinstance(array, np.ndarray) or array.is_deleted() or len(array.devices()) > 1:
+            return False
+        return self.memory(array) is not array
+
     def device(self, array: Any) -> Device:
         """Where the array lies."""
         if isinstance(array, np.ndarray):

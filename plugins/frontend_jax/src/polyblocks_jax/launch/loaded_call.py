@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -23,6 +24,7 @@ from polyblocks.runtime.binding import Binding
 from polyblocks.runtime.native.call import NativeCall, address_of
 from polyblocks.runtime.slots import check_all, text_of
 from polyblocks_jax.compat import with_misses, without_cache
+from polyblocks_jax.launch.address_list import address_list
 from polyblocks_jax.launch.arrays import JaxArrays, check_made
 from polyblocks_jax.launch.forked import lacks_threads
 from polyblocks_jax.launch.programs import register_loaded
@@ -57,11 +59,32 @@ def loaded_call(binding: Binding) -> Callable[..., Any] | None:
         return call
 
     weights = program.weights
+    listing = program.listing()
 
     def with_weights(*arrays: Any) -> Any:
         return call(*arrays, *weights)
 
-    return with_weights
+    if listing is None:
+        return with_weights
+
+    def listed_anew(
+        inner: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """A call with the list of addresses that JAX's cache does not know."""
+        del kwargs
+        arrays = args[1:]
+        if not program.takes_list(arrays, listing):
+            return without_cache(with_weights(*arrays))
+        return inner(*args)
+
+    with_list = functools.partial(with_misses(jax.jit(program.trace_listed), listed_anew), listing)
+
+    def native_list(slow: Callable[..., Any]) -> NativeCall | None:
+        del slow
+        return native_call(with_list)
+
+    with_list.native_call = native_list  # type: ignore[attr-defined]
+    return with_list
 
 
 def _suits_xla(binding: Binding) -> bool:
@@ -112,8 +135,74 @@ class _Traced(JaxArrays):
 _traced = _Traced()
 
 
+class _Known:
+    """A loaded program, registered with XLA once per platform on which it was called.
+
+    JAX's caches keep it with what they hold of the calls, so it has neither weights nor arrays.
+
+    Args:
+        binding: of the program.
+    """
+
+    def __init__(self, binding: Binding) -> None:
+        self.function = binding.function
+        self.executable = binding.executable
+        signature = binding.signature
+        inputs = [slot for slot in signature.slots if slot.role == "input"]
+        sources = [signature.sources[slot.index] for slot in inputs]
+        #: Of each input that XLA passes, the number of the argument of the call.
+        self.passed = [k for kind, k in sources if kind == "input"]
+        #: Of each output that XLA allocates, the number among the fresh results.
+        self.made = [
+            signature.sources[slot.index][1] for slot in signature.slots if slot.role == "output"
+        ]
+        specs = [signature.fresh[k].spec for k in self.made]
+        self._specs = [spec for spec in specs if spec is not None]
+        self._constants = {
+            number: signature.stored[k]
+            for number, (kind, k) in enumerate(sources)
+            if kind == "stored"
+        }
+        first = len(signature.inputs)
+        #: Numbers of the inputs that XLA does not pass where it passes the addresses of weights.
+        self._listed = [
+            number for number, (kind, k) in enumerate(sources) if kind == "input" and k >= first
+        ]
+        self._blobs = binding.blobs
+        self._settings: dict[str, Any] = {
+            "num_threads": binding.num_threads,
+            "num_iters": binding.num_iters,
+        }
+        self._registered: dict[tuple[str, bool], Any] = {}
+        self._lock = forks.lock()
+
+    def avals(self) -> list[Any]:
+        """Of the results that XLA allocates."""
+        return [jax.core.ShapedArray(s.shape, jax.numpy.dtype(s.dtype)) for s in self._specs]
+
+    def on(self, platform: str, *, is_listed: bool = False) -> Any:
+        """As XLA knows it on a platform; None if it would have to hold too much, or without LLVM,
+        which links what XLA calls.
+        """
+        key = platform, is_listed
+        with self._lock:
+            if key not in self._registered:
+                made = None
+                with contextlib.suppress(ImportError):
+                    made = register_loaded(
+                        self.executable,
+                        self._blobs,
+                        {number: _array(*stored) for number, stored in self._constants.items()},
+                        platform=platform,
+                        listed=self._listed if is_listed else (),
+                        **self._settings,
+                    )
+                self._registered[key] = made
+            return self._registered[key]
+
+
 class _Program:
-    """One loaded program, registered with XLA once per platform on which it was called.
+    """A loaded program with its bound weights and checks.
 
     Args:
         binding: see there.
@@ -121,27 +210,9 @@ class _Program:
 
     def __init__(self, binding: Binding) -> None:
         self.binding = binding
+        self._known = _Known(binding)
         #: Arrays passed behind the caller's.
         self.weights = () if binding.weights is None else tuple(binding.weights.arrays)
-        signature = binding.signature
-        inputs = [slot for slot in signature.slots if slot.role == "input"]
-        #: Of each input that XLA passes, the number of the argument of the call.
-        self._passed = [
-            signature.sources[slot.index][1]
-            for slot in inputs
-            if signature.sources[slot.index][0] == "input"
-        ]
-        self._constants = {
-            number: signature.stored[signature.sources[slot.index][1]]
-            for number, slot in enumerate(inputs)
-            if signature.sources[slot.index][0] == "stored"
-        }
-        #: Of each output that XLA allocates, the number among the fresh results.
-        self._made = [
-            signature.sources[slot.index][1] for slot in signature.slots if slot.role == "output"
-        ]
-        self._registered: dict[str, Any] = {}
-        self._lock = forks.lock()
         #: The class of JAX's arrays, once XLA has called the program.
         self.kind: type | None = None
 
@@ -162,7 +233,7 @@ class _Program:
             if self.binding.weights is not None:
                 self.binding.weights.addresses()  # which checks them
             platform = "cpu" if place == HOST else _platform_of(every[0])
-            if self.on(platform) is None:
+            if self._known.on(platform) is None:
                 return without_cache(plain(*args))
             self.kind = type(every[0])
         for slot in self.binding.signature.fresh:
@@ -170,10 +241,56 @@ class _Program:
             check_made(slot.spec)
         return inner(*every)
 
+    def listing(self) -> Any:
+        """The addresses of the weights, an array of JAX's; None: they have to be passed."""
+        weights = self.binding.weights
+        if weights is None or not weights.are_constants:
+            return None
+        return address_list(weights.read())
+
+    def takes_list(self, arrays: Sequence[Any], listing: Any) -> bool:
+        """Whether XLA may be given addresses of weights instead of these, which are checked.
+
+        Where a function is traced, XLA may keep what it was given longer than the weights live.
+        """
+        if not arrays or lacks_threads() or not all(map(_is_concrete, arrays)):
+            return False
+        place = self.binding.plain.check(arrays)  # type: ignore[attr-defined]
+        if place != HOST or arrays[0].devices() != listing.devices():
+            return False
+        if self._known.on("cpu", is_listed=True) is None:
+            return False
+        self.kind = type(arrays[0])
+        for slot in self.binding.signature.fresh:
+            assert slot.spec is not None
+            check_made(slot.spec)
+        return True
+
+    def trace_listed(self, listing: Any, *arrays: Any) -> Any:
+        """What ``jax.jit`` traces where XLA is given the addresses of the weights."""
+        if not is_tracing():  # jax.disable_jit
+            return self.binding.plain(*arrays)
+        values = self._values(arrays)
+        count = len(values)
+        passed = (values[k] for k in self._known.passed if k < count)
+        made = polyblocks_loaded_p.bind(listing, *passed, program=self._known, is_listed=True)
+        return self._returned(made, arrays)
+
     def trace(self, *arrays: Any) -> Any:
         """The function that ``jax.jit`` traces."""
         if not is_tracing():  # jax.disable_jit
             return self.binding.plain(*arrays[: len(arrays) - len(self.weights)])
+        values = self._values(arrays)
+        passed = (values[k] for k in self._known.passed)
+        made = polyblocks_loaded_p.bind(*passed, program=self._known, is_listed=False)
+        return self._returned(made, arrays)
+
+    def _values(self, arrays: Sequence[Any]) -> list[Any]:
+        """What is passed for arrays, the first ones of the inputs and weights.
+
+        Raises:
+            InputError: JAX has narrowed one.
+        """
         signature = self.binding.signature
         values = [
             jax.random.key_data(array)
@@ -182,47 +299,29 @@ class _Program:
             for array in arrays
         ]
         slots = (*signature.inputs, *signature.weights)
-        for slot, value in zip(slots, values, strict=True):
+        for slot, value in zip(slots, values, strict=False):
             assert slot.spec is not None
             if (got := spec_of(value.aval)).dtype != slot.spec.dtype:  # of NumPy, and narrowed
                 raise InputError(
                     f"{self.binding.function}: JAX makes {text_of(got)} of '{slot.name}', expected "
                     f"{text_of(slot.spec)}; jax.config.update('jax_enable_x64', True)"
                 )
-        made = polyblocks_loaded_p.bind(*(values[k] for k in self._passed), program=self)
-        fresh = [
+        return values
+
+    def _returned(self, made: Sequence[Any], arrays: Sequence[Any]) -> Any:
+        """What the call returns, with the results that XLA has allocated."""
+        signature = self.binding.signature
+        fresh: list[Any] = [
             jax.numpy.zeros(slot.spec.shape, slot.spec.dtype) if slot.spec is not None else None
             for slot in signature.fresh
         ]
-        for k, value in zip(self._made, made, strict=True):
+        for k, value in zip(self._known.made, made, strict=True):
             fresh[k] = value
         return signature.returned(fresh, arrays)
 
-    def avals(self) -> list[Any]:
-        """Of the results that XLA allocates."""
-        fresh = self.binding.signature.fresh
-        specs = [spec for k in self._made if (spec := fresh[k].spec) is not None]
-        return [jax.core.ShapedArray(s.shape, jax.numpy.dtype(s.dtype)) for s in specs]
 
-    def on(self, platform: str) -> Any:
-        """As XLA knows it on a platform; None if it would have to hold too much, or without LLVM,
-        which links what XLA calls.
-        """
-        with self._lock:
-            if platform not in self._registered:
-                binding = self.binding
-                made = None
-                with contextlib.suppress(ImportError):
-                    made = register_loaded(
-                        binding.executable,
-                        binding.blobs,
-                        {number: _array(*stored) for number, stored in self._constants.items()},
-                        num_threads=binding.num_threads,
-                        num_iters=binding.num_iters,
-                        platform=platform,
-                    )
-                self._registered[platform] = made
-            return self._registered[platform]
+def _is_concrete(value: Any) -> bool:
+    return isinstance(value, jax.Array) and not isinstance(value, jax.core.Tracer)
 
 
 def _array(slot: Any, contents: bytes) -> np.ndarray[Any, Any]:
@@ -243,31 +342,31 @@ def _platform_of(array: Any) -> str:
 
 
 @polyblocks_loaded_p.def_abstract_eval
-def _abstract(*avals: Any, program: _Program) -> Any:
-    del avals
+def _abstract(*avals: Any, program: _Known, is_listed: bool) -> Any:
+    del avals, is_listed
     return program.avals()
 
 
 @polyblocks_loaded_p.def_impl
-def _run(*args: Any, program: _Program) -> Any:
+def _run(*args: Any, **params: Any) -> Any:
     """Outside of any trace: a jaxpr with the primitive is being evaluated step by step."""
-    return jax.jit(lambda *values: polyblocks_loaded_p.bind(*values, program=program))(*args)
+    return jax.jit(lambda *values: polyblocks_loaded_p.bind(*values, **params))(*args)
 
 
-def _lower(ctx: Any, *args: Any, program: _Program) -> Any:
-    name, manifest = program.binding.function, program.binding.executable.manifest
+def _lower(ctx: Any, *args: Any, program: _Known, is_listed: bool) -> Any:
+    name, manifest = program.function, program.executable.manifest
     if (count := partitioned_devices(ctx.module_context.axis_context)) > 1:
         raise InputError(
             f"{name}: its arrays lie on {count} devices; expected all on one device; call it in "
             "jax.shard_map, or copy them to one device"
         )
     (platform, *others) = ctx.module_context.platforms
-    if others or (platform != "cpu" and not program.binding.executable.takes_device_arrays):
+    if others or (platform != "cpu" and not program.executable.takes_device_arrays):
         raise InputError(
             f"{name} is compiled for target '{manifest.get('target', '?')}'; its arrays are on "
             f"{' and '.join([platform, *others])}; copy them to the host"
         )
-    registered = program.on(platform)
+    registered = program.on(platform, is_listed=is_listed)
     if registered is None:
         raise InputError(
             f"{name} cannot be called inside of jax.jit: it holds more weights than such programs "
@@ -279,7 +378,7 @@ def _lower(ctx: Any, *args: Any, program: _Program) -> Any:
 mlir.register_lowering(polyblocks_loaded_p, _lower, inline=False)
 
 
-def _batch(args: Sequence[Any], dims: Sequence[Any], *, program: _Program) -> Any:
+def _batch(args: Sequence[Any], dims: Sequence[Any], **params: Any) -> Any:
     """``jax.vmap``: the program runs once for each element."""
     mapped = [k for k, dim in enumerate(dims) if dim is not None]
     moved = tuple(jax.numpy.moveaxis(args[k], dims[k], 0) for k in mapped)
@@ -288,7 +387,7 @@ def _batch(args: Sequence[Any], dims: Sequence[Any], *, program: _Program) -> An
         full = list(args)
         for k, value in zip(mapped, values, strict=True):
             full[k] = value
-        return polyblocks_loaded_p.bind(*full, program=program)
+        return polyblocks_loaded_p.bind(*full, **params)
 
     made = jax.lax.map(one, moved)
     return made, [0] * len(made)
@@ -297,9 +396,9 @@ def _batch(args: Sequence[Any], dims: Sequence[Any], *, program: _Program) -> An
 batching.primitive_batchers[polyblocks_loaded_p] = _batch
 
 
-def _differentiate(primals: Any, tangents: Any, *, program: _Program) -> Any:
+def _differentiate(primals: Any, tangents: Any, *, program: _Known, is_listed: bool) -> Any:
     raise InputError(
-        f"{program.binding.function} is loaded from a file, which has no gradients; differentiate "
+        f"{program.function} is loaded from a file, which has no gradients; differentiate "
         "the function that it was made of, and compile what results"
     )
 

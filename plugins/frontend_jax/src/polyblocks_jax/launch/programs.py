@@ -6,7 +6,7 @@ import ctypes
 import hashlib
 import itertools
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -147,6 +147,7 @@ def register_loaded(
     num_threads: int | None,
     num_iters: int,
     platform: str,
+    listed: Sequence[int] = (),
 ) -> Registered | None:
     """Make a program known to XLA that is loaded already, from a file.
 
@@ -159,6 +160,7 @@ def register_loaded(
         num_threads: see :mod:`polyblocks.runtime.threads`.
         num_iters: runs of it per call.
         platform: XLA's, where it is called.
+        listed: numbers of inputs, the last ones, whose addresses a first argument has, on the CPU.
 
     Returns:
         None if its constants are more than programs may hold.
@@ -167,6 +169,8 @@ def register_loaded(
     count = threads.resolve(num_threads)
     identity = _identity(executable.manifest, blobs)
     name = f"polyblocks_{identity}_{count}_{num_iters}_loaded_{platform}"
+    if listed:
+        name += f"_{len(listed)}_listed"
     held_bytes = sum(value.nbytes for value in constants.values())
     with _lock:
         known = _registered.get(name)
@@ -181,7 +185,12 @@ def register_loaded(
                     values = [constants[number] for number in _numbers_of(executable, preparer)]
                     kept = preparer([value.ctypes.data for value in values], count)
                 call = XlaCall(
-                    executable, threads=count, iterations=num_iters, kept=kept, constants=constants
+                    executable,
+                    threads=count,
+                    iterations=num_iters,
+                    kept=kept,
+                    constants=constants,
+                    listed=listed,
                 )
             else:
                 call = XlaDeviceCall(executable, iterations=num_iters, constants=constants)
