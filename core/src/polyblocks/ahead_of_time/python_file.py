@@ -49,7 +49,8 @@ def compile_function(
             raise
         except Exception as error:
             raise InputError(
-                f"{name} raised {_told(error, path)}; an --input is needed for each argument"
+                f"{name} raised {_describe_error(error, path)}; an --input is needed for each "
+                "argument"
             ) from error
 
 
@@ -58,7 +59,7 @@ def _named(module: ModuleType, path: Path, name: str) -> Any:
     try:
         names = run_module(module)
     except Exception as error:
-        raise InputError(f"{path} raised {_told(error, path)}") from error
+        raise InputError(f"{path} raised {_describe_error(error, path)}") from error
     found = names.get(name)
     if found is None:
         callables = [n for n, v in names.items() if callable(v) and n[:1] != "_"]
@@ -80,7 +81,9 @@ def _examples(named: Any, name: str, path: Path, inputs: Sequence[str], hook: An
         try:
             examples = examples()
         except Exception as error:
-            raise InputError(f"{EXAMPLES} of {name} raised {_told(error, path)}") from error
+            raise InputError(
+                f"{EXAMPLES} of {name} raised {_describe_error(error, path)}"
+            ) from error
     if examples is None:
         raise InputError(
             f"{name} needs example inputs: name each with --input, as in --input "
@@ -90,7 +93,7 @@ def _examples(named: Any, name: str, path: Path, inputs: Sequence[str], hook: An
     return examples
 
 
-def _told(error: Exception, path: Path) -> str:
+def _describe_error(error: Exception, path: Path) -> str:
     """An error of the user's in one line, with the last line of their file that it went through."""
     lines = [
         number

@@ -61,7 +61,7 @@ def _fused(d: Decision) -> str:
     return text + _price(d)
 
 
-def _apart(d: Decision) -> str:
+def _not_fused(d: Decision) -> str:
     if "with_" in d:
         return _tiled(d)
     if "consumers" not in d:
@@ -77,7 +77,7 @@ def _price(d: Decision) -> str:
     """The cost of recomputing, beside that of storing and reloading."""
     if "recompute_seconds" in d and "traffic_seconds" in d:
         recompute, traffic = d["recompute_seconds"], d["traffic_seconds"]
-        return f"; recompute {_beside(recompute, traffic, 'store and reload')}"
+        return f"; recompute {_compared(recompute, traffic, 'store and reload')}"
     if "slots_anew" in d and "slots_stored" in d:
         return (
             f"; recompute {units.three(d['slots_anew'])} instructions per element, store and "
@@ -86,7 +86,7 @@ def _price(d: Decision) -> str:
     return ""
 
 
-def _beside(seconds: float, other: float, name: str) -> str:
+def _compared(seconds: float, other: float, name: str) -> str:
     """``5 ms, apart 6 ms``; the difference where both would read alike."""
     here, there = units.seconds(seconds), units.seconds(other)
     if here != there:
@@ -127,7 +127,7 @@ def _tiled(d: Decision) -> str:
     if reason == "room":
         size = units.nbytes(d["tile_bytes"])
         return f"{text}: working set {size} at best tile {tile} exceeds fast memory"
-    return f"{text}: fused at best tile {tile} {_beside(fused, apart, 'not fused')}"
+    return f"{text}: fused at best tile {tile} {_compared(fused, apart, 'not fused')}"
 
 
 def _epilogue(d: Decision) -> str:
@@ -302,8 +302,8 @@ def _split(d: Decision) -> str:
     if split is None or serial is None:
         return f"did not split {nest}: the time of {parts} is unknown"
     if d["what"] == "split":
-        return f"split {nest} into {parts}: {_beside(split, serial, 'unsplit')}"
-    return f"did not split {nest}: {parts} {_beside(split, serial, 'unsplit')}"
+        return f"split {nest} into {parts}: {_compared(split, serial, 'unsplit')}"
+    return f"did not split {nest}: {parts} {_compared(split, serial, 'unsplit')}"
 
 
 def _layout(d: Decision) -> str:
@@ -471,7 +471,7 @@ def _instead(d: Decision) -> str:
     seconds: dict[str, float] = d.get("seconds", {})
     if d["what"] not in seconds or "serial" not in seconds:
         return ""
-    return f": {_beside(seconds[d['what']], seconds['serial'], 'one thread')}"
+    return f": {_compared(seconds[d['what']], seconds['serial'], 'one thread')}"
 
 
 def _mapped(d: Decision) -> str:
@@ -510,7 +510,7 @@ def _one_block(d: Decision) -> str:
 def _inputs(d: Decision) -> str:
     """Copies of inputs in the fast memory of a block of threads."""
     shapes = " and ".join(units.shape(b) for b in d["buffers"])
-    times = _beside(d["seconds"], d["seconds_before"], "without")
+    times = _compared(d["seconds"], d["seconds_before"], "without")
     if d["what"] == "inputs copied":
         return f"staged {shapes} in shared memory for {d['nest']}: {times}"
     return f"did not stage {shapes} in shared memory for {d['nest']}: {times}"
@@ -547,7 +547,7 @@ def _list(names: Sequence[str]) -> str:
 
 _SENTENCES: dict[str, Callable[[Decision], str]] = {
     "fused": _fused,
-    "kept apart": _apart,
+    "kept apart": _not_fused,
     "epilogue": _epilogue,
     "merged": _merged,
     "rolled": _rolled,

@@ -186,7 +186,7 @@ class FunctionReport(Report):
         """Whether everything was compiled, random draws aside."""
         return bool(self.variants) and not self.fallbacks
 
-    def _met(self) -> bool:
+    def _was_called(self) -> bool:
         """Whether the function was called, as far as is known."""
         return bool(self.variants or self.random_draws)
 
@@ -204,10 +204,12 @@ class FunctionReport(Report):
     def __str__(self) -> str:
         if self.parts or self.fallbacks:
             lines = [super().__str__()]
-        elif self.callers and not self._met():
+        elif self.callers and not self._was_called():
             lines = []
         else:
-            lines = [f"{self.name}: {'nothing to compute' if self._met() else 'not called yet'}"]
+            lines = [
+                f"{self.name}: {'nothing to compute' if self._was_called() else 'not called yet'}"
+            ]
         if self.callers:
             lines.append(f"{self.name}: compiled as a part of {', '.join(self.callers)}")
         if self.random_draws:

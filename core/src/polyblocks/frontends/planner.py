@@ -118,7 +118,7 @@ class _Planner:
         named = set(self.operations.named(failure, nodes))
         found = self._alone([unit for unit in units if named.intersection(unit)])
         if found:
-            return found | self._alike(found)
+            return found | self._failing_alone(found)
         if len(nodes) <= FEW or len(units) == 1:
             return self._alone(units)
         middle = len(units) // 2
@@ -128,7 +128,7 @@ class _Planner:
                 found.update(self._culprits(half, problem))
         return found
 
-    def _alike(self, found: Iterable[int]) -> dict[int, Why]:
+    def _failing_alone(self, found: Iterable[int]) -> dict[int, Why]:
         """Operations of the same kind as these that fail alone, in all of the program."""
         kinds = {self.operations.op_name(node) for node in found}
         suspects = [

@@ -167,7 +167,7 @@ class _Walk:
 def _check_vector(op: Any) -> None:
     if op.name in SCALARS_ONLY:
         raise violation(op, "it is handed over on scalars only")
-    if op.name in DIVISIONS and _least(op.operands[1]) < 2:
+    if op.name in DIVISIONS and _smallest_element(op.operands[1]) < 2:
         raise violation(op, "vectors of integers are divided by constants above 1 only")
 
 
@@ -205,13 +205,13 @@ def _constant_bounds(amap: Any) -> list[int] | None:
     return [int(r.value) for r in results]
 
 
-def _least(divisor: Any) -> int:
+def _smallest_element(divisor: Any) -> int:
     """The smallest element of a constant of one value; 0 for anything else."""
     if isinstance(divisor.owner, ir.Block):
         return 0
     op = divisor.owner.operation
     if op.name == "vector.broadcast":
-        return _least(op.operands[0])
+        return _smallest_element(op.operands[0])
     if not _is_constant(divisor):
         return 0
     value = op.attributes["value"]

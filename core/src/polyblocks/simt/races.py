@@ -215,7 +215,7 @@ class Shadow:
             # Accesses that a barrier orders before this read can be forgotten.
             at = at[tick[at] >= self._forgotten_before(clock, reader[at], lanes[at], ids[at])]
             new = ids.copy()
-            new[at] = _together(clock, reader[at], ids[at])
+            new[at] = _merged_name(clock, reader[at], ids[at])
         self.read_id[places] = new
         self.read_tick[places] = clock.now
         self.read_site[places] = site
@@ -226,7 +226,7 @@ class Shadow:
             if not clash.size:
                 return
             new = got.copy()
-            new[clash] = _together(clock, got[clash], ids[clash])
+            new[clash] = _merged_name(clock, got[clash], ids[clash])
             self.read_id[places[clash]] = new[clash]
 
 
@@ -241,7 +241,7 @@ def _homes(clock: Clock, who: Array) -> tuple[Array, Array]:
     return block, group
 
 
-def _together(clock: Clock, who: Array, ids: Array) -> Array:
+def _merged_name(clock: Clock, who: Array, ids: Array) -> Array:
     """The name of ``who`` and the threads ``ids`` as one."""
     block, group = _homes(clock, who)
     my_group, my_block = ids // clock.subgroup, ids // clock.block_lanes

@@ -94,7 +94,7 @@ class SimulatedExecutable(Executable):
             findings = [finding for result in self.results for finding in result.findings]
         # A failed check is the program's own business, as long as nothing else is wrong.
         if findings:
-            raise ExecutionError(_told(self._plan.name, findings))
+            raise ExecutionError(_message(self._plan.name, findings))
         return int(status[0])
 
     def sample(self, blocks: int, alike: bool = False) -> list[dict[str, Any]]:
@@ -132,7 +132,7 @@ class SimulatedExecutable(Executable):
             )
             findings = [finding for result in self.results for finding in result.findings]
         if findings:
-            raise ExecutionError(_told(self._plan.name, findings))
+            raise ExecutionError(_message(self._plan.name, findings))
         times = Counter(keys)
         return [
             row | {"times": times[key]}
@@ -273,7 +273,7 @@ def _view_of(row: Mapping[str, Any]) -> Callable[[int], Any]:
     return view
 
 
-def _told(name: str, findings: Sequence[Any]) -> str:
+def _message(name: str, findings: Sequence[Any]) -> str:
     more = len(findings) - _LISTED
     lines = [f"{name}: the simulator found {len(findings)} problem{'s' * (len(findings) > 1)}"]
     lines += [f"  {finding}" for finding in findings[:_LISTED]]

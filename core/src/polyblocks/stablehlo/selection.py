@@ -67,7 +67,7 @@ def _next(
         place = code.emit("linalg.index", [], ir.IndexType.get(), dim=number)
         return code.emit("arith.index_cast", [place], I32.type)
 
-    def behind(number: Any, last_key: Any, last_place: Any) -> Any:
+    def is_behind(number: Any, last_key: Any, last_place: Any) -> Any:
         smaller = code.compare_int(f"{sign}lt", number, last_key)
         equal = code.compare_int("eq", number, last_key)
         later = code.compare_int("sgt", here(), last_place)
@@ -77,7 +77,7 @@ def _next(
         number, *previous, best = loaded
         if previous:
             least = code.constant(key, key.lowest)
-            number = code.select(behind(number, *previous), number, least)
+            number = code.select(is_behind(number, *previous), number, least)
         return [code.emit(f"arith.max{sign}i", [best, number])]
 
     start = lowering.filled(shape, key, key.lowest), kept
@@ -87,7 +87,7 @@ def _next(
         number, *previous, most, place = loaded
         chosen = code.compare_int("eq", number, most)
         if previous:
-            chosen = code.both(chosen, behind(number, *previous))
+            chosen = code.both(chosen, is_behind(number, *previous))
         far = code.constant(I32, I32.highest)
         return [code.emit("arith.minsi", [place, code.select(chosen, here(), far)])]
 

@@ -119,9 +119,11 @@ def _compile(
         gm,
         example_inputs,
         lambda values: _compile_once(gm, values, options, report),
-        _left(gm, "overlapping arguments", options, report),
+        _run_by_pytorch(gm, "overlapping arguments", options, report),
     )
-    return guarding_leaves(gm, call, example_inputs, _left(gm, "gradients", options, report))
+    return guarding_leaves(
+        gm, call, example_inputs, _run_by_pytorch(gm, "gradients", options, report)
+    )
 
 
 def _compile_once(
@@ -175,7 +177,7 @@ def _compile_once(
             reason = f"AOTAutograd cannot trace it ({type(error).__name__}: {first})"
             if "modified by an inplace operation" in first:
                 reason = _OVERWRITTEN
-            return _left(gm, "autograd", options, report)(reason)
+            return _run_by_pytorch(gm, "autograd", options, report)(reason)
     return made
 
 
@@ -199,7 +201,7 @@ _OVERWRITTEN = (
 )
 
 
-def _left(
+def _run_by_pytorch(
     gm: fx.GraphModule, how: str, options: CompileOptions, report: FunctionReport
 ) -> Callable[[str], Callable[..., Any]]:
     """Report the operations of a graph that PyTorch runs, with a reason."""
@@ -252,7 +254,7 @@ class _SpecializedByShape:
         if variant is None:
             known = self._numbers.setdefault(tuple(shapes), set())
             if len(known) >= NUMBERS:
-                left = _left(self._gm, "changing numbers", self._options, self._report)
+                left = _run_by_pytorch(self._gm, "changing numbers", self._options, self._report)
                 return left(self._many(known, tuple(numbers)))(*args)
             gm = _with_floats(self._gm, {i: args[i].item() for i in self._floats})
             variant = _compile(gm, list(args), self._options, self._report)

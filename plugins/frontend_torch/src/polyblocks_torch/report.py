@@ -105,8 +105,8 @@ class FunctionReport(function_report.FunctionReport):
             super().whole and not self.graph_breaks and all(frame.compiled for frame in self.frames)
         )
 
-    def _met(self) -> bool:
-        return super()._met() or bool(self.frames or self.graph_breaks)
+    def _was_called(self) -> bool:
+        return super()._was_called() or bool(self.frames or self.graph_breaks)
 
     def to_json(self) -> dict[str, Any]:
         """Plain values."""

@@ -37,17 +37,17 @@ def loaded(binding: Binding) -> Callable[..., Any]:
     # Their functions go on to a better one than this.
     def native_call(slow: Callable[..., Any]) -> Any:
         del slow
-        return _made("native_call", own or plain)
+        return _call_if_present("native_call", own or plain)
 
     def generated_call(slow: Callable[..., Any]) -> Any:
         del slow
-        return _made("generated_call", plain) if own in (None, plain) else own
+        return _call_if_present("generated_call", plain) if own in (None, plain) else own
 
     call.native_call = native_call  # type: ignore[attr-defined]
     call.generated_call = generated_call  # type: ignore[attr-defined]
     return call
 
 
-def _made(name: str, function: Callable[..., Any]) -> Any:
+def _call_if_present(name: str, function: Callable[..., Any]) -> Any:
     make = getattr(function, name, None)
     return None if make is None else make(function)

@@ -63,7 +63,7 @@ def _on_mesh(aval: Any) -> bool:
 def _cleared(jaxpr: Jaxpr) -> Jaxpr:
     names: dict[Any, Any] = {}
 
-    def made(var: Any) -> Any:
+    def new_var(var: Any) -> Any:
         if isinstance(var, DropVar):
             return DropVar(_plain(var.aval))
         names[var] = Var(_plain(var.aval))
@@ -72,8 +72,8 @@ def _cleared(jaxpr: Jaxpr) -> Jaxpr:
     def read(atom: Any) -> Any:
         return Literal(atom.val, _plain(atom.aval)) if isinstance(atom, Literal) else names[atom]
 
-    constvars = [made(var) for var in jaxpr.constvars]
-    invars = [made(var) for var in jaxpr.invars]
+    constvars = [new_var(var) for var in jaxpr.constvars]
+    invars = [new_var(var) for var in jaxpr.invars]
     eqns = []
     for eqn in jaxpr.eqns:
         if eqn.primitive.name in _STATEMENTS:
@@ -84,7 +84,7 @@ def _cleared(jaxpr: Jaxpr) -> Jaxpr:
         eqns.append(
             eqn.replace(
                 invars=[read(atom) for atom in eqn.invars],
-                outvars=[made(var) for var in eqn.outvars],
+                outvars=[new_var(var) for var in eqn.outvars],
                 params={name: _parameter(name, value) for name, value in eqn.params.items()},
                 ctx=_context(eqn),
             )

@@ -142,15 +142,15 @@ class Number:
     __rpow__ = __pow__
 
     def __neg__(self) -> Any:
-        return self._made(self._kind, -self._tensor, lambda values: -self._value(values))
+        return self._number(self._kind, -self._tensor, lambda values: -self._value(values))
 
     def __pos__(self) -> Any:
         return self
 
     def __abs__(self) -> Any:
-        return self._made(self._kind, tf.abs(self._tensor), lambda v: abs(self._value(v)))
+        return self._number(self._kind, tf.abs(self._tensor), lambda v: abs(self._value(v)))
 
-    def _made(self, kind: type, tensor: Any, value: Value, numbers: Any = None) -> Number:
+    def _number(self, kind: type, tensor: Any, value: Value, numbers: Any = None) -> Number:
         return Number(kind, tensor, value, numbers or self._numbers, self._trace)
 
     def _combined(self, operation: Any, other: Any, swapped: bool = False) -> Any:
@@ -164,14 +164,14 @@ class Number:
             if kind is int and not tf.int64.min <= constant <= tf.int64.max:
                 return self._needs_value()
             tensor = tf.constant(constant, tf.float64 if kind is float else tf.int64)
-            other = self._made(kind, tensor, lambda _: constant)
+            other = self._number(kind, tensor, lambda _: constant)
         left, right = (other, self) if swapped else (self, other)
         divides = operation is operator.truediv
         if divides:
             self._trace.conditions.append(lambda values: right._value(values) != 0)
         if divides or left._kind is not right._kind:
             left, right = left._as_float(), right._as_float()
-        return self._made(
+        return self._number(
             left._kind,
             operation(left._tensor, right._tensor),
             lambda values: operation(left._value(values), right._value(values)),
@@ -183,7 +183,7 @@ class Number:
             return self
         self._within(self._value, -_EXACT, _EXACT)
         tensor = tf.cast(self._tensor, tf.float64)
-        return self._made(float, tensor, lambda values: float(self._value(values)))
+        return self._number(float, tensor, lambda values: float(self._value(values)))
 
     def to_tensor(self, dtype: tf.DType | None) -> Any:
         """As TensorFlow makes a tensor of a Python number.

@@ -53,7 +53,9 @@ def with_overlaps(
         return compile_(example_inputs)
     gives_views = _gives_views(gm)
 
-    def made(values: Sequence[Any], overlapping: Sequence[tuple[int, int]], given: Any) -> Call:
+    def compiled_for(
+        values: Sequence[Any], overlapping: Sequence[tuple[int, int]], given: Any
+    ) -> Call:
         if _are_mixed(values, overlapping):
             return left(_MIXED)
         if overlapping and gives_views:
@@ -63,14 +65,14 @@ def with_overlaps(
     overlapping = _overlapping(inputs, tensors, changing)
     pattern = _pattern(inputs, overlapping)
     variants: dict[_Pattern, Call] = {}
-    first = variants[pattern] = made(inputs, overlapping, example_inputs)
+    first = variants[pattern] = compiled_for(inputs, overlapping, example_inputs)
 
     def other(args: tuple[Any, ...]) -> Any:
         overlapping = _overlapping(args, tensors, changing)
         found = _pattern(args, overlapping)
         call = variants.get(found)
         if call is None:
-            call = variants[found] = made(args, overlapping, list(args))
+            call = variants[found] = compiled_for(args, overlapping, list(args))
         return call(*args)
 
     if pattern:
@@ -128,13 +130,13 @@ def _are_apart(checked: Sequence[int], sizes: Sequence[int]) -> Callable[[tuple[
     pick, count = itemgetter(*checked), len(checked)
     spans = np.array(sizes)
 
-    def apart(args: tuple[Any, ...]) -> bool:
+    def are_apart(args: tuple[Any, ...]) -> bool:
         begins = np.fromiter(map(torch.Tensor.data_ptr, pick(args)), np.int64, count)
         order = begins.argsort()
         ends = (begins + spans)[order]
         return bool((ends[:-1] <= begins[order][1:]).all())
 
-    return apart
+    return are_apart
 
 
 def _real(node: fx.Node, value: Any) -> Any:

@@ -68,7 +68,7 @@ RuntimeWrapper.post_compile = _post_compile  # type: ignore[method-assign]
 def _tell(function: Any) -> None:
     forward, key = function.forward, function._compiled_autograd_key
 
-    def told(ctx: Any, *args: Any) -> Any:
+    def without_zeros(ctx: Any, *args: Any) -> Any:
         ctx.set_materialize_grads(False)
         return forward(ctx, *args)
 
@@ -77,7 +77,10 @@ def _tell(function: Any) -> None:
         ctx.set_materialize_grads(True)
         return key(ctx)
 
-    function.forward, function._compiled_autograd_key = staticmethod(told), staticmethod(asked)
+    function.forward, function._compiled_autograd_key = (
+        staticmethod(without_zeros),
+        staticmethod(asked),
+    )
 
 
 def _may_be_absent(metadata: ViewAndMutationMeta) -> bool:
@@ -102,7 +105,7 @@ def without_absent_gradients(compile_: Compiler) -> Compiler:
         tangents = [i for i, node in enumerate(nodes) if _is_tangent(node)]
         variants: dict[tuple[int, ...], Call] = {(): compile_(gm, example_inputs)}
 
-        def made(absent: tuple[int, ...]) -> Call:
+        def compiled_without(absent: tuple[int, ...]) -> Call:
             reduced = without_tangents(untouched, {nodes[i].name for i in absent})
             if reduced is not None:
                 return compile_(reduced, example_inputs)
@@ -112,7 +115,7 @@ def without_absent_gradients(compile_: Compiler) -> Compiler:
             absent = tuple(i for i in tangents if arguments[i] is None)
             call = variants.get(absent)
             if call is None:
-                call = variants[absent] = made(absent)
+                call = variants[absent] = compiled_without(absent)
             return call(arguments)
 
         run._boxed_call = True  # type: ignore[attr-defined]

@@ -169,7 +169,7 @@ def _extremum(ordered: str) -> Step:
     return step
 
 
-def _least(kind: Any) -> float:
+def _smallest_number(kind: Any) -> float:
     ir = mlir.ir
     return -(2 ** (kind.width - 1)) if isinstance(kind, ir.IntegerType) else -math.inf
 
@@ -183,7 +183,7 @@ _SCANS: dict[str, _Scan] = {
     "aten.cumsum": _Scan(_sum, lambda kind: 0),
     "aten.cumprod": _Scan(_product, lambda kind: 1),
     "aten.logcumsumexp": _Scan(_log_sum_exp, lambda kind: -math.inf),
-    "aten.cummax": _Scan(_extremum("GE"), _least, widens=False, positions=True),
+    "aten.cummax": _Scan(_extremum("GE"), _smallest_number, widens=False, positions=True),
     "aten.cummin": _Scan(_extremum("LE"), _greatest, widens=False, positions=True),
 }
 

@@ -305,15 +305,15 @@ def _agrees(functions: dict[str, Any], tensor: torch.Tensor) -> bool:
     if ctypes.c_void_p.from_address(place).value != tensor._cdata:
         return False
 
-    def told(field: str) -> int:
+    def word_of(field: str) -> int:
         word = ctypes.c_int64(-1)
         error = functions[field](ctypes.c_void_p(place), ctypes.byref(word))
         return -1 if error else word.value
 
     rank = tensor.dim()
-    if told("get_rank") != rank or told("get_data") != tensor.data_ptr():
+    if word_of("get_rank") != rank or word_of("get_data") != tensor.data_ptr():
         return False
     extents = ctypes.c_int64 * rank
-    shape = tuple(extents.from_address(told("get_shape")))
-    strides = tuple(extents.from_address(told("get_strides")))
+    shape = tuple(extents.from_address(word_of("get_shape")))
+    strides = tuple(extents.from_address(word_of("get_strides")))
     return (shape, strides) == (tuple(tensor.shape), tensor.stride())

@@ -169,7 +169,7 @@ def _data(make: Callable[[torch.Tensor], Any]) -> Callable[[torch.Tensor], None]
     return change
 
 
-def _other() -> torch.Tensor:
+def _ones() -> torch.Tensor:
     return torch.ones(4, 4, device="cpu")
 
 
@@ -188,7 +188,7 @@ CHANGES: tuple[Callable[[torch.Tensor], Any], ...] = (
     _data(lambda t: t.double()),
     _data(torch._neg_view),
     _data(lambda t: t.to("meta")),
-    lambda t: t.set_(_other()),  # type: ignore[call-overload]
+    lambda t: t.set_(_ones()),  # type: ignore[call-overload]
     lambda t: t.set_(t.untyped_storage(), 1, (3, 4), (4, 1)),
     lambda t: t.set_(t.untyped_storage(), 1, (4, 3), (4, 1)),
     lambda t: t.resize_(64, 64),
@@ -200,13 +200,13 @@ CHANGES: tuple[Callable[[torch.Tensor], Any], ...] = (
     lambda t: t.untyped_storage().resize_(0),
     lambda t: t.untyped_storage().resize_(1 << 16),
     lambda t: t.untyped_storage().resize_(32),
-    lambda t: torch.utils.swap_tensors(t, type(t)(_other())),
+    lambda t: torch.utils.swap_tensors(t, type(t)(_ones())),
     lambda t: setattr(t, "__class__", _Derived),
 )
 
 
 def _use_by_autograd(tensor: torch.Tensor) -> None:
-    tensor.grad = _other()
+    tensor.grad = _ones()
 
 
 #: Uses that leave it the same.

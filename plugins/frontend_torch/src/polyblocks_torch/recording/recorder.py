@@ -155,7 +155,7 @@ class Recorder(TorchDispatchMode):
         node = self.graph.create_node(
             "call_function", func, tuple(recorded), options, name=func.overloadpacket.__name__
         )
-        self._made(node)
+        self._remember(node)
         self._bind(result, node)
         if key is not None and _is_repeatable(func, result, node):
             self._results[key] = result, node
@@ -222,7 +222,7 @@ class Recorder(TorchDispatchMode):
             if isinstance(item, FakeTensor):
                 _check(item)
                 element = self.graph.call_function(operator.getitem, (node, index))
-                self._made(element)
+                self._remember(element)
                 element.meta["val"] = item
                 self.track(item, element)
             elif item is not None:
@@ -236,12 +236,12 @@ class Recorder(TorchDispatchMode):
             name += "_"
         self.attributes[name] = value
         node = self.graph.create_node("get_attr", name, name=name)
-        self._made(node)
+        self._remember(node)
         node.meta["val"] = like(self.mode, value)
         self.track(value, node)
         return node
 
-    def _made(self, node: fx.Node) -> None:
+    def _remember(self, node: fx.Node) -> None:
         self.made.add(node)
         if self._stack_trace is not None:
             node.meta["stack_trace"] = self._stack_trace

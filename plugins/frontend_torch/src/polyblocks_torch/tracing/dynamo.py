@@ -137,7 +137,7 @@ class _Converter:
             reason, where = refused
             if self._strict:
                 raise _forbidden(code, reason, where)
-            return self._left(code, reason, where)
+            return self._run_eagerly(code, reason, where)
         # A function without tensor work may have some for other arguments; Dynamo would never look
         # at it again.
         empty = {"allow_empty_graphs": self._cached.begins_with(code) and _has_tensors(frame)}
@@ -188,7 +188,7 @@ class _Converter:
             if self._strict:
                 raise _forbidden(code, reason, where) from error
             self._failures[code] += 1
-            return self._left(code, reason, where)
+            return self._run_eagerly(code, reason, where)
         finally:
             if not stays:
                 self._gate.open()
@@ -202,7 +202,7 @@ class _Converter:
             self._record(code.co_name, location, result, new_breaks)
         return result
 
-    def _left(self, code: CodeType, reason: str, where: str) -> ConvertFrameReturn:
+    def _run_eagerly(self, code: CodeType, reason: str, where: str) -> ConvertFrameReturn:
         """Let Python run a frame, this time.
 
         Args:

@@ -191,7 +191,7 @@ def _groups(block: Any, function: Any, tables: dict[Any, bool]) -> list[_Group]:
         if table not in tables:
             tables[table] = _is_table(table, function)
         if tables[table]:
-            root, const = _apart(index)
+            root, const = _base_and_offset(index)
             roots.setdefault((table, root), {}).setdefault(const, []).append(op)
     groups: dict[tuple[Any, tuple[int, ...]], _Group] = {}
     for (table, root), gathers in roots.items():
@@ -230,7 +230,7 @@ def _is_table(table: Any, function: Any) -> bool:
     return all(_READS.get(use.owner.name) == use.operand_number for use in table.uses)
 
 
-def _apart(index: Any) -> tuple[Any, int]:
+def _base_and_offset(index: Any) -> tuple[Any, int]:
     """A place and a distance from it that make an index; it does not wrap around."""
     const = 0
     while not isinstance(index.owner, ir.Block) and index.owner.name == "arith.addi":

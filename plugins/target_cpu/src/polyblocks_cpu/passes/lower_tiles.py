@@ -86,11 +86,11 @@ def _configure(products: list[_Product], code: Code) -> None:
             done.add(place)
             with place.location, ir.InsertionPoint(place):
                 code.configure(product.configurations[0])
-        with place.location, _behind(place):
+        with place.location, _insertion_point_after(place):
             code.release()
 
 
-def _behind(op: Any) -> Any:
+def _insertion_point_after(op: Any) -> Any:
     """Where what follows an operation, which ends no block, is written."""
     operations = list(op.block.operations)
     position = next(i for i, other in enumerate(operations) if other.operation == op)

@@ -105,9 +105,9 @@ class Accesses:
                     return True
                 open_.append((first, second))
         # Last, since to look into kernels takes longer than all of this.
-        return not all(self._apart(first, second) for first, second in open_)
+        return not all(self._never_overlap(first, second) for first, second in open_)
 
-    def _apart(self, earlier: Access, later: Access) -> bool:
+    def _never_overlap(self, earlier: Access, later: Access) -> bool:
         """Whether two calls of kernels leave each other's bytes alone, thread by thread."""
         mine, its = self._footprint(earlier), self._footprint(later)
         here, there = earlier.extent.begin, later.extent.begin

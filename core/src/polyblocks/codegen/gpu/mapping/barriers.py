@@ -118,9 +118,9 @@ class _Walk:
             return False
         if a.atomic and b.atomic:
             return False
-        return not _same_thread(a, b) and not self._apart(a, b)
+        return not _same_thread(a, b) and not self._never_overlap(a, b)
 
-    def _apart(self, a: Touch, b: Touch) -> bool:
+    def _never_overlap(self, a: Touch, b: Touch) -> bool:
         """Whether the two never touch the same element, whatever iterations they are in."""
         if a.buffer is not b.buffer or a.index is None or b.index is None:
             return False

@@ -107,7 +107,7 @@ def widen_loops(kernel: Kernel, chip: Multiprocessor) -> None:
         loop.width = 1
     if kernel.group == 1 or kernel.strided:
         return
-    for loops in _together(shared):
+    for loops in _independent_sets(shared):
         width = min(_most_of_loop(loop, kernel.group, chip) for loop in loops)
         sizes = {size for loop in loops for size in _sizes(loop.body, loop.order[-1])}
         if sizes:
@@ -125,7 +125,7 @@ def _most_of_loop(loop: DistributedLoop, group: int, chip: Multiprocessor) -> in
     return width
 
 
-def _together(loops: list[DistributedLoop]) -> list[list[DistributedLoop]]:
+def _independent_sets(loops: list[DistributedLoop]) -> list[list[DistributedLoop]]:
     """Loops in sets that have no buffer of the group in common, with an element per iteration."""
     found: list[tuple[set[tuple[Buffer, int]], list[DistributedLoop]]] = []
     for loop in loops:

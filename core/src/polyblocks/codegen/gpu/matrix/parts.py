@@ -94,7 +94,7 @@ class Choice:
         """Equal for nests that differ in names, values and buffers alone."""
         loops: dict[Var, Expr] = {}
 
-        def alike(found: Iterable[Expr]) -> tuple[Expr, ...]:
+        def with_loop_positions(found: Iterable[Expr]) -> tuple[Expr, ...]:
             return tuple(e.substitute(loops) for e in found)
 
         rows: list[tuple[Any, ...]] = []
@@ -108,8 +108,13 @@ class Choice:
                 row += (node.name,)
             elif isinstance(node, AffineAccess):
                 buffer = node.buffer
-                row += (buffer.shape, strides(buffer), str(buffer.element), alike(node.index))
-                row += (alike(node.where),) if isinstance(node, Load) else ()
+                row += (
+                    buffer.shape,
+                    strides(buffer),
+                    str(buffer.element),
+                    with_loop_positions(node.index),
+                )
+                row += (with_loop_positions(node.where),) if isinstance(node, Load) else ()
             rows.append(row)
         return tuple(rows)
 
@@ -132,7 +137,7 @@ class _Trials:
         kernel, predicted = choose(_copy(self._nest), self._target)
         self._whole = predicted.seconds
         enough = isinstance(kernel, TiledKernel) and kernel.blocks >= _ENOUGH * units
-        least = self._target.shared_level.overhead + self._least()
+        least = self._target.shared_level.overhead + self._compute_bound()
         if enough or _WORTH * self._whole <= least:
             return None
         count = 2
@@ -161,7 +166,7 @@ class _Trials:
         best = min(self._tried.values(), key=lambda p: p.seconds, default=None)
         return best if best is not None and best.seconds < self._whole else None
 
-    def _least(self) -> float:
+    def _compute_bound(self) -> float:
         """Seconds of all products on all units at once, which parts do not go below."""
         parts = facts_of(self._nest).contraction
         found = [] if parts is None else products_of(parts, self._target.matrix_units)
