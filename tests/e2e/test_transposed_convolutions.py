@@ -46,8 +46,9 @@ def phases(events: list[Event]) -> list[tuple[str, int]]:
     return [(data["what"], data["nests"]) for data in found]
 
 
-@pytest.mark.parametrize(("case", "channels_last"), LAYOUTS, ids=str)
-def test_torch(case: tuple[Any, ...], channels_last: bool) -> None:
+@pytest.mark.parametrize("layout", LAYOUTS, ids=str)
+def test_torch(layout: tuple[tuple[Any, ...], bool]) -> None:
+    case, channels_last = layout
     channels, filters, sizes, window, options, nests = case
     rank = len(sizes)
     convolution = getattr(functional, f"conv_transpose{rank}d")

@@ -92,8 +92,10 @@ def _run(
                 with log.open("a") as file:
                     file.write(json.dumps(row) + "\n")
         # 0, 1 and 5: it went through all tests, some of which failed, or there were none.
-        if status in (0, 1, 5) or len(rows) == len(before):
+        if status in (0, 1, 5):
             return rows
+        if len(rows) == len(before):
+            raise SystemExit(f"expected pytest to run tests, but it ended with status {status}")
 
 
 def _keep_large(arguments: argparse.Namespace) -> bool:
