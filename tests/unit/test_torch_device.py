@@ -17,7 +17,9 @@ from polyblocks.runtime.source import Source  # noqa: E402
 from polyblocks_torch import backend  # noqa: E402
 from polyblocks_torch.launch import accelerator, device_launcher, launcher  # noqa: E402
 from polyblocks_torch.launch.argument_writer import ArgumentWriter  # noqa: E402
+from polyblocks_torch.launch.arrays import TorchArrays  # noqa: E402
 from polyblocks_torch.launch.launcher import make_call  # noqa: E402
+from polyblocks_torch.launch.native_reader import reader  # noqa: E402
 from polyblocks_torch.recording.canonical import capture_graph  # noqa: E402
 
 GPU = torch.device("cuda", 1)
@@ -196,3 +198,88 @@ def test_the_allocator_knows_the_current_device(monkeypatch):
     for number in (1, 0):
         accelerator.allocator(torch.device("cuda", number))((2,), (1,), torch.int8)
     assert made == [("quick", (2,), (1,), torch.int8), ((2,), (1,), torch.device("cuda", 0))]
+
+
+# --- calls in machine code ------------------------------------------------------------------------
+
+
+@pytest.fixture
+def read(monkeypatch):
+    """Tensors of the host are read as those of the GPU; which of them Python has looked at."""
+    looked_at = []
+    pointer = torch.Tensor.data_ptr
+
+    def data_ptr(tensor):
+        looked_at.append(tensor)
+        return pointer(tensor)
+
+    monkeypatch.setattr(TorchArrays, "device_reader", lambda self, device: reader())
+    monkeypatch.setattr(torch.Tensor, "data_ptr", data_ptr)
+    return looked_at
+
+
+def test_tensors_are_read_in_machine_code_from_the_third_call_on(gpu, read):
+    driver, call = call_of(lambda x, y: x + 2 * y, 2, ADD)
+    for number in range(5):
+        read.clear()
+        x, y = full(number), full(2)
+        (result,) = call([x, y])
+        assert (result == number + 4).all()
+        assert (len(read) > 0) == (number < 2)
+    assert driver.named("launch")[-1][2:4] == (1, 71)
+    # Results and workspace are PyTorch's.
+    assert gpu == [((2, 3), (3, 1), torch.float32), ((256,), (1,), torch.uint8)] * 5
+    # What has no memory is for Python.
+    x.untyped_storage().resize_(0)
+    with pytest.raises(InputError, match="has no memory"):
+        call([x, y])
+
+
+def test_tensors_that_begin_anywhere_are_left_to_python(gpu, read):
+    rows = [row("input", "x") | {"alignment": 64}, row("input", "y", updates=1)]
+
+    def add_to(x: int, y: int) -> None:
+        assert x % 64 == 0
+        view(y, N)[:] += view(x, N)
+
+    source = artifact(rows, [launch("add", 0, 1)])
+    inputs = [torch.zeros(2, 3) for _ in range(2)]
+    made = capture_graph(make_fx(lambda x, y: (y.copy_(x + y), None)[1])(*inputs), inputs, "f")
+    executable = DeviceExecutable(source, lambda: FakeDriver({"add": add_to}, ("v1", "v1")))
+    call = make_call(made, executable, CompileOptions())
+    memory = torch.arange(256, dtype=torch.float32)
+    start = -(memory.data_ptr() // 4) % 16
+    for offset in (0, 0, 0, 1, 0, 1):
+        x, y = memory[start + offset :][:6].view(2, 3), full(1)
+        read.clear()
+        version = y._version
+        call([x, y])
+        assert torch.equal(y, x + 1)
+        assert y._version == version, "AOTAutograd counts"
+    assert len(read) > 0
+    read.clear()
+    call([memory[start:][:6].view(2, 3), full(1)])
+    assert not read
+
+
+def test_constants_and_iterations_in_machine_code(gpu, read):
+    held = torch.arange(2048.0)
+    rows = [row("input", name, shape=(2048,)) for name in "xc"]
+    source = artifact([*rows, row("output", "o", shape=(2048,))], [launch("add", 0, 1, 2)])
+
+    def add(x: int, y: int, out: int) -> None:
+        view(out, 2048)[:] = view(x, 2048) + view(y, 2048)
+
+    given = [torch.zeros(2048)]
+    made = capture_graph(make_fx(lambda x: x + held)(*given), given, "f")
+    driver = FakeDriver({"add": add}, ("v1", "v1"))
+    executable = DeviceExecutable(source, lambda: driver)
+    call = make_call(made, executable, CompileOptions(num_iters=3))
+    for number in range(4):
+        read.clear()
+        driver.calls.clear()
+        x = torch.full((2048,), float(number))
+        (result,) = call([x])
+        assert torch.equal(result, x + held)
+        assert len(driver.named("launch")) == 3
+    assert not read

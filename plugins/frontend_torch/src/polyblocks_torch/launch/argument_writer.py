@@ -80,12 +80,14 @@ class ArgumentWriter:
         assert isinstance(origin, FromInput)
         return f"a{origin.position}"
 
-    def addresses(self, read: Sequence[int]) -> dict[int, str]:
+    def addresses(self, read: Sequence[int], source: Source | None = None) -> dict[int, str]:
         """Write the lines that take addresses; returns an expression for each.
 
         Args:
             read: the arguments of the program that it reads or updates.
+            source: of a function that has parameters of their :attr:`names`; None: of this one.
         """
+        source = source or self._source
         found: dict[int, str] = {}
         asked = []
         for number in read:
@@ -94,20 +96,20 @@ class ArgumentWriter:
                 found[number] = str(tensor.data_ptr())
                 continue
             found[number] = f"x{number}"
-            self._source.add(f"x{number} = {self.names[number]}.data_ptr()")
+            source.add(f"x{number} = {self.names[number]}.data_ptr()")
             if self._capture.arguments[number].spec.numel:
                 asked.append(number)
         if asked:
             forms = [self._form(number, {}) for number in asked]
             updated = [i for i, number in enumerate(asked) if number in self._updated]
-            make = self._source.name("with_memory", with_memory(forms, updated))
+            make = source.name("with_memory", with_memory(forms, updated))
             tensors = ", ".join(self.names[number] for number in asked)
             usable = [memory_expression(found[number], self.names[number]) for number in asked]
-            self._source.add(f"if not ({' and '.join(usable)}):")
+            source.add(f"if not ({' and '.join(usable)}):")
             # Bound to a name: they are alive while the program runs.
-            self._source.add(f"held = {make}({tensors})", depth=2)
+            source.add(f"held = {make}({tensors})", depth=2)
             addresses = ", ".join(found[number] for number in asked)
-            self._source.add(f"{addresses}, = [tensor.data_ptr() for tensor in held]", depth=2)
+            source.add(f"{addresses}, = [tensor.data_ptr() for tensor in held]", depth=2)
         return found
 
     def write_back(self) -> None:

@@ -6,11 +6,17 @@ that a call can be recorded into a graph of PyTorch's.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from polyblocks.options import CompileOptions
+from polyblocks.runtime.arrays import ArrayInterface, Device
+from polyblocks.runtime.device.calls.native_device_call import native_device_call
+from polyblocks.runtime.native.call import NativeCall
+from polyblocks.runtime.native.dispatch import dispatched
+from polyblocks.runtime.slots import signature_of
 from polyblocks.runtime.source import Source
 from polyblocks_torch.capture import FromInput, TorchCapture
 from polyblocks_torch.launch import accelerator
@@ -38,7 +44,9 @@ def run_on_device(
     device: torch.device,
     arguments: ArgumentWriter,
 ) -> None:
-    """Write the lines that launch a program; the results are ``r0``, ``r1``, …
+    """Write the line that launches a program; the results are ``r0``, ``r1``, …
+
+    Tensors that are as the program expects them are read, and kernels launched, by machine code.
 
     Args:
         source: is appended to.
@@ -48,11 +56,62 @@ def run_on_device(
         device: where the tensors are.
         arguments: of the program.
     """
+    results = [f"r{i}" for i, result in enumerate(capture.results) if result.updates is None]
+    parameters = list(dict.fromkeys(arguments.names))
+    plain = Source(", ".join(parameters))
+    _launch(plain, capture, executable, options, device, arguments)
+    plain.add(f"return {', '.join(results)}")
+    function = plain.build(capture.name)
+    if parameters == arguments.names:
+        function = in_machine_code(function, executable, options, device)
+    call = f"{source.name('run', function)}({', '.join(parameters)})"
+    source.add(f"{', '.join(results)} = {call}" if results else call)
+
+
+def in_machine_code(
+    plain: Callable[..., Any], executable: Any, options: CompileOptions, device: torch.device
+) -> Callable[..., Any]:
+    """A function of a program's tensors in machine code, from its third call on.
+
+    Args:
+        plain: the same in Python; takes what is not as expected.
+        executable: the loaded program.
+        options: ``num_iters`` matters here.
+        device: where the tensors are.
+    """
+    from polyblocks_torch.launch.arrays import TorchArrays
+
+    class Tensors(TorchArrays):
+        # AOTAutograd counts what is updated.
+        updating = ArrayInterface.updating
+
+    place = Device(accelerator.kind(), device.index)
+
+    def native_call(slow: Callable[..., Any]) -> NativeCall | None:
+        signature = signature_of(executable.manifest, {})
+        iterations = options.num_iters
+        return native_device_call(
+            executable, Tensors(), signature, slow, place, num_iters=iterations
+        )
+
+    plain.native_call = native_call  # type: ignore[attr-defined]
+    return dispatched(plain, lambda *_: plain)
+
+
+def _launch(
+    source: Source,
+    capture: TorchCapture,
+    executable: Any,
+    options: CompileOptions,
+    device: torch.device,
+    arguments: ArgumentWriter,
+) -> None:
+    """Write the lines of Python that launch a program, see :func:`run_on_device`."""
     addresses: list[str] = []
     copied: list[int] = []
     updated = {result.updates for result in capture.results if result.updates is not None}
     numbers = iter(range(len(capture.sources)))
-    of_arguments = arguments.addresses(range(len(capture.sources)))
+    of_arguments = arguments.addresses(range(len(capture.sources)), source)
     fresh = iter(i for i, result in enumerate(capture.results) if result.updates is None)
     for row in executable.manifest["arguments"]:
         if row["role"] == "input":
