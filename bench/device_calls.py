@@ -59,11 +59,11 @@ class Tensors(TorchArrays):
     def device_allocation(
         self, spec: ArraySpec, device: Device
     ) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        """What PyTorch has for the host."""
+        """PyTorch's for the host."""
         return self.allocation(spec)
 
     def device_reader(self, device: Device) -> NativeReader | None:
-        """What reads tensors of the host."""
+        """The reader of tensors of the host."""
         return self.native_reader()
 
 

@@ -78,7 +78,7 @@ class GpuTensors(TorchArrays):
         return True
 
     def stream(self, device: Device) -> int:
-        """What a test has set."""
+        """The stream that a test has set."""
         return self.stream_of[device.number]
 
     def stream_getter(self, device: Device) -> tuple[Callable[..., Any], tuple[Any, ...]]:

@@ -114,7 +114,7 @@ def message_of(call: Callable[..., Any], *arguments: int) -> str:
 
 
 class Current(threading.local):
-    """What a framework would know of a thread.
+    """A framework's state of a thread.
 
     Attributes:
         streams: the current stream of each device.

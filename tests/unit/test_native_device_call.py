@@ -66,7 +66,7 @@ class Calls:
         return self.interface.tensor(self.values(number), device)
 
     def __call__(self, *tensors: torch.Tensor, call: Any = None) -> list[str]:
-        """What the driver was asked to do, of a call whose result is checked."""
+        """Functions of the driver that a call has called, whose result is checked."""
         stand_in = self.bench.stand_in
         stand_in.calls.clear()
         described = self.interface.described

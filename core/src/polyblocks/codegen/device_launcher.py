@@ -16,7 +16,7 @@ from polyblocks.codegen.native_call import expand
 #: with other values in its argument block. All return the driver's status, or one of those below;
 #: ``failed`` gets the number of the launch that the driver refused, -1 for the graph itself.
 LAUNCH, REPLAY, MOVE = "polyblocks_launch", "polyblocks_replay", "polyblocks_move"
-#: ``i32 run(ptr pointers, i32 ignored)``: what a call in machine code enters, see :data:`POINTERS`.
+#: ``i32 run(ptr pointers, i32 ignored)``: the entry of a call, see :data:`POINTERS`.
 #: Returns 0, :data:`NOT_DONE` or :data:`REFUSED`.
 RUN = "polyblocks_run"
 #: ``i32 take(ptr lane)``: whether the lane was free, and is the caller's now. ``i32 give(ptr
@@ -72,7 +72,7 @@ CONTEXT: tuple[str, ...] = (
     "source_count",
     "clock",
 )
-#: What :data:`RUN` is called with, 8 bytes each, and then the addresses of the plan's rows.
+#: Arguments of :data:`RUN`, 8 bytes each, and then the addresses of the plan's rows.
 POINTERS: tuple[str, ...] = (
     "context",
     "stream",

@@ -48,7 +48,7 @@ class NativeCall:
 
 @dataclass(frozen=True)
 class Entry:
-    """What a call runs, once its arrays are read.
+    """The code that a call runs, once its arrays are read.
 
     Attributes:
         address: of a C function ``int32 (void **pointers, int32 threads)``.
@@ -226,7 +226,7 @@ def _array(values: list[int]) -> Any:
 def rows_of(
     reader: NativeReader, signature: Signature, *more: ArraySpec
 ) -> tuple[Any, list[Any]] | None:
-    """What is expected of each input, and of each result that is made.
+    """Rows of each input, and of each result that is made.
 
     Args:
         reader: of the arrays.
@@ -260,7 +260,7 @@ def updates_bound(signature: Signature) -> bool:
 def slots_of(
     signature: Signature, fixed: Mapping[tuple[str, int], int]
 ) -> tuple[list[tuple[int, int, int]], int] | None:
-    """What the entry's arguments are, and the bytes of all workspaces.
+    """Slots of the entry's arguments, and the bytes of all workspaces.
 
     Args:
         signature: of the program.

@@ -118,7 +118,7 @@ def _improved(chosen: Callable[..., Any], kind: type, table: Any) -> Callable[..
     """
     make = getattr(chosen, "native_call", None)
     if table is not None and make is not None:
-        # What the code does not take may be for the next code: Python's own function is asked.
+        # Arrays that this code does not take may be for the next: Python's own function is asked.
         slow = table.kept[0] if getattr(chosen, "several_places", False) else chosen
         if _add(table, kind, make(slow)):
             return None

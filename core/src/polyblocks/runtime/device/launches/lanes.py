@@ -133,7 +133,7 @@ class Lane:
 
 
 def _sources(plan: LaunchPlan) -> list[int]:
-    """What the argument block gets in each call: slot, number of the pointer, bytes behind it."""
+    """The changing slots of the argument block: slot, number of the pointer, bytes behind it."""
     found = []
     for number, slot in enumerate(plan.slots):
         if slot.kind != "value":
