@@ -106,7 +106,7 @@ class BoundWeights:
             return last
         self._check()
         memory = self._memory_of(last)
-        reading = self._reading(self.arrays if self.are_constants else memory, memory)
+        reading = self._reading(memory)
         self._reads += 1
         if self._reads > _READS and self._watcher is not None:
             self._watcher.watch(reading)
@@ -115,20 +115,24 @@ class BoundWeights:
 
     def _memory_of(self, last: Reading | None) -> list[Any]:
         """Objects that keep the arrays' memory alive; the earlier ones at the same addresses."""
-        if last is not None and self._reading(self.arrays, ()).values == last.values:
-            return last.memory
-        found = [
-            interface.memory(array)
-            for interface, array in zip(self._interfaces, self.arrays, strict=True)
-        ]
-        # An array may get other memory at any time; this does not.
-        if not self.are_constants:
-            self._check(found)
+        known = [] if last is None else last.values
+        found = [] if last is None else list(last.memory)
+        for k, (interface, array) in enumerate(zip(self._interfaces, self.arrays, strict=True)):
+            if last is None:
+                found.append(interface.memory(array))
+            elif interface.pointer(array) != known[k]:
+                found[k] = interface.memory(array)
+            else:
+                continue
+            # An array may get other memory at any time; this does not.
+            if not self.are_constants:
+                self._check_one(k, found[k], False)
         return found
 
-    def _reading(self, arrays: Sequence[Any], memory: Sequence[Any]) -> Reading:
+    def _reading(self, memory: Sequence[Any]) -> Reading:
         from polyblocks.runtime.native.watcher import Reading
 
+        arrays = self.arrays if self.are_constants else memory
         values = [
             interface.pointer(each)
             for interface, each in zip(self._interfaces, arrays, strict=True)
@@ -157,22 +161,18 @@ class BoundWeights:
         reader = self._interfaces[0].native_reader()
         return None if reader is None else reader.watcher(self.arrays, self.slots)
 
-    def _check(self, memory: Sequence[Any] | None = None) -> None:
-        """Check the arrays, or what keeps their memory alive, which may not say what is written."""
-        arrays = self.arrays if memory is None else memory
-        for k, array in enumerate(arrays):
-            try:
-                check(
-                    self._interfaces[k],
-                    self.slots[k],
-                    array,
-                    memory is None and k in self._written,
-                    self.device,
-                )
-            except InputError as error:
-                raise InputError(
-                    f"weight '{self.slots[k].name}' of {self._function}: {error}"
-                ) from None
+    def _check(self) -> None:
+        for k, array in enumerate(self.arrays):
+            self._check_one(k, array, k in self._written)
+
+    def _check_one(self, k: int, array: Any, written: bool) -> None:
+        """Check a weight, or what keeps its memory alive, which may not say what is written."""
+        try:
+            check(self._interfaces[k], self.slots[k], array, written, self.device)
+        except InputError as error:
+            raise InputError(
+                f"weight '{self.slots[k].name}' of {self._function}: {error}"
+            ) from None
 
     def _by_name(
         self,

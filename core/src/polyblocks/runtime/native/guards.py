@@ -9,6 +9,11 @@ from polyblocks.codegen import array_guards
 from polyblocks.codegen.array_layout import ArrayLayout
 from polyblocks.runtime.native import native_code
 
+#: A function of this kind keeps Python's lock.
+_SNAPSHOT = ctypes.PYFUNCTYPE(
+    ctypes.c_int32, *(ctypes.c_void_p,) * 5, ctypes.c_int64, ctypes.c_void_p
+)
+
 
 class Guards(NamedTuple):
     """Functions of :mod:`polyblocks.codegen.array_guards`.
@@ -37,11 +42,7 @@ class Guards(NamedTuple):
         if rank >= len(self.layout.of_rank):
             return None
         found = (ctypes.c_uint64 * len(self.layout.words(rank)))()
-        # A function of this kind keeps Python's lock.
-        kind = ctypes.PYFUNCTYPE(
-            ctypes.c_int32, *(ctypes.c_void_p,) * 5, ctypes.c_int64, ctypes.c_void_p
-        )
-        good = kind(self.snapshot)(unmoved, *places, rank, ctypes.addressof(found))
+        good = _SNAPSHOT(self.snapshot)(unmoved, *places, rank, ctypes.addressof(found))
         return tuple(found) if good else None
 
 

@@ -12,6 +12,11 @@ from polyblocks.runtime.native.tables import words
 if TYPE_CHECKING:
     from polyblocks.runtime.native.guards import Guards
 
+_POINTER, _NUMBER = ctypes.c_void_p, ctypes.c_int64
+# Functions of these kinds keep Python's lock.
+_GUARD = ctypes.PYFUNCTYPE(ctypes.c_int32, _POINTER, _NUMBER, _POINTER)
+_UNMOVED = ctypes.PYFUNCTYPE(ctypes.c_int32, *(_POINTER,) * 4, _NUMBER)
+
 _Bound: Any = words("Bound", native_call.BOUND)
 
 
@@ -42,16 +47,11 @@ class Reading(_Bound):
         """Whether the arrays are still there, and lie as they did; False if that is not known."""
         if not self.watched:
             return False
-        pointer, number = ctypes.c_void_p, ctypes.c_int64
-        # Functions of this kind keep Python's lock.
-        if self.guard:
-            kind = ctypes.PYFUNCTYPE(ctypes.c_int32, pointer, number, pointer)
-            if not kind(self.guard)(self.groups, self.group_count, self.group_rows):
-                return False
+        if self.guard and not _GUARD(self.guard)(self.groups, self.group_count, self.group_rows):
+            return False
         if self.unmoved:
-            kind = ctypes.PYFUNCTYPE(ctypes.c_int32, *(pointer,) * 4, number)
             places = self.state, self.arrays, self.rows, self.array_addresses
-            return bool(kind(self.unmoved)(*places, self.array_count))
+            return bool(_UNMOVED(self.unmoved)(*places, self.array_count))
         return True
 
 
