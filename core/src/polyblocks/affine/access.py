@@ -96,7 +96,7 @@ def _only_mod(expr: Expr, divisor: int) -> Mod | None:
 def join_parts(expr: Expr) -> Expr:
     """``d * (e floordiv d) + e mod d`` is ``e``, also when both have a common factor.
 
-    In several steps for the digits of a number, of which the lower ones know only the number::
+    In several steps for the digits of a number, whose lower ones depend on the number only::
 
         6 * (n floordiv 6) + 2 * ((n mod 6) floordiv 2) + n mod 2
 

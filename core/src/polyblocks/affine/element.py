@@ -12,7 +12,7 @@ ELEMENT_BYTES = {"i1": 1, "i8": 1, "i16": 2, "f16": 2, "bf16": 2, "i32": 4, "f32
 def printed(handle: Any) -> str:
     """An MLIR type or attribute as text, ``f32``; asked for often, and printed once.
 
-    What is remembered keeps the context alive: who compiles ends with ``cache_clear``.
+    Cached entries keep the context alive: a compilation ends with ``cache_clear``.
     """
     return str(handle)
 

@@ -1,7 +1,7 @@
 """Whether two pieces of code are the same but for the names in them.
 
-Programs repeat themselves: the layers of a network, the steps of a simulation. What a pass decides
-for one piece of code it need not find out again for another one that is like it.
+Programs repeat themselves: the layers of a network, the steps of a simulation. A pass reuses its
+decision for code that is equal up to renaming.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def likeness(nodes: list[Node]) -> Hashable:
 
 
 class Remembered(Generic[T]):
-    """What was found for pieces of code of some nests, so that it need not be found twice.
+    """A memo of results for pieces of code of some nests.
 
     Keys are asked for only where nests have as many nodes and the same loops as another one.
 
@@ -44,7 +44,7 @@ class Remembered(Generic[T]):
         self._found: dict[Hashable, T] = {}
 
     def get(self, nest: Nest, nodes: list[Node], find: Callable[[], T], *also: Hashable) -> T:
-        """What ``find`` finds for code of a nest, or has found for code like it.
+        """The result of ``find`` for code of a nest, or for equal code before.
 
         Args:
             nest: as it was when it was passed to the constructor.

@@ -2,8 +2,8 @@
 
 It mirrors the affine dialect, without MLIR: types, attributes and locations are carried along as
 opaque handles. A :class:`Sequence` is the body of ``@main``: nests in program order, and opaque
-operations between which nothing may move. What loops and branches around whole nests do is a
-sequence again, see :class:`ControlFlow`.
+operations between which nothing may move. Bodies of loops and branches around whole nests are
+sequences again; see :class:`ControlFlow`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Buffer:
         value: the MLIR value, None while it has none yet.
         bytes_per_element: size of one element in memory.
         constant: the values of a small constant global as a flat list, else None.
-        viewed: the buffer that it is a view of, None if it is none.
+        viewed: the buffer that it is a view of, or None.
         outer: in the body of a loop or branch, the same buffer in the sequence around it.
         lasting: whether it is an argument that holds the same at every call.
     """
@@ -78,7 +78,7 @@ class Buffer:
 
     @property
     def base(self) -> Buffer:
-        """What owns the memory in the end: itself, unless it is a view."""
+        """The owner of the memory: itself, unless it is a view."""
         # Not an attribute: an object that holds itself lives until the garbage collector comes,
         # and with it MLIR handles of code that is long gone.
         return self if self.viewed is None else self.viewed.base
@@ -708,7 +708,7 @@ class Nest:
         return found is not None and found != _effects(self._body)
 
     def touching(self, buffer: Buffer) -> list[Access]:
-        """What accesses a buffer or a view of it, in order, remembered until the next change."""
+        """Accesses of a buffer or a view of it, in order, cached until the next change."""
         return self.derived(_accesses_by_base).get(buffer, [])
 
     def effects(self) -> tuple[frozenset[Buffer], frozenset[Buffer]]:
@@ -806,7 +806,7 @@ class Sequence:
                     yield from body.all()
 
     def viewed(self) -> set[Buffer]:
-        """The buffers of which there are views: something may touch them by another name."""
+        """The buffers with views: they may be accessed by another name."""
         return {b.base for b in self.buffers if b.base is not b}
 
 

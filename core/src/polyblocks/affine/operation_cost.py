@@ -1,4 +1,4 @@
-"""Operations of nodes: the work of which the cost model makes time, whatever the target."""
+"""Operations of nodes: the work that the cost model converts to time, on any target."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ OPERATIONS = {
     "math.floor": 1,
     "math.ceil": 1,
     "math.copysign": 2,
-    # What `python -m bench.vector_math` measures, in multiply-adds of a vector, times two.
+    # Measured by `python -m bench.vector_math`, in multiply-adds of a vector, times two.
     "math.expm1": 30,
     "math.log": 27,
     "math.log2": 27,

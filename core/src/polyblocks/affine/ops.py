@@ -35,7 +35,7 @@ class Ops:
 
     Attributes:
         out: the code so far.
-        location: of the operations; None for none.
+        location: of the operations, or None.
     """
 
     out: list[Node] = field(default_factory=list)
@@ -98,7 +98,7 @@ class Ops:
 
 
 def integer(bits: int) -> Any:
-    """The MLIR type of integers of so many bits."""
+    """The MLIR type of integers of ``bits`` bits."""
     from polyblocks.mlir import ir
 
     return ir.IntegerType.get_signless(bits)

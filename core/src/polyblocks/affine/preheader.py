@@ -1,4 +1,4 @@
-"""What stands in front of a loop of the program: what is the same in all of its iterations."""
+"""The preheader of an outer loop: code that is invariant in its iterations."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Preheader:
 
     @property
     def lasting_bytes(self) -> int:
-        """Bytes of all arrays of which an iteration reads what each other one reads."""
+        """Bytes of all arrays whose elements are the same reads in every iteration."""
         found: set[Buffer] = set()
         for nest in self._body.nests():
             found |= {
@@ -98,7 +98,7 @@ class Preheader:
         return outer is not None and outer.viewed is None and outer not in self._written
 
     def _outside(self, buffer: Buffer) -> Buffer:
-        """What the sequence around knows a buffer of the body as."""
+        """The buffer of the sequence around that a buffer of the body is."""
         if buffer.viewed is not None:
             return self._views.of(self._outside(buffer.viewed))
         assert buffer.outer is not None, "it lives outside of the loop"

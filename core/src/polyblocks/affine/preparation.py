@@ -97,7 +97,7 @@ class Preparation:
         return nest
 
     def _inside(self, buffer: Buffer) -> Buffer:
-        """What the body of the branch knows a buffer of ``@main`` as."""
+        """The buffer of the branch's body that a buffer of ``@main`` is."""
         if buffer.viewed is not None:
             # The only views of what lasts are flat ones.
             return self._views.of(self._inside(buffer.viewed))

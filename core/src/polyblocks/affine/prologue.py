@@ -9,7 +9,7 @@ from polyblocks.affine.model import Buffer, Nest, Node, clone, program_buffers
 
 
 class Prologue(Protocol):
-    """What runs once for all calls of a program, or for all iterations of a loop."""
+    """Code that runs once for all calls of a program, or for all iterations of a loop."""
 
     @property
     def lasting_bytes(self) -> int:

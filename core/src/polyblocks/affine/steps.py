@@ -41,7 +41,7 @@ class StepFunction:
 
     @classmethod
     def of(cls, values: Sequence[int] | np.ndarray) -> StepFunction | None:
-        """The function with these values; None if there is none of few steps."""
+        """The function with these values; None if it needs too many breakpoints."""
         numbers = np.asarray(values, dtype=np.int64)
         extent = len(numbers)
         if extent < 2:
@@ -52,7 +52,7 @@ class StepFunction:
         for period in range(1, min(PERIODS, extent) + 1):
             slope = _most_common(heights) if period == 1 else 1
             for shift in range(period):
-                # Where it is to be one higher; what is more or less than that is a step.
+                # Where the quotient increases by one; any other change is a breakpoint.
                 counted = (extent - 1 + shift) // period
                 if period > 1 and abs(ones - counted) > STEPS:
                     continue

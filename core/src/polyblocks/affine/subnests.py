@@ -33,7 +33,7 @@ def has_register_tile(nodes: list[Node]) -> bool:
 def mark_tiles(nodes: list[Node]) -> None:
     """Mark the loops whose bodies hold sub-nests and not just one computation."""
     loops, inner = parallel_shell(nodes)
-    # What is in a register tile is one computation.
+    # A register tile is one computation.
     if not _several(inner) or any(loop.lanes or loop.unit for loop in loops):
         return
     if loops:

@@ -77,7 +77,7 @@ class Users:
         return item in self._touched
 
     def touched(self, item: Item) -> tuple[set[Buffer], set[Buffer]]:
-        """What an item reads and what it writes."""
+        """The buffers that an item reads and those that it writes."""
         return self._touched[item]
 
     def before(self, first: Item, second: Item) -> bool:

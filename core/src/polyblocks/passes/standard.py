@@ -98,8 +98,8 @@ def only(condition: bool, *passes: Any) -> tuple[Any, ...]:
 def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pipeline:
     """The passes of S1 to S3 for one compilation; targets and extensions may change the list.
 
-    What is not for all targets is for those with a team of threads, with a grid of blocks of
-    threads, or with vector registers.
+    Passes that are not for all targets are for those with a team of threads, with a grid of blocks
+    of threads, or with vector registers.
     """
     del options
     blocks, vectors = target.multiprocessor is not None, target.vector_bits > 0

@@ -1,1 +1,1 @@
-"""What is found out about nests without changing them."""
+"""Analyses of nests."""

@@ -43,7 +43,7 @@ class Group:
     unknown: dict[Var, list[Any]] = field(default_factory=dict)
 
     def box(self, widths: dict[Var, int], unknown: dict[Var, int] | None = None) -> StridedBox:
-        """What it touches while variables take so many values each.
+        """Its footprint while each variable takes the given number of values.
 
         Args:
             widths: of loops.
@@ -106,7 +106,7 @@ class Group:
 
 @dataclass
 class StridedBox:
-    """What is touched of a box in a buffer, relative to what the loops outside add to the indices.
+    """A strided part of a box in a buffer, relative to the offset from outer loops.
 
     Attributes:
         outer: per dimension, these terms of the index.

@@ -134,7 +134,7 @@ def where_it_runs(expr: Expr, loop: For) -> tuple[int, int]:
     atom, own = expr.terms[0]
     for begin in (Expr(0), *loop.lower):
         for end in (Expr(loop.var.extent), *loop.upper):
-            # It runs where this is not negative: so many times the expression, and a rest.
+            # It runs where this is not negative: a multiple of the expression, plus a remainder.
             room = end - begin - 1
             factor, left = divmod(dict(room.terms).get(atom, 0), own)
             if left or not factor:

@@ -90,7 +90,7 @@ class Contraction:
     - an unrolled reduction: terms that are copies of each other but for constants in the places
       that they load, joined by one commutative operation.
 
-    What comes after may store, but nothing that the reduction reads. Of the loads in the
+    Code after it may store, but nothing that the reduction reads. Of the loads in the
     reduction, let *m* be the outer variables that move one.
 
     - The *batch* is what all loads move with that are moved by most: those whose *m* is no part of
@@ -244,7 +244,7 @@ def _sides(order: list[Var], loads: list[Load]) -> tuple[list[Var], list[Var], l
 def _operands(
     rows: list[Var], columns: list[Var], reduction: ReductionLoops, loads: list[Load]
 ) -> list[Operand] | None:
-    """What rows and columns move; None if the steps do not move both sides."""
+    """The operands of M and N; None if K does not move both."""
     found: dict[tuple[Buffer, object], Operand] = {}
     stepping: set[bool] = set()
     for load in loads:

@@ -1,4 +1,4 @@
-"""Questions about single accesses: what they cover, and whether iterations are told apart."""
+"""Properties of single accesses: coverage, and injectivity."""
 
 from __future__ import annotations
 

@@ -146,7 +146,7 @@ def analyze(nodes: Iterable[Node], line: int = 64) -> Level:
 
 @dataclass
 class _Scope:
-    """What is known inside of some loops.
+    """Facts inside of some loops.
 
     Attributes:
         indirect: whether there are accesses for which index values must be known.
@@ -165,7 +165,7 @@ class _Scope:
     around: list[Level] = field(default_factory=list)
 
     def inside(self, node: For, level: Level) -> _Scope:
-        """What is known inside of a loop more."""
+        """The scope inside of one more loop."""
         shifts = self.shifts
         if node.bounded:
             assert level.var is not None
@@ -179,7 +179,7 @@ class _Scope:
         return new
 
     def place(self, node: Access) -> tuple[Buffer, tuple[Expr, ...]]:
-        """What an access touches, by the one name of its memory."""
+        """The memory and place that an access touches, with views resolved."""
         index = tuple(node.index_by(self._shifted, self.at))
         flat = self.flat.get(node.buffer.base)
         if flat is None or node.buffer is flat:
@@ -211,7 +211,7 @@ class _Scope:
             self._define(node)
 
     def _expr(self, op: Op) -> Expr | None:
-        """What an operation on integers makes of expressions."""
+        """The expression that an integer operation computes, or None."""
         if op.name == "arith.constant":
             value = getattr(op.attributes.get("value"), "value", None)
             return Expr(value) if isinstance(value, int) else None
@@ -236,7 +236,7 @@ class _Scope:
             self.values[result] = self._new(changing)
 
     def changing(self, index: Iterable[Expr]) -> dict[Var, list[Level]]:
-        """What is known at run time only of an index, and the loops in which it changes."""
+        """Run-time variables of an index, and the loops in which each changes."""
         variables = (v for e in index for v in e.variables())
         return {v: self.unknown[v] for v in variables if v in self.unknown}
 
@@ -310,7 +310,7 @@ class _Measure:
         return inside
 
     def touched(self, inside: list[tuple[list[Level], Group]]) -> dict[Buffer, Touched]:
-        """What the groups touch while the loops of their paths run."""
+        """The memory that the groups touch while the loops of their paths run."""
         boxes: dict[tuple[Buffer, bool], list[StridedBox]] = {}
         most: dict[tuple[Buffer, bool], int] = {}
         stays: set[Buffer] = set()

@@ -57,7 +57,7 @@ class Interval:
         return not self.nans and low <= self.low and self.high <= high
 
     def join(self, other: Interval) -> Interval:
-        """What is one or the other."""
+        """The hull of both."""
         return Interval(
             min(self.low, other.low),
             max(self.high, other.high),
@@ -68,7 +68,7 @@ class Interval:
 
 @dataclass
 class Facts:
-    """What holds when a condition has one of its outcomes.
+    """Facts that hold when a condition has one of its outcomes.
 
     Attributes:
         ends: values, each with the numbers that it lies between.
@@ -79,7 +79,7 @@ class Facts:
     numbers: set[Value] = field(default_factory=set)
 
     def both(self, other: Facts) -> Facts:
-        """What holds when both do."""
+        """The conjunction of both."""
         ends = dict(self.ends)
         for value, (low, high) in other.ends.items():
             before = ends.get(value, (low, high))
@@ -117,7 +117,7 @@ class Intervals:
         return self.of.get(value) or _of_type(value)
 
     def assuming(self, value: Value, interval: Interval) -> Intervals:
-        """What is known now, with another interval of a value; it learns on its own."""
+        """A copy with another interval of a value; it is refined independently."""
         copy = Intervals()
         copy.of = {**self.of, value: interval}
         copy.truths, copy._facts = dict(self.truths), dict(self._facts)

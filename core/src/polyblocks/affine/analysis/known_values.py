@@ -1,4 +1,4 @@
-"""What is known of the values of code: which are affine, which conditions are always the same."""
+"""Facts about the values of code: affine values, conditions with one outcome."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge
 
 @dataclass
 class KnownValues:
-    """What is known of the values of a nest.
+    """Facts about the values of a nest.
 
     Attributes:
         exprs: integers that are affine in the loop variables.
@@ -150,7 +150,7 @@ class KnownValues:
         x = known[0]
         low, high = x.range()
         if op.name in CASTS:
-            # What is not negative is the same number with and without a sign.
+            # A non-negative number is the same, signed and unsigned.
             return None if op.name.endswith("ui") and low < 0 else x
         if op.name == "math.absi":
             return x if low >= 0 else x * -1 if high <= 0 else None

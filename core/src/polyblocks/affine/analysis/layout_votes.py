@@ -71,7 +71,7 @@ class Ballot:
         if nest not in self._walks:
             found = [w for w in walks(nest.body) if w[0].buffer.kind != "local"]
             if facts_of(nest).contraction is not None:
-                # What is copied into panels is moved once, however often it is used.
+                # Packed operands are moved once, however often they are used.
                 first = {n.buffer: n for n, _, _ in reversed(found)}
                 found = [
                     (n, v, n.buffer.base.nbytes if first[n.buffer] is n else 0) for n, v, _ in found
@@ -94,7 +94,7 @@ def _stride(node: AffineAccess, var: Var) -> int | None:
 def _repeats(node: AffineAccess, variables: list[Var]) -> int:
     """How often an access comes to each number of a table: one that all rows read is one row.
 
-    What is computed of parameters with each element counts as often as it is read.
+    Values computed from parameters count as often as they are read.
     """
     if node.buffer.base.kind != "global":
         return 1
@@ -103,7 +103,7 @@ def _repeats(node: AffineAccess, variables: list[Var]) -> int:
 
 
 def walks(nodes: list[Node], outer: Iterable[Var] = (), times: int = 1) -> Iterator[_Walk]:
-    """The accesses of nodes that run in the loops of ``outer`` so many times."""
+    """The accesses of nodes that run ``times`` times in the loops of ``outer``."""
     for node in nodes:
         if isinstance(node, For):
             inner = [*outer, node.var] if node.var.extent > 1 else list(outer)

@@ -96,7 +96,7 @@ def _difference(x: Interval, y: Interval) -> Ends:
 
 
 def float_relation(op: Op) -> Relation | None:
-    """What an ``arith.cmpf`` compares; None for those that compare nothing."""
+    """The relation of an ``arith.cmpf``; None for constant predicates."""
     name = _FLOATS[op.attributes["predicate"].value]
     if name in ("true", "false"):
         return None
@@ -106,6 +106,6 @@ def float_relation(op: Op) -> Relation | None:
 
 
 def integer_relation(op: Op) -> Relation:
-    """What an ``arith.cmpi`` compares."""
+    """The relation of an ``arith.cmpi``."""
     name = _INTEGERS[op.attributes["predicate"].value]
     return Relation(_SIGNS[name[-2:]], unsigned=name[0] == "u")

@@ -67,7 +67,7 @@ def _apart_in_memory(
 
 
 class _Blocks:
-    """Loops over blocks of iterations, of which the last one is shorter, as one number each.
+    """Loops over blocks of iterations, with a shorter last one, as one number each.
 
     ``k * block + i`` with ``i < min(k, n - k * block)`` stays below ``n``, which the ranges of the
     two do not show.

@@ -46,7 +46,7 @@ class StraightLineCode:
         return [self._chain(op) for op in tops if op.results[0] not in inner]
 
     def chain(self, value: Value) -> ReductionChain | None:
-        """The chain of which a value is the whole; None if it is not of a commutative operation."""
+        """The chain that ends in a value; None if its operation is not commutative."""
         op = self._makers.get(value)
         return self._chain(op) if isinstance(op, Op) and op.name in COMMUTATIVE else None
 

@@ -33,7 +33,7 @@ COMMUTATIVE = {
 }
 #: Of these, sums and products whose rounding errors add up.
 ROUNDING = {"arith.addf", "arith.mulf"}
-#: What makes wider numbers of the same value.
+#: Operations that extend numbers.
 EXTENSIONS = ("arith.extf", "arith.extsi", "arith.extui")
 #: In a reduction, whose order is free, either zero may be the largest of both.
 _ZEROS_IN_ORDER = {"arith.maximumf", "arith.minimumf"}

@@ -1,8 +1,8 @@
 """Elements that are not there: those of a margin that an operation put around its own input.
 
-What a convolution multiplies by its padding, it need not compute: the zeros stand for pixels that
-an image does not have, and frameworks leave such products out. Whoever pads an image first and then
-convolves it gets all of them, an infinite weight's too, which are no zeros.
+A convolution need not compute products with its own padding: frameworks leave them out. A program
+that pads an image first and then convolves it gets all products, also those of infinite weights,
+which are no zeros.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Bounds = tuple[tuple[Expr, ...], tuple[Expr, ...]]
 
 @dataclass(frozen=True)
 class Absent:
-    """What rows need not be multiplied.
+    """Rows (M) that need no multiplication.
 
     Attributes:
         load: of an element of a row, of the product's variables.
@@ -37,7 +37,7 @@ class Absent:
     def bounds(
         self, first: Mapping[Var, Expr], last: Mapping[Var, Expr], steps: list[Var]
     ) -> dict[Var, Bounds]:
-        """Bounds of loops over steps, outside of which all rows of a tile are absent.
+        """Bounds of K loops; outside of them all rows of a tile are absent.
 
         Args:
             first, last: values of the product's variables in the first and in the last row.
@@ -72,7 +72,7 @@ class Absent:
     def rows_present(
         self, places: Sequence[Mapping[Var, Expr]], steps: list[Var]
     ) -> tuple[Var, tuple[tuple[int, ...], ...]] | None:
-        """A loop over steps in which single rows are absent; None if there is none.
+        """A K loop in which single rows are absent, or None.
 
         Args:
             places: for each row, values of the product's variables.
@@ -104,13 +104,13 @@ class Absent:
 
 
 def absent_of(product: Product, margins: Mapping[Buffer, Margin]) -> Absent | None:
-    """What is absent of a product's rows; None if nothing is, or if it is not for sure.
+    """The absent products of a contraction's rows; None if there are none or it is unknown.
 
     It is if a step multiplies an element of a row once and adds that up, and if the same operation
     of the framework stored the zeros that reads them.
     """
     rows = [o for o in product.operands if o.of_rows]
-    # Without combiners arithmetic is to be as it is written.
+    # Without combiners arithmetic must stay as written.
     if product.windows is None or len(rows) != 1 or product.combiners is None:
         return None
     (operand,) = rows

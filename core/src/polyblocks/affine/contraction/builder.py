@@ -100,12 +100,12 @@ class _Blocks:
         return Expr(self.extent) - self.begin
 
     def every(self, step: int = 1) -> tuple[Var, tuple[Expr, ...]]:
-        """A variable for all whole steps of so many of the block, and its bounds."""
+        """Variable and bounds over whole steps of ``step`` elements."""
         upper = () if self.extent % self.size == 0 else (self.left() // step,)
         return Var(self.size // step), upper
 
     def at_end(self, body: list[Node]) -> list[Node]:
-        """What is done only in the block that has the last rows or columns."""
+        """Code for the block with the last rows or columns only."""
         if self.count == 1:
             return body
         return [For(Var(1), body, upper=(self.number - (self.count - 2),))]
@@ -488,7 +488,7 @@ class ContractionBuilder:
         return [For(row, [For(column, body, upper=ends)], upper=upper)]
 
     def _finish(self) -> list[Node]:
-        """What becomes of the results, in loops as those of the program where these fit."""
+        """The epilogue, in the program's loops where these fit."""
         row, upper = self.row.every()
         column, ends = self.column.every()
         product = self.product
@@ -531,7 +531,7 @@ class ContractionBuilder:
     def _finished(
         self, row: Expr, column: Expr, buffers: list[Buffer], at: tuple[Expr, Expr]
     ) -> list[Node]:
-        """What becomes of one result, which is found at a place of these buffers."""
+        """The epilogue of one result, at a place of these buffers."""
         body, values = self._before(row, column)
         found = [self._load(body, buffer, at) for buffer in buffers]
         if self._neutral() is not None:
@@ -601,7 +601,7 @@ class ContractionBuilder:
         return self._in_panels(lambda panel, count: [self._lanes(panel, count, first, upper)])
 
     def _in_panels(self, tile: Callable[[Expr, int], list[Node]]) -> list[Node]:
-        """What is done for each panel of a block, and for what is left of columns.
+        """Code for each panel of a block, and for the remaining columns.
 
         Args:
             tile: gets the panel, and how many columns of it.
@@ -617,7 +617,7 @@ class ContractionBuilder:
         return out
 
     def _in_heights(self, tile: Callable[[Expr, int], list[Node]]) -> list[Node]:
-        """What is done for the rows of each register tile of a block, and for what is left of rows.
+        """Code for the rows of each register tile of a block, and for the remaining rows.
 
         Args:
             tile: gets the first row, and how many.
@@ -635,7 +635,7 @@ class ContractionBuilder:
     def _unit_tile(
         self, begin: Expr, height: int, panel: Expr, count: int, first: Expr
     ) -> list[Node]:
-        """What a unit computes in tiles of its own, and what becomes of it, row by row.
+        """The product in a unit's own tiles, and its epilogue, row by row.
 
         Args:
             begin: the first row, in the block.
@@ -686,7 +686,7 @@ class ContractionBuilder:
     def _excess(
         self, panel: Expr, lane: Var, first: Expr, upper: tuple[Expr, ...], out: list[Node]
     ) -> Value | None:
-        """What the offset of the rows adds to every sum of a column in this pass; None for none."""
+        """The contribution of the rows' offset to a column's sum in this pass, or None."""
         product = self.product
         if product.offset is None:
             return None
@@ -868,7 +868,7 @@ class ContractionBuilder:
         return [self._load(out, buffer, at) for buffer, at in self._places(tile)]
 
     def _rows_behind(self, tile: _Rows, found: list[Value]) -> list[Node]:
-        """What follows the reduction, row by row; the results wait where sums do.
+        """The epilogue, row by row; results stay where sums are.
 
         Args:
             tile: its rows.
@@ -1093,7 +1093,7 @@ class ContractionBuilder:
 
 
 def _lane(count: int) -> tuple[Var, tuple[Expr, ...]]:
-    """What counts so many columns of a register tile, and its bound.
+    """Variable over ``count`` columns of a register tile, and its bound.
 
     A variable with one value would be none, and nothing a lane.
     """

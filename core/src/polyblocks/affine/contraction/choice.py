@@ -1,6 +1,6 @@
 """Which tiling a contraction gets: the one that the model predicts to be the fastest.
 
-Times are in multiply-adds of one vector, of which a core starts one after the other. A step of a
+Times are in multiply-adds of one vector, issued one after the other by a core. A step of a
 register tile takes as long as the longest of its multiply-adds, its loads, and the time in which
 one of its sums is ready for the next step.
 """
@@ -54,16 +54,16 @@ RESIDENT = 2
 TILE_BYTES = 768 * 1024
 #: Rows, columns and steps of a contraction that has tiles, at least.
 MIN_EXTENT = 4
-#: Steps of which there are too many for straight-line code, however few rows or columns there are.
+#: Number of steps that is too large for straight-line code, for any number of rows or columns.
 MANY_STEPS = 65
 #: Rows or columns that are enough for all threads then, which do not share steps.
 MANY_ROWS = 64
 #: Multiply-adds in flight that keep a core busy, and loads that it starts in the time of one, where
 #: the target's description does not say.
 IN_FLIGHT, LOADS = 8, 1.0
-#: What a load takes beside a multiply-add that takes longer.
+#: Tiebreak for loads hidden by multiply-adds, in multiply-adds.
 LOADED = 0.01
-#: What a step takes besides, in multiply-adds: its branch and its counter.
+#: K loop overhead per step, in multiply-adds: its branch and its counter.
 STEP = 0.2
 #: Finding where a row's results are stored, if a tile's rows are not in one loop of the program.
 DIGITS = 12.0
@@ -200,10 +200,10 @@ class TilingCost:
         rate = rates.lane_rate(self.target)
         #: Seconds of one multiply-add of a vector on one core.
         self.each = None if rate is None else team * self.width / rate
-        #: What of others' times is in multiply-adds of numbers, in those of the unit.
+        #: The unit's multiply-add rate over that of vectors.
         self.scale = 1.0
         unit = product.unit
-        #: A unit of tiles, of which rows and columns are multiples.
+        #: A unit of tiles; rows and columns are multiples of its own.
         self.unit = unit if unit is not None and unit.has_tiles else None
         if unit is not None:
             self.in_flight = unit.in_flight or self.in_flight
@@ -230,11 +230,11 @@ class TilingCost:
             vector = self.target.vector_bits // 8
             load = vector * self.threads / shared.bandwidth / self.each
             self.shared_load = max(self.far_load, load)
-        # What is kept from call to call is in order, and costs nothing.
+        # Prepacked operands are in order and cost nothing.
         of_columns = [o for o in product.operands if not o.of_rows and not o.kept]
         self.kept = not of_columns and any(o.kept for o in product.operands)
         rows = {o.load for o in product.operands if o.of_rows and o.load is not None}
-        #: What rows take that are used in place.
+        #: Bytes per step of rows that are not packed.
         self.row_bytes = self.size * sum(
             min(self.rows * self.steps, n.buffer.numel // self.batch) for n in rows
         )
@@ -336,7 +336,7 @@ class TilingCost:
     def _in_whole_pieces(
         self, rows: int, lanes: int, row_pieces: int, column_pieces: int
     ) -> Tiling | None:
-        """A tiling of few rows and columns and many steps, of which each operand is read once.
+        """A tiling of few rows and columns and many steps that reads each operand once.
 
         All results of a piece wait in the private cache, beside both operands of a pass. None if
         there is no room for them, or no need.
@@ -402,7 +402,7 @@ class TilingCost:
                 )
 
     def _window_bytes(self, rows: int, depth: int) -> int:
-        """From the first to behind the last byte that so many rows use in so many steps."""
+        """The span in bytes that ``rows`` rows use in ``depth`` steps."""
         if (rows, depth) not in self._spans:
             windows = self.product.windows
             extents = None if windows is None else innermost(windows.steps, depth)
@@ -477,7 +477,7 @@ class TilingCost:
         )
 
     def _block_bytes(self, used: int, depth: int, pack_rows: bool, streaming: bool) -> int:
-        """What all steps of a block of columns may take, where rows take so much in a pass."""
+        """Bytes for all steps of a block of columns, beside ``used`` bytes of rows."""
         if streaming:
             return self.l1.size // 2 // max(1, self.rows) * self.steps
         if self.kept and not pack_rows and self.row_bytes <= self.l2 // 2:
@@ -538,7 +538,7 @@ class TilingCost:
         )
 
     def collide(self, operand: Operand, rows: int) -> bool:
-        """Whether so many rows meet in few sets of the first cache, or are not in order."""
+        """Whether ``rows`` rows have set conflicts in the first cache, or are not in order."""
         assert operand.load is not None
         if self.product.windows is None:
             (place,) = operand.load.index
@@ -565,7 +565,7 @@ class TilingCost:
         return self._strides[operand]
 
     def _crowds(self, stride: int, count: int) -> bool:
-        """Whether so many elements, so many bytes apart, are too many for the sets they are in."""
+        """Whether ``count`` lines, ``stride`` bytes apart, overfill their cache sets."""
         ways = self.l1.associativity or 8
         way = max(self.l1.size // ways, 1)
         together = gcd(stride, way)
@@ -577,7 +577,7 @@ class TilingCost:
         return 0 if self.product.windows is None else self.product.windows.steps[-1]
 
     def _fetched(self, operand: Operand) -> float:
-        """What an element takes that comes from memory: of large buffers, and of kept panels.
+        """Time of an element from memory: of large buffers, and of prepacked panels.
 
         All that is kept for a program goes through a private cache between two uses of a panel. The
         others stay there.
@@ -593,7 +593,7 @@ class TilingCost:
         return sum(large) * self.threads / far / self.each
 
     def _in_windows(self) -> float:
-        """What rows take that are used in place, of which each thread gets its own from others."""
+        """Time to load unpacked rows from the shared cache."""
         shared = next((m for m in self.target.memory if m.shared_by > 1), self.target.memory[-1])
         if self.product.windows is None or self.each is None or not shared.bandwidth:
             return 0.0
@@ -604,7 +604,7 @@ class TilingCost:
         return self.batch * tiling.row_pieces * tiling.column_pieces
 
     def bytes(self, tiling: Tiling) -> list[int]:
-        """What all threads move between registers and the first cache, and from the next one.
+        """Bytes of all threads between registers and the first cache, and from the next one.
 
         In the first cache stay the columns of one panel, if these fit, or the rows of one tile.
         """
@@ -618,7 +618,7 @@ class TilingCost:
         return [used, further]
 
     def seconds(self, time: float) -> float | None:
-        """Seconds of so many multiply-adds of a vector; None if the rate is unknown."""
+        """Seconds of ``time`` multiply-adds of a vector; None if the rate is unknown."""
         return None if self.each is None else time * self.each
 
     def cost(self, tiling: Tiling) -> float:
@@ -633,7 +633,7 @@ class TilingCost:
         for operand in self.product.operands:
             if operand.of_rows:
                 if tiling.pack_rows or operand.load is None:
-                    # Those in place are fetched during multiply-adds, of which they have many.
+                    # Fetches of unpacked operands overlap their many multiply-adds.
                     each = self.copies[operand] + self.fetches[operand]
                     if tiling.row_block * tiling.depth * self.size > self.l1.size:
                         # Lines of the panel come from the next cache, and go there again.
@@ -647,7 +647,7 @@ class TilingCost:
         return turns * total + (self.overhead if tiling.threads > 1 else 0.0)
 
     def _rows_from_others(self, tiling: Tiling, blocks: int) -> float:
-        """What rows in windows take, for each of so many blocks of columns unless they stay."""
+        """Load unpacked rows once, or per block of columns if they exceed the second cache."""
         rows = self.row_bytes // tiling.row_pieces
         panel = tiling.column_block * self.steps * self.size
         return self.shared / tiling.row_pieces * (1 if rows + panel <= self.l2 else blocks)
@@ -675,7 +675,7 @@ class TilingCost:
         def panel(vectors: int) -> float:
             whole, rest = divmod(rows, tiling.rows)
             tiles = whole * tile(tiling.rows, vectors) + (tile(rest, vectors) if rest else 0.0)
-            # What is taken off again is one more row of every block.
+            # The correction of the offset is one more row of every block.
             blocks = 0 if self.product.offset is None else -(-rows // tiling.row_block)
             return tiles + blocks * tile(1, vectors)
 
@@ -683,7 +683,7 @@ class TilingCost:
         return whole * panel(tiling.lanes // self.width) + -(-rest // self.width) * panel(1)
 
     def _far(self, depth: int, height: int, vectors: int) -> float:
-        """What a step of a register tile takes of caches behind the first one.
+        """Time of a register tile's step in caches behind the first one.
 
         A panel of columns, and rows in windows, are used by the next tile again, if they stay.
         """
@@ -724,7 +724,7 @@ class TilingCost:
 
 
 def _whole_steps(steps: int, words: int) -> int:
-    """Steps of a pass of which a unit takes so many at a time: all, or parts without a rest."""
+    """The K block, divisible by the unit's ``words`` unless it is all of K."""
     most = MAX_DEPTH // words
     if steps <= MAX_DEPTH or steps % words:
         return steps

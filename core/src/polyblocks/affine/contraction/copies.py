@@ -1,4 +1,4 @@
-"""What copies take: of operands into panels, and of results that wait.
+"""Cost of copies: of operands into panels, and of staged results.
 
 Times are in multiply-adds of one vector, as those of tilings are.
 """
@@ -23,7 +23,7 @@ SCATTERED = 2.0
 
 
 def operand_time(product: Product, operand: Operand, width: int) -> float:
-    """What an element of an operand takes on average, if all of them are copied to a panel.
+    """Mean time per element of packing an operand.
 
     Args:
         product: whose operand it is.
@@ -55,7 +55,7 @@ def along_rows(product: Product, operand: Operand, width: int) -> bool:
 
 
 def _along(product: Product, operand: Operand, side: Var, extents: list[int], width: int) -> float:
-    """What an element takes that is copied along the loops of one variable."""
+    """Time of an element that is copied along the loops of one variable."""
     # The words of a unit are put together of what is loaded.
     loads = 1
     if product.unit is not None:
@@ -64,7 +64,7 @@ def _along(product: Product, operand: Operand, side: Var, extents: list[int], wi
     apart = elements_apart(operand, side)
     if apart is None or apart > MAX_STEP:
         return scattered
-    # Vectors end where a loop does; of those with gaps so many are loaded.
+    # Vectors end where a loop does; those with gaps load several.
     run = side.extent if operand.load is not None else _run(operand, side, extents, apart)
     begun = RUN / run if run < side.extent else 0.0
     return min(scattered, max(loads, apart) * _in_vectors(run, width)) + begun
@@ -87,7 +87,7 @@ def is_scattered(operand: Operand, var: Var) -> bool:
 
 
 def result_time(product: Product, width: int) -> float:
-    """What a result takes: the code behind the reduction, and waiting for being stored."""
+    """Time of a result: the epilogue and staging."""
     work = operations(product.after)
     if not product.waits:
         return work / width if product.in_order else SCATTERED + work
@@ -101,7 +101,7 @@ def result_time(product: Product, width: int) -> float:
 
 
 def _in_vectors(extent: int, width: int) -> float:
-    """What an element of a copied loop takes: vectors end where it does."""
+    """Time of an element of a copied loop: vectors end where it does."""
     return COPIED * -(-extent // width) / extent
 
 

@@ -1,7 +1,7 @@
 """Sums of products of two loads: what the matrix units of blocks of threads compute.
 
-What is loaded may be rounded on its way: a unit's operands pass through registers or memory where
-that can be done. So a contraction of float32 numbers that are rounded to float16 is one of float16.
+Loaded elements may be rounded: a unit's operands pass through registers or memory where that is
+possible. So a contraction of float32 numbers that are rounded to float16 is one of float16.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from polyblocks.target import MatrixUnit, TargetDescription
 DTYPES = {"f16": "float16", "bf16": "bfloat16", "i8": "int8"}
 #: dtype of operands -> the type that memory has for them.
 ELEMENTS = {"float16": "f16", "bfloat16": "bf16", "int8": "i8", "tfloat32": "f32"}
-#: What may be done with an element on its way. Zero stays zero: that is what is beyond the end.
+#: Operations allowed on an element while it is copied; they keep zero, which pads the end.
 ON_THE_WAY = ("arith.extf", "arith.truncf", "arith.negf", "arith.bitcast", "llvm.call_intrinsic")
 #: A unit's sums -> type of the sums, and the operations that add, multiply and convert.
 _ARITHMETIC = {
@@ -27,7 +27,7 @@ _ARITHMETIC = {
 
 @dataclass(frozen=True)
 class Factors:
-    """What each step of a contraction multiplies and adds to its only sum.
+    """Factors of the product that each step of a contraction adds to its only sum.
 
     Attributes:
         rows, columns: one operand of each, both of ``dtype``.
@@ -68,9 +68,9 @@ def is_product(contraction: Contraction | None, target: TargetDescription) -> bo
 def factors_of(parts: Contraction) -> Factors | None:
     """The factors of a contraction; None if a step does anything else.
 
-    What a step does has to be what a unit does: two loads, perhaps rounded, converted to the type
+    A step must match the unit: two loads, perhaps rounded, converted to the type
     of the sums, their product, and a sum. That is exact but for the order of the sum, so that
-    nobody has to ask.
+    no option is needed.
     """
     for accumulator, names in _ARITHMETIC.items():
         found = _factors(parts, *names)
@@ -103,7 +103,7 @@ class _Factor:
 def _factors(
     parts: Contraction, type_: str, add: str, multiply: str, convert: str
 ) -> list[_Factor] | None:
-    """What a step multiplies and adds to its only sum; None if it does otherwise."""
+    """The factors that a step multiplies and adds to its only sum; None for other steps."""
     loops = parts.reduction.loops
     if not loops or len(loops[-1].arguments) != 1:
         return None
@@ -156,6 +156,6 @@ def _factor(makers: dict[Value, Node], value: Value) -> _Factor | None:
 
 
 def _made(makers: dict[Value, Node], value: Value, name: str) -> list[Value] | None:
-    """What an operation computes a value of; None if another one made it."""
+    """The operands of the operation ``name`` that defines a value; None for other ones."""
     node = makers.get(value)
     return list(node.operands) if isinstance(node, Op) and node.name == name else None

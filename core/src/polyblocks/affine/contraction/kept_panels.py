@@ -1,7 +1,7 @@
 """Panels of operands that depend on constant arguments alone: filled once, whole.
 
-An operand that is copied for a call lies in a panel of one thread and one block. What lasts from
-call to call is copied ahead for all blocks, batches and tiles, in the same order of its elements.
+An operand that is packed per call lies in a panel of one thread and one block. Persistent operands
+are packed ahead for all blocks, batches and tiles, in the same order of its elements.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a tiled contraction is predicted to cost, by the numbers by which its tiling was chosen."""
+"""Predicted cost of a tiled contraction, from the numbers that chose its tiling."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def predicted(loops: Estimate, tiled: Tiled, target: TargetDescription) -> Estim
     """The estimate of a contraction in tiles.
 
     Args:
-        loops: that of its loops before, of which work and compulsory bytes stay.
+        loops: that of its loops before; work and compulsory bytes stay.
         tiled: its product and its tiling.
         target: the chip.
     """
@@ -65,7 +65,7 @@ def _timed(
     threads: int,
     target: TargetDescription,
 ) -> Estimate:
-    """An estimate with the times that moved bytes and arithmetic take on so many threads."""
+    """An estimate with the times of moved bytes and arithmetic on ``threads`` threads."""
     seconds: dict[str, float] = {}
     for level in target.memory:
         rate = rates.bandwidth(target, level, threads)

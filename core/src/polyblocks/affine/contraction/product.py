@@ -241,7 +241,7 @@ def _with_rows(
     """The products with these rows and columns, each with the loops of its rows."""
     stored = [n for n in contraction.after if isinstance(n, Store)]
     inner = [n for n in contraction.reduction.body if isinstance(n, Load)]
-    # What is stored one after the other is one row; loops around that are a batch.
+    # Contiguously stored elements are one row; loops around them are a batch.
     rows, columns = (_slowest_first(side, stored) for side in (rows, columns))
     count = _one_behind_the_other(columns, stored)
     batch = [*contraction.batch, *columns[:-count]]
@@ -421,7 +421,7 @@ class _Split:
         constants = [n for n in before if isinstance(n, Op) and n.name == "arith.constant"]
         self._nodes = [*constants, *inner]
         self._makers = makers_of(self._nodes)
-        #: What moves a value; what is computed before the reduction is there for an element only.
+        #: Value -> the sides that move it; values before the reduction belong to one element.
         self._moves: dict[Value, frozenset[str]] = {
             r: frozenset({self.CARRIED}) for n in before for r in n.defines
         }
@@ -437,7 +437,7 @@ class _Split:
             for v in sorted(used, key=lambda v: v.number)
             if len(self._moves.get(v, ())) == 1 and self.CARRIED not in self._moves[v]
         ]
-        # What steps alone move is computed where it is used.
+        # Values that only steps move are computed where they are used.
         loose = {n for v in used if v in self._makers for n in self._loose(v)}
         self.joint = [n for n in inner if n in joint or n in loose]
 

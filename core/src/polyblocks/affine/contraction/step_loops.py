@@ -25,7 +25,7 @@ class StepLoops:
         outside: loops around chains of additions.
         within: loops that a chain is.
         number: the step, of all their variables.
-        written_out: a loop that some rows miss iterations of; None if there is none.
+        written_out: a loop that some rows miss iterations of, or None.
         present: which rows take part in each of its iterations.
     """
 
@@ -37,7 +37,7 @@ class StepLoops:
 
     @classmethod
     def of(cls, extents: list[int], chain: int) -> StepLoops:
-        """Loops of these extents, the fastest one last, of which about ``chain`` steps are one."""
+        """Loops of these extents, the fastest one last, in groups of about ``chain`` steps."""
         counts, within = list(extents), list[int]()
         while counts and prod(within) * counts[-1] <= chain:
             within.insert(0, counts.pop())
@@ -58,7 +58,7 @@ class StepLoops:
         return cls(loops[: len(counts)], loops[len(counts) :], number)
 
     def until(self, upper: tuple[Expr, ...]) -> StepLoops:
-        """The same loops, of which there is one or its parts, up to these numbers of steps."""
+        """The same loops, up to these numbers of steps."""
         step, (lower, ends) = self.within[-1]
         before = self.number - step
         within = [*self.within[:-1], (step, (lower, (*ends, *(e - before for e in upper))))]

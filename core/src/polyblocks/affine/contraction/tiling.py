@@ -12,7 +12,7 @@ class Tiling:
     """The sizes of a tiled contraction; what does not divide is done by smaller tiles.
 
     Attributes:
-        rows, lanes: the register tile: rows, each of so many columns, which are lanes.
+        rows, lanes: the register tile, M x N; N is in lanes.
         depth: steps of the reduction in one pass; partial results wait in a buffer if there are
             more.
         chain: steps whose sums are added up before they are added to others; rounding errors grow

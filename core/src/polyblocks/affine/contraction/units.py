@@ -37,7 +37,7 @@ _TYPES = {
 }
 #: Type of the accumulator -> what adds, what multiplies.
 _SUMS = {"f32": ("arith.addf", "arith.mulf"), "i32": ("arith.addi", "arith.muli")}
-#: What extends numbers -> whether they are signed integers, unsigned ones, or none.
+#: Extension -> whether it extends signed integers, unsigned ones, or floats.
 _EXTENSIONS = {"arith.extf": "", "arith.extsi": "int", "arith.extui": "uint"}
 
 
@@ -85,7 +85,7 @@ def in_groups(
 def _by_the_best(
     units: list[MatrixUnit], terms: _Terms, contraction: Contraction
 ) -> list[_Grouping]:
-    """What the first unit makes of a contraction that takes its numbers as they are, or at all."""
+    """Groupings for the first unit that takes the numbers as they are, or at all."""
     sides = (contraction.rows, contraction.columns)
     for flipped in (False, True):
         for unit in units:
@@ -141,7 +141,7 @@ class _Factor:
 
 @dataclass(frozen=True)
 class _Terms:
-    """What a step adds: products of two factors each.
+    """The terms that a step adds: products of two factors each.
 
     Attributes:
         accumulator: name of the sum's type.
@@ -347,7 +347,7 @@ class _Grouping:
         return whole
 
 
-#: What flips the signs of four bytes, as a number of 32 bits.
+#: Flips the signs of four bytes, as a number of 32 bits.
 _SIGNS = 0x80808080 - (1 << WORD)
 
 
@@ -359,7 +359,7 @@ def _other_sign(dtype: str) -> str:
 def _places(var: Var, group: Var, count: int) -> Iterator[tuple[Expr, Expr | None]]:
     """Where the steps of a group are, and what is zero where there is such a step, if not always.
 
-    What the last group has too little of is read from the last step, so that nothing outside of
+    Missing elements of the last group are read from the last step, so that nothing outside of
     memory is touched.
     """
     rest = var.extent % count

@@ -1,9 +1,9 @@
 """Rows that are used where they are although several loops move them, as the pixels of an image.
 
-The place of what a convolution reads is linear in its loops, but not in one number that counts all
+The index that a convolution reads is linear in its loops, but not in one number that counts all
 pixels, nor in one that counts all steps. A register tile whose rows are in one of the loops, and
 that counts the steps by their loops, finds everything at a constant distance from its first row all
-the same, so that nothing is to be copied: no row is written out for each of the steps that use it.
+the same, so that nothing is packed: no row is written out for each of the steps that use it.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ class Windows:
         return count
 
     def chain(self, longest: int) -> int:
-        """Steps that are added up at a time: about so many, by the fastest loops.
+        """Steps that are added up at a time: about ``longest``, by the fastest loops.
 
         Args:
-            longest: how many at most, of which a half more are taken as well.
+            longest: the limit; up to a half more are taken as well.
         """
         count = 1
         for extent in reversed(self.steps):
@@ -111,7 +111,7 @@ def windows_of(rows: Sequence[Var], steps: Sequence[Var], loads: Sequence[Load])
 def longest_last(steps: list[Var], loads: Sequence[Load]) -> list[Var]:
     """The steps in an order in which most of them are counted by the fastest loop.
 
-    A tile's loads and multiply-adds are in that loop, at the end of which it waits.
+    A tile's loads and multiply-adds are in that loop; it waits at the loop's end.
     """
     places = [address(n.buffer, n.index) for n in loads]
     if any(p.coefficient(v) is None for p in places for v in steps):

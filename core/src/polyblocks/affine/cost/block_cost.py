@@ -1,4 +1,4 @@
-"""What a group of stages costs when a block of threads runs each tile, as on GPUs."""
+"""Cost of a group of stages when a block of threads runs each tile, as on GPUs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ THREADS = 256
 SCRATCH = 4096
 #: Blocks that a multiprocessor should have room for, so that one works while the other waits.
 BLOCKS = 2
-#: What each part of the work that is done again adds to the time, beyond its operations.
+#: Relative time added by recomputed work, beyond its operations.
 REPEATED = 0.1
 #: A tile that repeats so much of the work may be the wrong one of two good ones.
 SUSPECT = 1.25
@@ -48,15 +48,15 @@ class BlockCost(TileCost):
     """As :class:`TileCost`, for the blocks of a grid.
 
     The threads of a block share every stage of a tile; local buffers are in shared memory, and
-    what is read again stays there or in registers as far as it fits. A buffer of which every
-    element belongs to one iteration of each stage is in registers of the threads that run these.
+    reused data stays there or in registers as far as it fits. A buffer whose elements each
+    belong to one iteration of each stage is in registers of the threads that run these.
     There must be tiles for all multiprocessors, and several for each, so that one computes while
     the other waits.
     """
 
     #: Iterations of a thread that may be written out for a buffer that it keeps elements of.
     _held: dict[Buffer, int] = field(default_factory=dict)
-    #: Whether tiles with so many elements of a dimension all have slices of the same extents.
+    #: Whether tiles with a number of elements of a dimension all have slices of the same extents.
     _even: dict[tuple[Var, int], bool] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -71,7 +71,7 @@ class BlockCost(TileCost):
                 )
         for row, stage in zip(self._rows, self.stages, strict=True):
             if any(n.buffer in self._held for n in stage.accesses):
-                # What threads keep costs no access.
+                # Elements in registers cost no access.
                 row.slots *= slots(stage.body, self._held) / stage.slots if stage.slots else 1.0
 
     def of(self, tile: tuple[int, ...]) -> Cost:
@@ -132,7 +132,7 @@ class BlockCost(TileCost):
             free = [n for y, n in sizes if y not in self.found.whole]
             seconds *= 1 + 0.004 * log2(max(prod(free), 1))
         redundancy = spent / needed if needed else 1.0
-        # What is computed twice is read and stored twice on the way, too.
+        # Recomputed work also reads and stores again.
         seconds *= 1 + REPEATED * max(redundancy - 1, 0)
         over = max(0.0, local / room - 1.0)
         return Cost(seconds, compute, memory, cache, redundancy, tile_bytes, over)
@@ -157,7 +157,7 @@ class BlockCost(TileCost):
         return rates.overlapped(compute, memory / busy, chip.latencies.memory) + self._overhead
 
     def _busy(self, threads: float, chip: Multiprocessor) -> float:
-        """The part of the chip that so many threads keep busy; all of it for none."""
+        """The fraction of the chip that ``threads`` threads keep busy; 1 for 0 threads."""
         return min(1.0, threads / (self._threads * (chip.busy_threads or chip.threads))) or 1.0
 
     def best(self, start: tuple[int, ...] = ()) -> tuple[tuple[int, ...], Cost]:
@@ -229,7 +229,7 @@ class BlockCost(TileCost):
     def _in_registers(
         self, bytes_of: dict[Buffer, int], chip: Multiprocessor, extent_of: _Extents
     ) -> set[Buffer]:
-        """Local buffers of which the threads of a block keep elements."""
+        """Local buffers whose elements the threads of a block keep."""
         held = {
             buffer
             for buffer, turns in self._held.items()
@@ -306,10 +306,10 @@ class BlockCost(TileCost):
                 moved = min(moved, self._written[buffer])
                 through += moved * waste
             elif n >= buffer.nbytes and n <= chip.shared_per_block:
-                # What all tiles read stays near to each multiprocessor.
+                # Data read by all tiles stays near to each multiprocessor.
                 through += min(count, self._threads) * n
             else:
-                # What neighbouring tiles read again comes from the last cache.
+                # Halos come from the last cache.
                 through += count * n * waste
             # Of the sectors at the ends of runs neighbouring tiles need the other part.
             seconds += min(buffer.nbytes, moved * waste) / self._main(buffer.nbytes)
@@ -320,13 +320,13 @@ class BlockCost(TileCost):
         return self._rate_of(shared if on_chip and shared is not None else self._last_cache())
 
     def _last_cache(self) -> MemoryLevel:
-        """What is in front of the main memory, or that itself."""
+        """The level in front of the main memory, or that itself."""
         caches = [m for m in self.target.memory if m.size]
         return caches[-1] if caches else self.target.memory[-1]
 
 
 def _scanned(nodes: list[Node]) -> set[Buffer]:
-    """What scans touch: they carry values from turn to turn in a loop, and registers no index."""
+    """Buffers that scans access: scans need indices, which registers do not have."""
     found: set[Buffer] = set()
     for loop in (n for n in walk(nodes) if isinstance(n, For) and n.inits):
         inner = any(isinstance(n, For) for n in loop.body)

@@ -1,4 +1,4 @@
-"""What a nest costs on a target: work, bytes moved per memory level, and the time of the slowest.
+"""Cost of a nest on a target: work, bytes per memory level, and the time of the slowest.
 
 The cost model of one schedule: ``time = max over resources (work / rate)``, the resources being
 every memory level and the arithmetic units, plus what it takes to start and join the threads. Of a
@@ -64,8 +64,8 @@ class Estimate:
         moved_bytes: what it moves between the buffers' homes (the memory level that each is found
             in when the nest begins) and the level above; ``floor_bytes`` or more.
         bytes: memory level -> bytes that are loaded from it and stored to it.
-        seconds: resource (a memory level, ``compute``, ``launch``) -> time; without those of which
-            the target's description has no rate.
+        seconds: resource (a memory level, ``compute``, ``launch``) -> time; only those with a
+            rate in the target's description.
         predicted_seconds: the largest of them, or the sum over the loops of a nest of what takes
             longest there, and ``launch`` on top; None if a rate is unknown.
         bound: the resource with the largest time; None if a rate is unknown.
@@ -81,7 +81,7 @@ class Estimate:
     bound: str | None
 
     def to_json(self) -> dict[str, Any]:
-        """JSON values; times with four digits. What is None has no key."""
+        """JSON values; times with four digits. None has no key."""
         numbers = {
             "iterations": self.iterations,
             "flops": self.flops,
@@ -121,11 +121,11 @@ def combine(estimates: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
 def mapped(
     estimate: dict[str, Any], prediction: Mapping[str, float | None], main: str
 ) -> dict[str, Any]:
-    """An estimate with the prediction by which its kernel was chosen, in the place of its own.
+    """An estimate with its prediction replaced by the one that chose its kernel.
 
-    What a nest moves and computes does not depend on its mapping; how long it takes does. Kernels
-    are chosen by what they ask memory for, of which caches have a part; what is compulsory comes
-    from the main memory and takes its time whatever is chosen.
+    A nest's traffic and work do not depend on its mapping; its time does. Kernels are chosen by
+    their requests to memory, which caches serve in part; compulsory traffic comes from the main
+    memory and takes its time whatever is chosen.
 
     Args:
         estimate: as :meth:`Estimate.to_json` gives it.
@@ -155,7 +155,7 @@ def mapped(
 
 
 def scaled(estimate: dict[str, Any], times: int) -> dict[str, Any]:
-    """The numbers of so many runs of a nest, as :meth:`Estimate.to_json` gives those of one."""
+    """The numbers of ``times`` runs of a nest, from those of one by :meth:`Estimate.to_json`."""
     out = dict(estimate)
     for key in ("iterations", "flops", "floor_bytes", "moved_bytes"):
         out[key] = estimate[key] * times
@@ -171,7 +171,7 @@ class Estimator:
 
     Args:
         target: its rates and sizes.
-        buffers: all buffers of the program. What the caller passes is found in a cache only if
+        buffers: all buffers of the program. Arguments are found in a cache only if
             all of them fit there together, since the whole program ran since the last call; an
             intermediate buffer is found where it fits with the others of its nest.
         launch: seconds that a parallel nest takes beside its work; by default those of a region.
@@ -207,11 +207,11 @@ class Estimator:
         work.add(nest.body, 1)
         together = sum(b.nbytes for b in {b.base for b in root.whole} if b.kind == "alloc")
         home = {b: self._home(b, together) for b in root.whole}
-        # What each level exchanges with the one above it.
+        # Traffic of each level with the one above it.
         levels = range(1, len(self._target.memory))
         traffic = {k: root.traffic(self._capacity(k - 1, threads)) for k in levels}
         moved = {
-            # What is found in a faster level does not come from here.
+            # Data that is resident in a faster level does not come from here.
             level.name: sum(n for b, n in traffic[k].items() if home[b] >= k)
             if k
             else work.accessed

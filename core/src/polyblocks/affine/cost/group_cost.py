@@ -1,4 +1,4 @@
-"""What a group of stages costs on a target, as tiles of threads or of blocks."""
+"""Cost of a group of stages on a target, as tiles of threads or of blocks."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ from polyblocks.affine.vectors.neighbours import Window, windows
 _ADDITIONS = frozenset(
     f"arith.{name}" for name in "addf subf sitofp uitofp fptosi fptoui extf truncf".split()
 ) | {"math.floor", "math.ceil", "math.trunc", "math.roundeven", "math.round"}
-#: What the units of multiply-adds do besides products: comparisons, the smaller of two numbers.
+#: Further operations of the multiply-add units: comparisons, minima and maxima.
 _PRODUCTS = frozenset(
     f"arith.{name}" for name in "mulf cmpf maximumf minimumf maxnumf minnumf".split()
 ) | {"math.fma"}
@@ -89,7 +89,7 @@ class Mix:
     stored: float = 0.0
 
     def add(self, other: Mix, times: float = 1.0) -> None:
-        """Add so many times another one's."""
+        """Add another one's counts, times a factor."""
         mine = self.__dict__
         for name, value in other.__dict__.items():
             if value:
@@ -98,7 +98,7 @@ class Mix:
 
 @dataclass(frozen=True)
 class Registers:
-    """What vectors are held in.
+    """The vector registers.
 
     Attributes:
         bits: of a register.
@@ -307,7 +307,7 @@ def square_mix(loop: For, registers: Registers) -> Mix:
 
 
 def shuffles_of(step: int) -> int:
-    """Shuffles that put so many vectors apart or together, of two at a time."""
+    """Shuffles that interleave or deinterleave ``step`` vectors, two at a time."""
     factor = next(k for k in range(2, step + 1) if step % k == 0)
     if factor == step:
         return step * (step - 1)
@@ -321,7 +321,7 @@ def count(
     users: dict[Value, list[Node]],
     makers: dict[Value, Op],
 ) -> None:
-    """Add a vector operation that fills so many registers."""
+    """Add a vector operation that fills a number of registers."""
     name = node.name
     if name in _FREE:
         return
@@ -418,8 +418,8 @@ def _fused(node: Op, users: dict[Value, list[Node]]) -> bool:
 def _free(nodes: Iterable[Node], users: dict[Value, list[Node]]) -> set[Node]:
     """Operations that are a part of others.
 
-    Sums with a product of their own are multiply-adds; a comparison of which only choices between
-    the compared numbers are made is a part of the smaller and of the larger of both.
+    Sums with a product of their own are multiply-adds; a comparison used only to select between
+    the compared numbers is part of a minimum or maximum.
     """
     free: set[Node] = set()
     makers = ops_of(nodes)

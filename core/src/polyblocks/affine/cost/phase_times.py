@@ -1,7 +1,7 @@
 """How long a nest takes as it is written: what is busy at the same time, loop by loop.
 
 Loops after each other in a tile do not overlap: while the second one computes, the memory that the
-first one has waited for is idle. What one loop computes, loads and stores does.
+first one has waited for is idle. Arithmetic, loads and stores of one loop overlap.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def slots(mix: Mix, issue: Issue, register: float) -> float:
 
 @dataclass(frozen=True)
 class _Chip:
-    """What the threads of a nest get of a chip.
+    """The share of a chip for the threads of a nest.
 
     Attributes:
         target: the chip.
@@ -65,7 +65,7 @@ class _Chip:
 
     @classmethod
     def of(cls, target: TargetDescription, threads: int) -> _Chip:
-        """What so many threads get of a chip whose rates are known."""
+        """The share of ``threads`` threads of a chip whose rates are known."""
         lane_rate = rates.lane_rate(target)
         assert lane_rate is not None
         team, simd = target.parallel_level("team"), target.parallel_level("simd")
@@ -79,7 +79,7 @@ class _Chip:
         return slots(mix, self.target.issue, self.target.vector_bits / 8) * self.slot
 
     def moving(self, k: int, fetched: float, written: float) -> float:
-        """Seconds in which a core gets so many bytes of a memory level and gives it some.
+        """Seconds in which a core loads and stores bytes of a memory level.
 
         The main memory takes what one core gives as fast as it gives; only many are held up.
         """

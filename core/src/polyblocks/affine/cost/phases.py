@@ -1,4 +1,4 @@
-"""What a nest executes as it is written, loop by loop: vectors, and what is left of scalars."""
+"""Instructions of a nest as written, loop by loop: vectors, and remaining scalars."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ UNROLLED = 16
 
 @dataclass
 class Phase:
-    """What the iterations of one loop take, without loops inside that take turns with it.
+    """Instructions of one loop, excluding its inner loops.
 
     Attributes:
         level: the loop.
@@ -110,8 +110,8 @@ class _Builder:
     def _straight(self, mix: Mix, nodes: list[Node], around: list[_Around], times: float) -> None:
         """Add straight-line nodes of a scalar loop.
 
-        What does not change from iteration to iteration of a loop that is unrolled is computed
-        once, and outside of the loops around if it does not change there either.
+        Invariants of an unrolled loop are computed once, and outside of the loops around if they
+        are invariant there too.
         """
         scalars = ScalarMix(nodes, self._registers)
         unrolled = bool(around) and around[-1].unrolled

@@ -15,7 +15,7 @@ NOT_HIDDEN = 0.2
 
 
 def unknown_rates(target: TargetDescription) -> tuple[str, ...]:
-    """What the description of a target lacks for predicting times; empty if it has all.
+    """Rates that predictions need and a target's description lacks.
 
     Passes that weigh times against each other take their default where there is something: work
     is shared among all threads, and nothing is computed, moved or stored more often for speed.
@@ -48,7 +48,7 @@ def lane_rate(target: TargetDescription) -> float | None:
 
 
 def bandwidth(target: TargetDescription, level: MemoryLevel, threads: int) -> float | None:
-    """Bytes per second that so many threads get from a memory level, all of its instances.
+    """Bytes per second of ``threads`` threads from a memory level, all of its instances.
 
     A cache of unknown bandwidth gives no less than the nearest level behind it whose is known.
     """
@@ -64,7 +64,7 @@ def main_bandwidth(target: TargetDescription, threads: int) -> float | None:
 
 
 def compute_seconds(target: TargetDescription, operations: float) -> float | None:
-    """Time of so many vectorized single-precision instructions' lanes on the whole chip."""
+    """Time of ``operations`` vectorized single-precision operations on the whole chip."""
     rate = lane_rate(target)
     return None if rate is None else operations / rate
 
@@ -80,6 +80,6 @@ def traffic_seconds(target: TargetDescription, nbytes: float, footprint: int) ->
 
 
 def overlapped(*seconds: float) -> float:
-    """Time of resources that are busy at once: the bottleneck's, and a part of the others'."""
+    """Bottleneck time plus a part of all other times."""
     longest = max(seconds)
     return longest if isinf(longest) else longest + NOT_HIDDEN * (sum(seconds) - longest)

@@ -1,4 +1,4 @@
-"""What it costs that iterations of a loop load again what those before them have loaded."""
+"""Cost of reloading data evicted between iterations."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def window_slots(
         body: straight-line code of one iteration.
         loops: the variables of the loops around the innermost one, from the outside in.
         lanes: the variable of the innermost one.
-        jammed: that of ``loops`` of which several iterations are one.
+        jammed: the one of ``loops`` that is jammed.
         factor: how many.
         target: whose caches.
 
@@ -118,7 +118,7 @@ def _windows(body: list[Node], loop: Var, within: set[Var]) -> list[tuple[int, s
 
 
 def _slots_of_line(nbytes: int, target: TargetDescription) -> float:
-    """Slots of vectors for one vector that comes back after so many bytes; 0 from the fastest."""
+    """Issue slots of a vector reloaded after ``nbytes`` bytes; 0 from the fastest cache."""
     level = next((m for m in target.memory if not m.size or nbytes <= m.size), None)
     lane_rate = rates.lane_rate(target)
     if level is None or level is target.memory[0] or lane_rate is None:

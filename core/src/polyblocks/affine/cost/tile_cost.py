@@ -1,4 +1,4 @@
-"""What a group of stages costs when it runs tile by tile, and the best tile for it."""
+"""Cost of a group of stages that runs tile by tile, and the best tile for it."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ class TileCost:
                     stage.slots * stage.width,
                     spans,
                     [v.extent for v in stage.variables],
-                    # What an inner loop accesses is as much as there is.
+                    # An inner loop accesses all of its buffers.
                     stage.touched if stage.body_is_flat else dict.fromkeys(stage.touched, 1 << 40),
                     guards,
                     stage.body_is_flat,
@@ -205,7 +205,7 @@ class TileCost:
             if best[d] < extents[d]:
                 best, cost = _better((best, cost), self._from(self._whole(d, best, sizes), sizes))
         if repeated and cost.redundancy > AGAIN:
-            # Tiles of all of such a dimension have few rows, of which neighbours share many.
+            # Tiles of all of such a dimension have few rows, and neighbours share many of them.
             self._large = True
             best, cost = _better((best, cost), self._from(best, sizes))
             self._large = False
@@ -336,7 +336,7 @@ class TileCost:
                 # A line is read before it is written.
                 moved = 2.0 * min(moved, self._written[buffer])
             else:
-                # What neighbouring tiles read again comes from the last cache, if it holds it.
+                # Halos come from the last cache, if it holds them.
                 again = max(0, count * n - nbytes)
                 if tile_bytes > 0 and again:
                     memory += again / self._rate_of(self._holding(n * self._threads, outer=True))
@@ -374,7 +374,7 @@ class TileCost:
         return max(own, min(share, MOST_LOCAL))
 
     def _holding(self, nbytes: int, outer: bool = False) -> MemoryLevel:
-        """The fastest level that holds so many bytes; with ``outer`` no level of one core."""
+        """The fastest level that holds ``nbytes``; with ``outer`` no level of one core."""
         for level in self.target.memory:
             if outer and level is self.target.memory[0]:
                 continue

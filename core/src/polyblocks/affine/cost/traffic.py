@@ -1,4 +1,4 @@
-"""What the loops of a nest wait for: bytes that cross a border of the memory hierarchy."""
+"""Traffic that the loops of a nest wait for, per border of the memory hierarchy."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Moved:
     passed: float = 0.0
 
     def add(self, other: Moved, times: float = 1.0) -> None:
-        """Add so many times another one's."""
+        """Add another one's bytes, times a factor."""
         self.fetched += times * other.fetched
         self.written += times * other.written
         self.passed += times * other.passed
@@ -38,10 +38,10 @@ def fetched(touched: Touched) -> int:
 def traffic_of_loops(
     root: Level, capacity: int, counts: Callable[[Buffer], bool]
 ) -> dict[Level, Moved]:
-    """What crosses the border behind a cache, as :meth:`Level.traffic`, by the loops that wait.
+    """Traffic behind a cache, as :meth:`Level.traffic`, by the loops that wait for it.
 
-    What stays in the cache is fetched by the first loop that touches it, and written back behind
-    the last one that stores to it.
+    Data that stays in the cache is fetched by the first loop that touches it, and written back
+    behind the last one that stores to it.
 
     Args:
         root: of a nest.

@@ -45,7 +45,7 @@ from polyblocks.mlir import ir
 SCALAR_DIALECTS = ("arith.", "math.", "complex.", "index.")
 #: A function of LLVM's, which passes let nests call: one that computes a number from numbers.
 INTRINSIC = "llvm.call_intrinsic"
-#: What else may stand at the top of ``@main`` without a loop around it.
+#: Further operations allowed at the top of ``@main`` without a loop around them.
 STRAIGHT_LINE = {
     "affine.apply",
     "affine.load",
@@ -54,7 +54,7 @@ STRAIGHT_LINE = {
     "memref.load",
     "memref.store",
 }
-#: What ends a block.
+#: Terminators of blocks.
 TERMINATORS = {"affine.yield", "func.return", "scf.condition", "scf.yield"}
 #: Larger constants are left in memory.
 MAX_CONSTANT = 4096
@@ -150,7 +150,7 @@ class _Reader:
             # Its value is an expression from here on; the operation stays for others.
             pass
         elif name == "affine.for" and len(op.results):
-            # What it carried out is stored by the operations behind it.
+            # The operations behind it store its results.
             self.run.append(op)
         elif name in ("affine.for", "affine.parallel"):
             self._flush()

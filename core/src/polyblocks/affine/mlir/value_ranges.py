@@ -1,4 +1,4 @@
-"""What integers an SSA value can be, as far as the operations that compute it say."""
+"""Ranges of integer SSA values, from the operations that compute them."""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ def _subview(op: Any, source: Any, result: Any, exprs: Mapping[Any, Expr]) -> In
 
 
 def _kept_dimensions(sizes: list[int], shape: list[int]) -> list[int] | None:
-    """Which dimensions a rank-reducing slice keeps; None if that cannot be told apart."""
+    """The dimensions that a rank-reducing slice keeps; None if ambiguous."""
     if len(sizes) == len(shape):
         return list(range(len(sizes)))
     kept: list[int] = []

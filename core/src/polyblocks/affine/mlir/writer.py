@@ -1,4 +1,4 @@
-"""From the model back to MLIR: writes the nests that changed, in the place of their sources."""
+"""From the model back to MLIR: the nests that changed replace their sources."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loops of which indices use the digits become a loop for each digit.
+"""Delinearize loops: one loop for each digit that indices use.
 
 A product of matrices whose operands were rearranged counts one dimension where memory has several:
 ``%a[%i floordiv 8, %i mod 8]``. With a loop for each of them places are linear again.
@@ -50,7 +50,7 @@ def _lowest_digit(loop: For) -> int | None:
 
 
 def _divisions(expr: Expr) -> Iterator[tuple[Expr, int]]:
-    """What is divided in an expression, and by what."""
+    """The dividends in an expression, and their divisors."""
     for atom, _ in expr.terms:
         if not isinstance(atom, Var):
             yield atom.dividend, atom.divisor

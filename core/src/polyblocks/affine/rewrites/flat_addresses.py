@@ -24,7 +24,7 @@ class Linear:
     terms: tuple[tuple[Value, int], ...] = ()
 
     def plus(self, other: Linear, factor: int = 1) -> Linear:
-        """The sum with so many times another one."""
+        """The sum with another one, times a factor."""
         terms = dict(self.terms)
         for value, times in other.terms:
             terms[value] = terms.get(value, 0) + factor * times
@@ -38,7 +38,7 @@ class Linear:
 
 @dataclass
 class _Addresses:
-    """What is known of integers: their sums, and the quotients that there are."""
+    """Linear forms of integers: their sums, and the available quotients."""
 
     views: FlatViews
     intervals: Intervals
@@ -137,7 +137,7 @@ def flatten_addresses(nodes: list[Node], views: FlatViews, intervals: Intervals)
 
 
 def _along_rows(loop: For) -> Iterator[IndirectLoad]:
-    """The loads of an innermost loop of which only the last index counts on, by 1."""
+    """The loads of an innermost loop whose last index alone advances, by 1."""
     counting: dict[Value, int | None] = {}
     for node in loop.body:
         if isinstance(node, For):

@@ -1,4 +1,4 @@
-"""Code of which some conditions have one outcome, and some comparisons need fewer bits."""
+"""Fold conditions with one outcome, and narrow comparisons."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class _Folding:
         return value
 
     def _op(self, op: Op) -> list[Node]:
-        """What an operation becomes."""
+        """The replacement of an operation."""
         op.operands = [self._use(v) for v in op.operands]
         if len(op.results) != 1:
             self.intervals.learn(op)

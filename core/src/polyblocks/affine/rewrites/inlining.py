@@ -68,7 +68,7 @@ class Producer:
         return cls(candidate.buffer, found, [n for n in body if n is not store], store.value)
 
     def iteration(self, index: tuple[Expr, ...]) -> dict[Var, Expr]:
-        """What its loops' variables are where it makes the element at ``index``."""
+        """The values of its loops' variables where it computes the element at ``index``."""
         return iteration_at(self.digits, self.buffer.shape, index)
 
     def body_at(self, index: tuple[Expr, ...]) -> tuple[list[Node], Value]:
@@ -82,7 +82,7 @@ class Producer:
     ) -> tuple[list[Node], Value] | None:
         """As :meth:`body_at`, for a place known at run time; None if there is no such code.
 
-        It is made once, to be asked about and put in the place of the gather.
+        It is built once, to be examined and to replace the gather.
         """
         if gather not in self._made:
             values: dict[Value, Value] = {}
@@ -124,7 +124,7 @@ class Candidate:
 
     @classmethod
     def of(cls, users: Users, buffer: Buffer, gathered: bool = False) -> Candidate | None:
-        """None unless one nest writes the buffer, as a whole, before anybody reads it.
+        """None unless one nest writes the whole buffer before any read.
 
         With ``gathered``, nests that read it at run-time indices are consumers as well.
         """
@@ -174,7 +174,7 @@ def inline_into(nodes: list[Node], producer: Producer) -> None:
 
 
 def with_producers(nest: Nest, users: Users) -> list[Node]:
-    """A copy of a nest's code in which it computes what nobody else needs, element by element.
+    """A copy of a nest's code that recomputes inputs without other readers, element by element.
 
     So it may be when nests have been fused: a point-wise producer is inside if every element that
     it makes is read once.
@@ -231,7 +231,7 @@ def _with(
 
 
 def _reads_once(nodes: list[Node], times: int) -> Iterator[Buffer]:
-    """The program's own buffers of which a load reads no element twice."""
+    """The program's own buffers with a load that reads no element twice."""
     for node in nodes:
         if isinstance(node, For):
             yield from _reads_once(node.body, times * node.var.extent)

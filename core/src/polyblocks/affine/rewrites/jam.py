@@ -27,7 +27,7 @@ def jam(shape: ReductionNest, loop: For, unroll_factor: int) -> list[Node]:
 
 
 def _around(shape: ReductionNest, loop: For, var: Var, body: list[Node]) -> list[Node]:
-    """The parallel loops around ``body``, with ``var`` in the place of the jammed one's."""
+    """The parallel loops around ``body``, with ``var`` for the jammed one's."""
     for outer in reversed(shape.parallel):
         if outer is loop:
             body = [For(var, body)]
@@ -81,7 +81,7 @@ def _one_by_one(
     jammed: list[Node],
     results: list[list[Value]],
 ) -> list[Node]:
-    """What follows the jammed reduction, for one place after the other.
+    """The epilogue of the jammed reduction, for one place after the other.
 
     The places are equally far apart. The reduction's results wait in small arrays.
     """

@@ -34,7 +34,7 @@ def accesses(nodes: list[Node]) -> list[Access]:
 
 
 def _written(nodes: list[Node]) -> set[Buffer]:
-    """What nodes store to, by the buffers that own the memory."""
+    """The buffers that nodes store to, with views resolved."""
     return {n.buffer.base for n in walk(nodes) if isinstance(n, AnyStore)}
 
 
@@ -50,7 +50,7 @@ def may_merge(a: For, b: For) -> bool:
 
     So it is if both touch a common element, that one of them writes, in the same iteration only,
     or never.
-    What ``b`` uses of what ``a`` results in is the caller's to look at.
+    The caller checks results of ``a`` that ``b`` uses.
     """
     mine, theirs = accesses(a.body), accesses(b.body)
     written = _written(a.body) | _written(b.body)
@@ -156,7 +156,7 @@ def merged(a: For, b: For) -> For:
 
 
 def split_between(nodes: list[Node], a: For, b: For) -> tuple[list[Node], list[Node]] | None:
-    """What stands between two loops, in two parts: what may come before, and what may come after.
+    """The code between two loops, in two parts: to go before, and to go after.
 
     None if ``b`` needs what only is there after ``a``.
     """

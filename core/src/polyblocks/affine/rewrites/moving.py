@@ -28,7 +28,7 @@ def in_the_way(
     needs: Set[Buffer],
     makes: Set[Buffer],
 ) -> list[Nest] | None:
-    """What has to run before ``first`` so that ``last`` can run right behind it, in order.
+    """Nests to run before ``first`` so that ``last`` can run right behind it, in order.
 
     That is what stands between them and writes something that ``last`` accesses or reads something
     that it writes, and what such nests need in turn.

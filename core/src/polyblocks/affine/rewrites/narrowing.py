@@ -9,7 +9,7 @@ from polyblocks.affine.element import printed
 from polyblocks.affine.model import For, Index, Node, Op, Value, remove_dead, walk
 
 LIMIT = 1 << 31
-#: What makes the low digits of a result of the low digits of its operands.
+#: Operations whose low result bits depend on the low operand bits only.
 _ARITHMETIC = {
     "arith.addi",
     "arith.subi",
@@ -28,7 +28,7 @@ def narrow(nodes: list[Node], intervals: Intervals) -> int:
     """Rewrite in place; returns the number of operations that are narrower now.
 
     Only where floating-point numbers become integers: vectors hold twice as many of these then as
-    they would of 64 bits. What loops alone count is scalar.
+    they would of 64 bits. Functions of loop variables alone are scalar.
     """
     if not any(isinstance(n, Op) and n.name == "arith.fptosi" for n in walk(nodes)):
         return 0

@@ -31,8 +31,8 @@ def split(
         shape: its parts; no loop has bounds of its own.
         combiners: of its carried values; each has an identity, which parts start from.
         length: iterations of a part.
-        zeros: whether steps of which nothing is read but zeros add nothing. The last part is then
-            as long as the others and loads under conditions; else what is left is a nest.
+        zeros: whether steps that read only zeros add nothing. The last part is then as long as
+            the others and loads under conditions; else the remainder is a nest.
 
     Returns:
         The nests of the parts, and the one that joins them.
@@ -62,7 +62,7 @@ def split(
     for part in nests:
         part.name, part.kind, part.sources = f"{nest.name}_parts", nest.kind, nest.sources
     if nest.kind == "contraction":
-        # What is left joins them.
+        # The remainder joins them.
         nest.kind = "reduction"
     part_var = Var(count)
     arguments = [Value(v.type) for v in shape.reductions[0].arguments]

@@ -12,7 +12,7 @@ def permuted(buffer: Buffer, order: list[int]) -> Buffer:
 
 
 def reorder(nodes: list[Node], old: Buffer, new: Buffer, order: list[int]) -> None:
-    """Let nodes access ``new`` where they access ``old``, of which it is a permutation."""
+    """Let nodes access ``new``, a permutation of ``old``, where they access ``old``."""
     for node in walk(nodes):
         if isinstance(node, Access) and node.buffer is old:
             node.permute(order)

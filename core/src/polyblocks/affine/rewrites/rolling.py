@@ -35,7 +35,7 @@ def digit_shapes(count: int) -> Iterator[tuple[int, ...]]:
 
 @dataclass
 class _Code:
-    """What is computed for one element of all steps, while it is written.
+    """The code for one element of all steps, while it is built.
 
     Attributes:
         makers: the nodes of every step, by what they result in.
@@ -60,7 +60,7 @@ class Roller:
         users: who reads and writes what.
         shape: how many steps there are, by digits.
         nests: what computes the new buffers, in order.
-        gone: the nests of which they take the place.
+        gone: the nests that they replace.
         shared: buffers that all steps read.
         nodes: nodes of the nests that are gone.
         places: at how many places one piece of code reads each new buffer.
@@ -157,7 +157,7 @@ class Roller:
         return Load(result, buffer, place, first.location)
 
     def _expr(self, exprs: list[Expr], code: _Code) -> Expr:
-        """What is each of these expressions in its step."""
+        """One expression that equals each of these in its step."""
         first = exprs[0]
         if len(exprs) != self.count or any(len(e.terms) != len(first.terms) for e in exprs):
             raise NotAlikeError
@@ -189,7 +189,7 @@ class Roller:
         return count
 
     def _buffer(self, buffers: tuple[Buffer, ...]) -> Buffer:
-        """One buffer in the place of one for each step."""
+        """One buffer that replaces one for each step."""
         if buffers in self._made:
             return self._made[buffers]
         if len(set(buffers)) != self.count or any(b.kind != "alloc" for b in buffers):
@@ -250,7 +250,7 @@ def _multiply_by_one(
 ) -> None:
     """Write products by one out where the others are products by constants.
 
-    What multiplies a number by one has been left out before.
+    Multiplications by one were removed before.
     """
 
     products = [op for element in elements if (op := _multiplies(element)) is not None]

@@ -31,7 +31,7 @@ def body_at_values(
     exprs: Mapping[Value, Expr],
     values: dict[Value, Value],
 ) -> list[Node] | None:
-    """What a producer computes for the element that is gathered; None if that cannot be told.
+    """A producer's code for the gathered element; None if unknown.
 
     Loads along a dimension whose place is not affine become gathers; the other dimensions are
     loops' as before.
@@ -70,7 +70,7 @@ def _inside(expr: Expr | None, extent: int) -> Expr | None:
 
 @dataclass
 class _Moving:
-    """Code at places of which some are values.
+    """Code at indices that are values in part.
 
     Attributes:
         places: what the variables are whose values are known at run time only.
@@ -83,7 +83,7 @@ class _Moving:
     out: list[Node] = field(default_factory=list)
 
     def take(self, node: Node, at: dict[Var, Expr], values: dict[Value, Value]) -> bool:
-        """Append the copy of a node; False if there is none."""
+        """Append the copy of a node; False if it cannot be copied."""
         exprs = node.exprs
         if variables_of([node]).isdisjoint(self.places):
             self.out += clone([node], values, at)

@@ -2,7 +2,7 @@
 
 Several sums of a body are a matrix: a row for each sum, a column for each term, the factors in it.
 Columns that are multiples of each other become one: a partial sum, computed once and used by all
-sums that have it. What neighbouring windows of a filter have in common are such columns: rows of a
+sums that have it. Common parts of neighbouring filter windows are such columns: rows of a
 box, rows of a separable filter, differences of pairs.
 
 Maxima share pairs: the one that most of them have becomes one term of all of these, and so on.
@@ -112,7 +112,7 @@ def _terms_of_extreme(
     uses: Counter[Value],
     inside: set[Value],
 ) -> list[Value]:
-    """What a maximum is of, each once: operands of operations like it that nothing else uses."""
+    """The distinct operands of a maximum, through equal operations with no other use."""
     terms: dict[Value, None] = {}
     pending = list(reversed(root.operands))
     while pending:

@@ -31,7 +31,7 @@ def eliminate_common(nodes: list[Node]) -> None:
 def on_demand(nodes: list[Node]) -> list[Node]:
     """Straight-line code in which everything stands as late as the first store that needs it.
 
-    What is stored is nothing that is loaded here.
+    Stores do not touch memory that is loaded here.
     """
     makers = makers_of(nodes)
     done: set[Node] = set()

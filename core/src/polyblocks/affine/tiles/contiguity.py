@@ -16,7 +16,7 @@ NODES = 640
 
 
 def written_out(sizes: Iterable[int]) -> int:
-    """How many iterations of bodies of so many nodes may be written one after the other."""
+    """How many iterations of bodies with these numbers of nodes may be unrolled."""
     return min(TURNS, NODES // max((*sizes, 1)))
 
 

@@ -105,7 +105,7 @@ def _row_needed(
     firsts: Mapping[Var, Expr],
     origins: Mapping[Buffer, list[Expr]],
 ) -> int | None:
-    """Elements of a row that an access reaches in so many iterations; None if that is not known.
+    """Elements of a row that an access reaches in some iterations; None if unknown.
 
     The loop may only walk along rows, and not begin in front of one.
     """

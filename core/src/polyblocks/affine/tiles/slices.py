@@ -33,7 +33,7 @@ class Slices:
     Attributes:
         tile: one variable for each dimension of the part of the destination that is written.
         units: for each of them how many elements one of its values is. Above 1 where stages store
-            every so many elements: tiles then begin with the same of these stages.
+            with a stride: tiles then begin with the same of these stages.
         corners: the first and the last element of each dimension.
         whole: those of them that cannot be cut, since something that others use would be written
             by several tiles.
@@ -56,13 +56,13 @@ def slices(
     updated: set[Buffer] | None = None,
     rows: bool = True,
 ) -> Slices | None:
-    """The slices of ``stages`` for a tile of ``root``; None if they cannot be told.
+    """The slices of ``stages`` for a tile of ``root``; None if unknown.
 
     Args:
         stages: in program order; the last ones write ``root``.
         root: the destination.
         kept: other buffers that are written here and used elsewhere.
-        updated: buffers of which later stages write new versions over parts of the old ones.
+        updated: buffers whose parts later stages overwrite with new versions.
         rows: whether enlarged rows stay in one piece.
     """
     writers: dict[Buffer, list[FusionStage]] = {}
@@ -118,7 +118,7 @@ def _found(
 
 
 def divisors(expr: Expr, y: Var) -> Iterator[int]:
-    """What ``y`` is divided by in an expression."""
+    """The divisors of ``y`` in an expression."""
     for atom, _ in expr.terms:
         if not isinstance(atom, Var) and atom.dividend.depends_on(y):
             yield atom.divisor
@@ -140,7 +140,7 @@ def all_run(stage: FusionStage, found: Slices) -> bool:
 
 
 def _uncut(stage: FusionStage, found: Slices) -> set[Var]:
-    """What must not be cut, so that the rows of a stage are in order between the same columns.
+    """Variables that must stay whole, so that a stage's rows are in order between equal columns.
 
     Elements of an enlarged row come in groups, which a tile would begin and end within.
     """
@@ -350,7 +350,7 @@ def _holds(span: Span, other: Span) -> bool:
 
 
 def _over_steps(expr: Expr, spans: Mapping[Var, Span]) -> Span | None:
-    """As :func:`bounds`, of an expression with steps, of which the ends are at most there."""
+    """As :func:`bounds`, of an expression with breakpoints; the ends are conservative."""
     variables = set(expr.variables())
     ends: list[Expr] = []
     if len(variables) == 1 and _is_monotone(expr, next(iter(variables))):
@@ -412,7 +412,7 @@ def fixed_extent(span: Span, at: dict[Var, Expr], end: dict[Var, Expr]) -> int |
 
 
 def has_even_slices(found: Slices, y: Var, size: int) -> bool:
-    """Whether tiles of so many values of ``y`` have slices that are all alike in size."""
+    """Whether tiles of ``size`` values of ``y`` have slices of equal sizes."""
     tile = Var(-(-y.extent // size), "t")
     at, end = ({y: Expr.of(tile) * size + more} for more in (0, size - 1))
     spans = {*found.spans.values(), *(span for box in found.boxes.values() for span in box)}

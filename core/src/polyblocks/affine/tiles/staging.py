@@ -12,7 +12,7 @@ MIN_BYTES = 4096
 
 
 def worth_copies(stages: list[FusionStage]) -> list[Buffer]:
-    """Buffers from outside of which the stages read elements several times, or out of order.
+    """Buffers from outside whose elements the stages read several times, or out of order.
 
     Several times is at several places in one iteration, as a stencil does, or in several stages.
     Out of order is along another loop than the one along which the results lie.

@@ -83,7 +83,7 @@ def _placed(index: tuple[Expr, ...], new: Buffer, old: Buffer) -> tuple[Expr, ..
 
 
 def _copied(stage: FusionStage) -> Buffer | None:
-    """The buffer of which a stage does nothing but copy elements to the same places."""
+    """The buffer that a stage only copies, to the same places."""
     if len(stage.body) != 2 or len(stage.loads) != 1 or len(stage.stores) != 1:
         return None
     (load,), (store,) = stage.loads, stage.stores
@@ -121,7 +121,7 @@ def _box(stage: FusionStage, buffer: Buffer) -> list[tuple[int, int]]:
 def _written(
     stages: list[FusionStage], new: Buffer, maker: FusionStage, old: Buffer
 ) -> list[FusionStage] | None:
-    """The stages with ``new`` in the place of ``old``."""
+    """The stages with ``old`` replaced by ``new``."""
     kept = new.like()
     found: list[FusionStage | None] = []
     for stage in stages:

@@ -17,7 +17,7 @@ from polyblocks.affine.model import Access, AffineAccess, AnyStore, Buffer, For,
 #: Whether it stores, to what, its stride, and where, but for a constant.
 _Family = tuple[bool, Buffer, int, Expr]
 
-#: Longest stride of which any part is worth loading all: as many vectors are in registers at once.
+#: Longest stride worth loading whole for a part: as many vectors are in registers at once.
 MAX_STEP = 4
 #: Longest stride where at least half of the elements are wanted: a 4 x 4 matrix.
 MAX_WHOLE_STEP = 16

@@ -65,7 +65,7 @@ _SCALAR_ONLY = {"arith.remf"}
 
 @dataclass
 class Lanes:
-    """What is known of a loop whose iterations can be lanes.
+    """Facts about a loop whose iterations can be lanes.
 
     Attributes:
         varying: the values that differ between lanes.
@@ -76,8 +76,8 @@ class Lanes:
         crossed: accesses that are in order along the loop around instead.
         scan: whether the loop uses what it carries, so that every lane needs its own.
         interleaved: accesses with small strides that are moved together, and their places.
-        gathered: loads of which every lane has a place of its own; the index as a vector, which is
-            one of 32 bits where that is what the index was.
+        gathered: loads with an index of their own in every lane; the index as a vector, of 32 bits
+            if the index was.
     """
 
     varying: set[Value]

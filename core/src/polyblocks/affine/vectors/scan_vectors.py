@@ -1,9 +1,9 @@
 """Scans in vectors: which loops are scans, and the running values of the lanes of one vector.
 
 The lanes of a vector are scanned in log2(lanes) steps (Hillis and Steele, "Data parallel
-algorithms", CACM 29(12), 1986): step ``s`` combines every lane with the lane ``s`` before it. What
-all lanes before the vector came to is combined with that at the end, so that one vector waits for
-the one before it for the time of a single operation.
+algorithms", CACM 29(12), 1986): step ``s`` combines every lane with the lane ``s`` before it. The
+total of all earlier vectors is combined at the end, so that a vector waits for the previous one for
+a single operation.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Writes a square tile in vectors, of which some run across and are transposed in registers."""
+"""Writes a square tile in vectors; those across are transposed in registers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class _SquareWriter(Frame):
         assert outer.simd is not None
         super().__init__(writer, inner, outer.simd.width, lanes_of(inner, outer.var))
         self.outer = outer
-        #: What a load across gives, by iteration of the outer loop.
+        #: Results of a load across, by iteration of the outer loop.
         self.columns: dict[Value, list[Any]] = {}
 
     def write(self) -> Any:

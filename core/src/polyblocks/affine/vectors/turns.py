@@ -13,7 +13,7 @@ from polyblocks.affine.vectors.vector_ops import shuffle
 
 
 def apart(vectors: Sequence[Any], width: int) -> list[Any]:
-    """Vectors of every so manyth element, of as many vectors that lie behind each other.
+    """Deinterleave n consecutive vectors with stride n.
 
     Args:
         vectors: as many as the stride is long, of ``width`` lanes each.

@@ -45,7 +45,7 @@ from polyblocks.mlir import dialect, ir
 
 
 class ScalarWriter(Protocol):
-    """What is used of the writer of scalar code."""
+    """The part of the scalar writer that vector code uses."""
 
     values: dict[Value, Any]
 
@@ -63,7 +63,7 @@ class ScalarWriter(Protocol):
 
 
 class Frame:
-    """What the copies of one loop's body share: what stands in front of the loops.
+    """Code in front of the loops that the copies of one loop's body share.
 
     Attributes:
         writer: writes what is not vectors.
@@ -71,7 +71,7 @@ class Frame:
         width: lanes of its vectors.
         lanes: what is known of its values.
         index: the type ``index``.
-        first: the first operation, in front of which constants are put.
+        first: the first operation; constants go in front of it.
     """
 
     def __init__(self, writer: ScalarWriter, loop: For, width: int, lanes: Lanes) -> None:
@@ -320,13 +320,13 @@ class VectorBody(Body):
         self.splats: dict[Value, Any] = {}
         #: Varying indices in lane 0, for loads of neighbours.
         self.firsts: dict[Value, Any] = {}
-        #: What a scan hands to the next vector, by the running value.
+        #: Total that a scan passes to the next vector, by the running value.
         self.totals: dict[Value, Any] = {}
         #: Constants of the body, to be written as constants of vectors.
         self.constants: dict[Value, Any] = {}
         #: The two vectors of each window.
         self.windows: dict[Window, tuple[Any, Any]] = {}
-        #: What interleaved loads give, and the values of interleaved stores, by their places.
+        #: Results of interleaved loads, and values of interleaved stores, by their places.
         self.parts: dict[Interleave, list[Any]] = {}
         self.turns: dict[Interleave, dict[int, Any]] = {}
 
@@ -356,7 +356,7 @@ class VectorBody(Body):
         op = self.writer.open_loop(node, [self.lanes(v) for v in node.inits])
         block = op.regions[0].blocks[0]
         self.values.update(zip(node.arguments, list(block.arguments)[1:], strict=True))
-        # What is made in the loop is not there behind it.
+        # Values defined in the loop do not dominate the code behind it.
         made = self.indices, self.splats, self.firsts
         self.indices, self.splats, self.firsts = ({**known} for known in made)
         with ir.InsertionPoint(block):
@@ -479,7 +479,7 @@ class VectorBody(Body):
 
     @property
     def _all(self) -> Any:
-        """A mask of which all lanes count."""
+        """A mask with all lanes set."""
         bits = self.vector(ir.IntegerType.get_signless(1))
         return self.owner.constant(ir.DenseElementsAttr.get_splat(bits, ir.BoolAttr.get(True)))
 
@@ -564,7 +564,7 @@ class VectorBody(Body):
             )
 
     def _of_parts(self, node: Load) -> Any:
-        """Every so manyth lane of vectors that lie behind each other."""
+        """The lanes of a strided load, deinterleaved from consecutive vectors."""
         group, offset = self.owner.lanes.interleaved[node]
         if group not in self.parts:
             self.parts[group] = apart([self._part(group, k) for k in range(group.step)], self.width)
@@ -587,7 +587,7 @@ class VectorBody(Body):
         ).results[0]
 
     def _further(self, node: AffineAccess, number: int) -> list[Any]:
-        """The index so many vectors behind an access."""
+        """The index ``number`` vectors behind an access."""
         *outer, last = self.where(node)
         if number:
             last = index_op("arith.addi", last, self.owner.number(number * self.width))

@@ -22,7 +22,7 @@ def compare(predicate: str, left: Any, right: Any) -> Any:
 
 
 def alignment(buffer: Buffer) -> dict[str, Any]:
-    """What a load says of alignment: words of narrow numbers are aligned as the numbers are."""
+    """Alignment attributes of a load: words of narrow numbers are aligned as the numbers are."""
     if buffer.viewed is None or buffer.element == buffer.viewed.element:
         return {}
     i64 = ir.IntegerType.get_signless(64)

@@ -157,7 +157,7 @@ class LoopWriter(Frame):
         return carried
 
     def _narrower(self, position: int, left: int) -> None:
-        """What is left of a register tile's columns in vectors of fewer and fewer lanes."""
+        """The remaining columns of a register tile, in vectors of fewer and fewer lanes."""
         width = self.width
         while left:
             width //= 2

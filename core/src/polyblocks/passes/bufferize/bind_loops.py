@@ -168,7 +168,7 @@ class _Binder:
         )
         read = self._read(second, given)
         self._substitute(old_after, second, kept_out, read)
-        # What the body updates in place is what it reads from the buffer of the same place.
+        # The body updates in place the buffer that it reads at the same position.
         own = {i: read[j] for j, k in source.items() if k is not None for i in (k,)}
         self._yield(second, places, own)
         results = dict(zip(kept_out, new.results, strict=True))

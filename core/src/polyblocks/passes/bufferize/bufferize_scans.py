@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from polyblocks.passes.tensor.control_flow import besides_bodies
 
-#: What stands between tensors and buffers.
+#: Casts between tensors and buffers.
 _VIEWS = ("bufferization.to_tensor", "bufferization.to_buffer")
 
 

@@ -109,7 +109,7 @@ def _accumulated(op: Any, operand: int) -> list[Any]:
 
 
 def destination(op: Any, result: Any) -> Any:
-    """The buffer that a result is to be brought to and nothing else is; None if there is none.
+    """The buffer that only this result is copied to, or None.
 
     The materialization is gone then, since the loop leaves its result there.
     """

@@ -22,7 +22,7 @@ class FormRegionsPass:
     A loop that runs a number of times known now becomes an ``affine.for``, so that its variable
     may occur in the indices of nests. Offsets that are computed from such variables, and stay in
     bounds, are written as affine expressions of them; conditions that are always the same are
-    constants. What is copied to where it is goes.
+    constants. Copies of a buffer to itself are removed.
 
     Before::
 

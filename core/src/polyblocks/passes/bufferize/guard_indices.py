@@ -74,7 +74,7 @@ class GuardIndicesPass:
 
 
 class _Checks:
-    """What assertions say of values."""
+    """Ranges of values from assertions."""
 
     def __init__(self) -> None:
         #: Value -> of each assertion, its place in the order of the program, block, and bounds.
@@ -86,7 +86,7 @@ class _Checks:
             self._found.setdefault(value, []).append((order, op.block, bounds))
 
     def before(self, order: int, op: Any) -> Callable[[Any], list[Range]]:
-        """What holds of a value where an operation is reached, as a function of the value."""
+        """The ranges of a value at an operation, as a function of the value."""
         blocks = _blocks_of(op) if self._found else []
 
         def known(value: Any) -> list[Range]:
@@ -136,7 +136,7 @@ def _number(value: Any) -> int | None:
 
 
 def _range(value: Any, known: Callable[[Any], list[Range]], depth: int = DEPTH) -> Range:
-    """What an integer can be.
+    """The range of an integer.
 
     Args:
         value: the integer.

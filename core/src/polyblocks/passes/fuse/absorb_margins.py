@@ -21,7 +21,7 @@ from polyblocks.passes.normalize.normalize_nests import drop_dead_nests
 class AbsorbMarginsPass(NestPass):
     """Leave out the zeros around what a product on a matrix unit reads: its loads make them.
 
-    So the padding of a convolution takes no memory and no kernel. What is inside of the margin has
+    So the padding of a convolution takes no memory and no kernel. The interior has
     a buffer of its own, or is read where it was copied from.
 
     Before, with zeros in ``%p[0]`` and ``%p[9]``::
@@ -112,9 +112,9 @@ def _like(buffer: Buffer, box: Box) -> tuple[Buffer, list[int]]:
 def _source(
     buffer: Buffer, margin: Margin, users: Users, products: list[Nest]
 ) -> tuple[Buffer, list[int]] | None:
-    """The buffer that holds just what is inside of the margin; None if there is none.
+    """The buffer with exactly the interior, or None.
 
-    It is read in the place of its copy, so nobody may write it before the last product. With it
+    It is read instead of its copy, so it must not be written before the last product. With it
     come the margin's dimensions in the order in which the buffer has them.
     """
     found: Buffer | None = None

@@ -37,7 +37,7 @@ from polyblocks.passes.base import NestPass
 from polyblocks.passes.normalize.classify_nests import name_nests
 from polyblocks.passes.normalize.normalize_nests import drop_dead_nests
 
-#: Kinds of nests of which siblings are merged; of contractions some are, too.
+#: Kinds of nests whose siblings are fused; some contractions are, too.
 _KINDS = {"copy", "pointwise", "reduction", "stencil"}
 
 

@@ -54,9 +54,9 @@ from polyblocks.target import TargetDescription
 #: A way to fuse: returns the nest that is needed no more.
 _Form = Callable[[Sequence, Users, Candidate, Any], "Nest | None"]
 
-#: What makes wider integers.
+#: Operations that extend integers.
 EXTENSIONS = ("arith.extsi", "arith.extui")
-#: How many times as large as what is computed before it a buffer is, for that to be no matter.
+#: Ignore prologue outputs below this fraction (1/8) of the buffer.
 SMALL = 8
 
 
@@ -70,9 +70,9 @@ class FuseSlicesPass(NestPass):
       buffer becomes the producer's body at that index. An element that is read several times is
       computed several times, if that is cheaper than to load it from a first-level cache. Where the
       index is known at run time only, so are those of the producer's loads then; elements that
-      nobody chooses are not computed;
+      no index selects are not computed;
     * *epilogue*: the consumer is point-wise and reads the buffer just where it is produced; its
-      body moves behind the producer's, reductions included. What it needs besides is computed
+      body moves behind the producer's, reductions included. Its other inputs are computed
       before the producer then, unless the producer reduces nothing and that is large.
 
     A rounding that is not the program's is left out where its result is extended again, unless a
@@ -388,7 +388,7 @@ def _reduces(nest: Nest) -> bool:
 
 
 def _large(nests: list[Nest], nbytes: int) -> bool:
-    """Whether what these nests write is about as large as so many bytes."""
+    """Whether these nests write about as many bytes as ``nbytes``."""
     return SMALL * sum(b.nbytes for n in nests for b in writes(n)) > nbytes
 
 
@@ -481,7 +481,7 @@ def _loads_are_there(candidate: Candidate, producer: Producer) -> bool:
 def _copies_again(candidate: Candidate) -> bool:
     """Whether a copy of what the program computes is read several times.
 
-    What computes it can be where it is copied, once for all that read it.
+    Its producer can run where it is packed, once for all readers.
     """
     _, body = perfect_loops(candidate.producer.body)
     if len(body) != 2 or not isinstance(body[0], Load) or body[0].buffer.kind != "alloc":

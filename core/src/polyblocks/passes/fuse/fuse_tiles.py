@@ -104,7 +104,7 @@ class _Group:
     cost: Cost | None = None
     local: set[Buffer] = field(default_factory=set)
     refused: set[Buffer] = field(default_factory=set)
-    #: What is written in the place of the stages, if not the stages themselves.
+    #: The stages to write, if not the group's own.
     staged: list[FusionStage] | None = None
 
     @property
@@ -147,7 +147,7 @@ class _Grouping:
             if contraction is not None and is_tiled(contraction, context.target):
                 tilings = tilings_of(contraction, views, context.target, None, self.preparation)
                 seconds = tilings[0].seconds if tilings else None
-            # A product lives by its reuse in registers, of which the cost model knows nothing,
+            # A product lives by its reuse in registers, which the cost model does not cover,
             # unless it will have register tiles.
             product = contraction is not None and contraction.multiplies_once and seconds is None
             stage = None if product else FusionStage.of(nest, checks=True)
@@ -164,7 +164,7 @@ class _Grouping:
             group = self.group_of.get(nest)
             if group is not None and group.last is nest:
                 self._grow(group)
-        # What was better apart may be better together with what it has grown to since.
+        # Groups that were better apart may be better together after they have grown.
         for nest in reversed(nests):
             group = self.group_of.get(nest)
             if group is not None and group.last is nest:
@@ -196,7 +196,7 @@ class _Grouping:
     def stage_inputs(self, groups: list[_Group]) -> list[_Group]:
         """Let the tiles of every group have copies of what they read several times.
 
-        What comes from outside is then read once, in the order in which it lies in memory; stages
+        Inputs from outside are then read once, with unit stride; stages
         of one nest become groups of their own, if that is what they do.
         """
         found: list[_Group] = []
@@ -383,7 +383,7 @@ class _Grouping:
         return False
 
     def _slowed(self, group: _Group, apart: float) -> str:
-        """Why a product should not be in a tile; nothing if it may be, or if there is none."""
+        """The reason against a product in a tile; empty if there is no product, or no reason."""
         assert group.cost is not None
         products = [s.seconds for s in group.stages if s.seconds is not None]
         if not products:
@@ -440,7 +440,7 @@ class _Grouping:
         return False
 
     def write(self, group: _Group) -> None:
-        """Put the nest of a group in the place of its last stage."""
+        """Replace a group's last stage by its nest."""
         body = self._body(group)
         if body is None:
             return

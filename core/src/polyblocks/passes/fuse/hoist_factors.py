@@ -40,9 +40,9 @@ _FACTORS = {"f16": 2.0**60, "bf16": 2.0**16}
 class HoistFactorsPass(NestPass):
     """Multiply the sum where an operand of 16 bits was converted, scaled and stored in float32.
 
-    What is left of the operand is a conversion, which contractions do themselves: a matrix unit
+    The operand is then a plain conversion, which contractions do themselves: a matrix unit
     then multiplies 16 bits. Only positive factors move, out of sums that may be reassociated. A
-    power of two changes no bit of what is in range.
+    power of two changes no bit of numbers in range.
 
     Before::
 

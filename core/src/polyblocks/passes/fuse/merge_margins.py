@@ -34,11 +34,11 @@ LINE = 64
 
 @dataclass(frozen=True)
 class MergeMarginsPass(NestPass):
-    """One buffer with a margin in the place of an array and of its copies with margins.
+    """One padded buffer replaces an array and its padded copies.
 
     A stencil that reads zeros outside of an array has a padded copy of it for each direction, or
-    one for all. The margins differ, what is inside is the same: a buffer with all margins is all
-    of them. What computes the array stores it there, unless it is an argument or a result.
+    one for all. The margins differ, the interior is the same: a buffer with all margins is all
+    of them. The array's producer stores there, unless it is an argument or a result.
 
     Before, with zeros in ``%p[0]``, ``%p[9]``, ``%q[0]`` and ``%q[1]``::
 
@@ -109,7 +109,7 @@ class _Padded:
 
     @classmethod
     def of(cls, buffer: Buffer, margin: Margin, users: Users) -> _Padded | None:
-        """The buffer, which has a margin, as a copy; None if it is none."""
+        """The padded buffer as a copy; None if it is not a copy."""
         inside = margin.inside
         copies: list[Nest] = []
         zeros: list[Nest] = []
@@ -169,7 +169,7 @@ def _copied(nest: Nest, inside: Box) -> Buffer | None:
 def _merge(
     source: Buffer, copies: list[_Padded], own: bool, sequence: Sequence, users: Users
 ) -> Buffer:
-    """Put one buffer in the place of all copies, and of the array if it is the program's own."""
+    """Replace all copies by one buffer, and the array too if it is the program's own."""
     location = _location(copies)
     unit = max(LINE // source.bytes_per_element, 1)
     low = [max(c.low[d] for c in copies) for d in range(len(source.shape))]

@@ -33,8 +33,8 @@ class MergeReductionsPass(NestPass):
     """Let reductions that read the same buffer read each element of it once, and so need none.
 
     A short loop around a reduction, over coordinates for example, moves into it, where it is
-    unrolled; neighbours that reduce over the same values become one. What a point-wise nest makes
-    for them alone is computed where it is read then, as ``fuse-slices`` does it.
+    unrolled; neighbours that reduce over the same values become one. A point-wise producer for
+    them alone is then computed where it is read, as ``fuse-slices`` does it.
 
     Before::
 

@@ -37,8 +37,8 @@ class RollNestsPass(NestPass):
     """Launch nests together that are too small for a launch of their own.
 
     Taken are nests of the same loops and operations whose indices differ by constants, the same
-    from each nest to the next: such as the lower and the upper margin of a padded array. What they
-    store is apart, and none loads it.
+    from each nest to the next: such as the lower and the upper margin of a padded array. They
+    store to disjoint places, which none of them loads.
 
     Before::
 
@@ -138,7 +138,7 @@ def _distances(first: Nest, second: Nest) -> list[int] | None:
             if not difference.is_constant:
                 return None
             found.append(difference.const)
-    # What loops hand on is known when their bodies are.
+    # Results of loops are known when their bodies are.
     given, wanted = ([v for n in nodes for v in _yields(n)] for nodes in (theirs, mine))
     return found if [values.get(v, v) for v in given] == wanted else None
 
@@ -188,7 +188,7 @@ def independent(nest: Nest, other: Nest | Opaque) -> bool:
 
 
 def _roll(nest: Nest, count: int, apart: list[int]) -> None:
-    """Let a nest do what so many nests do that are so far apart."""
+    """Let a nest do the work of ``count`` nests, at distances ``apart``."""
     var, distances = Var(count), iter(apart)
 
     def on(expr: Expr) -> Expr:

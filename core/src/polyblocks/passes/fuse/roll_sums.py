@@ -24,10 +24,10 @@ class RollSumsPass(NestPass):
     """Find sums that a program adds up term by term, and make them reductions.
 
     A program that says a loop over the shifts of a window step by step is as long as the window is
-    large; no body of code holds all of it, and what is between the steps goes through memory. So
-    sums of which one nest could not hold all terms are rolled, with all that is computed for the
-    terms, if the terms differ by constants only: those in indices are counted by one loop or two,
-    others come out of a table. A maximum or a product is a sum here, too.
+    large; no body of code holds all of it, and intermediate sums go through memory. So sums with
+    too many terms for one nest are rolled, with the code of the terms, if the terms differ by
+    constants only: those in indices are counted by one loop or two, others come out of a table. A
+    maximum or a product is a sum here, too.
 
     Before::
 
@@ -107,7 +107,7 @@ class RollSumsPass(NestPass):
     def _pays(self, roller: Roller, target: TargetDescription) -> bool:
         """Whether one body could not hold all terms, but holds one with all that it is made of.
 
-        What windows read is computed again for each place. That pays where the caches do not hold
+        Window elements are recomputed for each place. That pays where the caches do not hold
         it, all terms together.
         """
         if roller.nodes <= self.max_nodes:

@@ -34,7 +34,7 @@ PARTS = 4
 
 @dataclass
 class _Part:
-    """What a nest makes: a slab of an array along one dimension.
+    """A nest's result: a slab of an array along one dimension.
 
     Attributes:
         low, high: the first element along every dimension and the one after the last.
@@ -51,7 +51,7 @@ class _Part:
 
     @classmethod
     def of(cls, nest: Nest, buffer: Buffer) -> _Part | None:
-        """The part that a point-wise nest makes; None if it is none or makes anything else."""
+        """The slab that a point-wise nest computes; None for other nests and results."""
         loops, body = perfect_loops(nest.body)
         if any(isinstance(n, (For, IndirectStore, Check)) for n in body):
             return None
@@ -77,7 +77,7 @@ class _Part:
 
 
 def stacked(buffer: Buffer, users: Users) -> Nest | None:
-    """One nest in the place of those that each make a slab of a buffer; None if they do not.
+    """One nest that replaces nests of a slab each; None if they are no slabs of the buffer.
 
     Before::
 

@@ -82,7 +82,7 @@ def term_sums(sequence: Sequence, users: Users) -> list[TermSum]:
 
 
 def _loads(nest: Nest) -> list[Load]:
-    """What a step loads."""
+    """The loads of a step."""
     return [n for n in perfect_loops(nest.body)[1] if isinstance(n, Load)]
 
 
@@ -90,7 +90,7 @@ def _only_maker(load: Load, store: Store, nest: Nest, users: Users) -> Nest | No
     """The nest that makes what is loaded where the result is stored, and only for this."""
     if load.where or load.index != store.index or load.buffer.shape != store.buffer.shape:
         return None
-    # What is added must not be made of other elements of the sum so far.
+    # The addend must not depend on other elements of the partial sum.
     if sum(other.buffer is load.buffer for other in _loads(nest)) > 1:
         return None
     candidate = Candidate.of(users, load.buffer) if load.buffer.kind == "alloc" else None

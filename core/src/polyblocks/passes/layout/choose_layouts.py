@@ -20,7 +20,7 @@ class ChooseLayoutsPass(NestPass):
 
     The caller decides how arguments and results lie in memory. In a nest that walks these in order
     with one of its loops, an intermediate array is walked in order, too, if the dimension that the
-    loop moves comes last. Every array of which the layout is known votes, with its bytes, for
+    loop moves comes last. Every array with a known layout votes, with its bytes, for
     the dimensions of those that it meets in a nest; an intermediate array gets its layout from the
     majority, and then votes itself. So images with channels last stay so from layer to layer.
 
@@ -70,7 +70,7 @@ class ChooseLayoutsPass(NestPass):
                     )
 
     def _free(self, sequence: Sequence, users: Users) -> dict[Buffer, None]:
-        """The arrays whose layout nobody outside of nests knows, in program order."""
+        """Intermediate arrays that only nests access, so any layout is legal, in program order."""
         viewed = sequence.viewed()
         found: dict[Buffer, None] = {}
         for buffer in sequence.buffers:
@@ -93,7 +93,7 @@ def _nests(users: Users, buffer: Buffer) -> Iterator[Nest]:
 
 
 def _permute(buffer: Buffer, order: list[int], nests: list[Nest], sequence: Sequence) -> None:
-    """Put a buffer with its dimensions in another order in the place of one."""
+    """Replace a buffer by one with permuted dimensions."""
     new = permuted(buffer, order)
     sequence.buffers.append(new)
     for nest in nests:

@@ -18,7 +18,7 @@ class InterchangeLoopsPass(NestPass):
     """Order the independent outer loops of every nest, the one along which it stores last.
 
     Programs come with the loops of an operation in the order of its definition, such as channels
-    inside of rows and columns. What fuses and tiles nests takes the last loop for the one whose
+    inside of rows and columns. Fusion and tiling take the last loop for the one whose
     iterations become lanes.
 
     Before::

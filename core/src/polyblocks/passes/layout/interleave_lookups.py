@@ -137,7 +137,7 @@ class _Group:
         self._insert(first, ops.out)
         for load, own in self.loads:
             ops = Ops()
-            # What the first one's slice adds is taken off, and the own slice's number added.
+            # Subtract the offset of the first one's slice, and add the own slice's number.
             offset = (own - base) // size - (const - base) * slices
             address = scaled
             if offset:
@@ -154,7 +154,7 @@ class _Group:
 
 @dataclass
 class _Lookups:
-    """What a nest loads lane by lane from places of their own.
+    """Loads of a nest with an index of their own in every lane.
 
     Attributes:
         groups: of each array.
@@ -168,7 +168,7 @@ class _Lookups:
     counting: set[Value] = field(default_factory=set)
 
     def visit(self, nodes: list[Node], times: int, innermost: Var) -> None:
-        """See a block, which is done so many times."""
+        """Visit a block that runs ``times`` times."""
         here: dict[tuple[Buffer, Linear], _Group] = {}
         for node in nodes:
             if isinstance(node, For):
@@ -220,7 +220,7 @@ class _Lookups:
 
 
 def _narrow(index: Value, block: list[Node]) -> Value:
-    """What an index was before it was one."""
+    """The integer that an index was cast from."""
     for node in block:
         if isinstance(node, Op) and node.name == "arith.index_cast" and node.results[0] is index:
             return node.operands[0]

@@ -27,8 +27,7 @@ class PrepareArgumentsPass(NestPass):
 
     Whatever they make stays the same from call to call, so it is made once, and not fused with
     what follows. Scales of normalizations, conversions and rearrangements of weights are examples.
-    What has more elements than what it is made of is not moved: it would be read from memory in the
-    place of less.
+    Results with more elements than their inputs are not moved: they would add memory traffic.
 
     Before::
 

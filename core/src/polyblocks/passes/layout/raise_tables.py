@@ -88,7 +88,7 @@ def _is_integer(load: Load) -> bool:
 
 
 def _counted(load: Load, users: Users, nest: Nest) -> Expr | None:
-    """What a load gives of a buffer that is filled with numbers of iterations."""
+    """The expression of a load from a buffer of iteration numbers, or None."""
     if load.buffer.kind != "alloc":
         return None
     candidate = Candidate.of(users, load.buffer)

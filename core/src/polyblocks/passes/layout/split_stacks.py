@@ -91,7 +91,7 @@ class SplitStacksPass(NestPass):
     def _parts(
         self, buffer: Buffer, nodes: list[AffineAccess]
     ) -> tuple[int, list[tuple[int, int]]] | None:
-        """The dimension that has parts, and where each begins and ends; None if there is none."""
+        """The concatenated dimension, and begin and end of each part, or None."""
         if not begins_and_ends_with_memory(buffer) or len(buffer.shape) < 2:
             return None
         for dimension, extent in enumerate(buffer.shape):

@@ -104,7 +104,7 @@ class SplitStepsPass(NestPass):
         return [piece for piece in found_pieces if piece.trips]
 
     def _grouped(self, loop: For) -> list[For]:
-        """A loop over groups of elements of which the same quotient is taken, if there are some."""
+        """A loop over groups of elements with the same quotient, if there are any."""
         if loop.bounded:
             return [loop]
         periods = {
@@ -115,7 +115,7 @@ class SplitStepsPass(NestPass):
         if len(periods) != 1:
             return [loop]
         (period,) = periods
-        # Where a group begins: all quotients that can be told change there, or the most do.
+        # A group begins where most quotients change.
         first = min(range(period), key=lambda k: (_inside(loop, k, period), k))
         count = (loop.var.extent - first) // period
         if count < self.least:
@@ -205,7 +205,7 @@ def _bounded(loop: For, lower: list[Expr], upper: list[Expr], steps: list[Atom])
 
 
 def _with(expr: Expr, values: dict[Atom, int]) -> Expr:
-    """An expression with numbers in the place of some atoms."""
+    """An expression with some atoms replaced by numbers."""
     result = Expr(expr.const)
     for atom, factor in expr.terms:
         known = values.get(atom)

@@ -52,7 +52,7 @@ class StraightenCopiesPass(NestPass):
     name: ClassVar[str] = "straighten-copies"
 
     def transform(self, sequence: Sequence, context: Any) -> None:
-        """Straighten every copy into an array of which the program alone knows."""
+        """Straighten every copy into an intermediate array."""
         users, viewed = Users(sequence), sequence.viewed()
         for buffer in sequence.buffers:
             if buffer.kind != "alloc" or buffer in viewed or buffer.base is not buffer:

@@ -11,7 +11,7 @@ from polyblocks.affine.model import ControlFlow, Nest, Sequence, walk
 from polyblocks.attributes import REGION_ATTRIBUTE, SCHEDULE_ATTRIBUTE
 from polyblocks.errors import UnsupportedError
 
-#: What may be left in ``@main`` besides launches and loops around them.
+#: Operations allowed in ``@main`` besides launches and loops around them.
 _LEFT = ("arith.", "affine.yield", "func.return", "gpu.", "index.", "scf.condition", "scf.yield")
 _MEMORY = ("memref.alloc", "memref.get_global", *VIEWS)
 

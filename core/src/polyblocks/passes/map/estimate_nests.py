@@ -58,7 +58,7 @@ class EstimateNestsPass(NestPass):
             context.decide(self.name, nest.name, "estimate", **numbers)
 
     def _tell_unknown(self, context: Any) -> None:
-        """What the description lacks, once for the program."""
+        """Report missing rates of the description, once for the program."""
         target = context.target
         for what, missing in (
             ("unknown times", rates.unknown_rates(target)),

@@ -66,7 +66,7 @@ class MapParallelismPass(NestPass):
             if estimator is not None:
                 seconds = saved = estimator.estimate(nest).predicted_seconds
                 if seconds is not None:
-                    # What the other threads take off it.
+                    # Time saved by the other threads.
                     saved = seconds - seconds / min(level.size, _product(loops))
             worth = level.size > 1 and (saved is None or saved > level.overhead)
             if worth and self._wait(loops, level.size):
@@ -120,7 +120,7 @@ def parallel_loops(nest: Nest) -> list[For]:
 
 
 def _enough(loops: list[For], iterations: int) -> list[For]:
-    """The outer loops that together have so many iterations; all if they have fewer."""
+    """The outer loops that together have ``iterations`` iterations; all if they have fewer."""
     for count in range(1, len(loops)):
         if _product(loops[:count]) >= iterations:
             return loops[:count]

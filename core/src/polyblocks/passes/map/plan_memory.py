@@ -31,9 +31,9 @@ class PlanMemoryPass:
     """Replace allocations by views of a workspace argument.
 
     Two buffers share bytes if no operation of ``@main`` needs both. One that a loop finds as the
-    iteration before left it is needed during the whole of the loop; what is allocated in the body
-    lives in one iteration. What a program's preparation leaves for the rest lies in memory that is
-    kept between calls, another argument. The caller owns the workspace, so that nothing is
+    iteration before left it is needed during the whole of the loop; allocations in the body live
+    in one iteration. Results of the program's preparation lie in persistent memory, another
+    argument. The caller owns the workspace, so that nothing is
     allocated during a call.
 
     Before::
@@ -94,7 +94,7 @@ def _bytes(alloc: Any) -> int:
 
 
 def _replace(module: Any, allocs: list[Any], role: str, offsets: list[int], total: int) -> None:
-    """Let allocations be views of a new argument of so many bytes."""
+    """Let allocations be views of a new argument of ``total`` bytes."""
     from polyblocks.mlir import dialect, ir
 
     rows = signature.rows(module)
@@ -163,7 +163,7 @@ class _Placed:
             self._by_time.setdefault(time, []).append((low, high, block))
 
     def while_in_use(self, block: Block) -> list[tuple[int, int]]:
-        """What is taken at some time at which the block is in use, in order."""
+        """Byte ranges taken while the block is in use, in order."""
         found = {
             (low, high)
             for time in self._times(block)
@@ -194,7 +194,7 @@ class _Steps:
     Attributes:
         span: the first and last step of each operation; that of a nest is one step.
         top: the operations outside of loops and branches.
-        preparation: the first and last step of the program's preparation; none if there is none.
+        preparation: the first and last step of the program's preparation, if any.
     """
 
     def __init__(self, block: Any) -> None:

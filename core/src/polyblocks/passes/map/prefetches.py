@@ -32,11 +32,11 @@ CACHE_PART = 4
 def mark_prefetches(nest: Nest, target: Any) -> None:
     """Let sweeps over a tile fetch what comes after them.
 
-    A tile that is swept several times is in a cache from the first time on; the memory rests then,
-    and the first sweep of the next tile waits for it. Hardware fetches ahead within a page at most,
-    of which rows of matrices often are one. So the longest sweep that reads a buffer again
-    fetches the same place of the next tile, the only one fetches the next rows of its tile, and the
-    longest one in front of a sweep that stores fetches the lines that will be stored to.
+    After the first pass over a tile it is cached and DRAM idles, and the first pass of the next
+    tile waits for it. Hardware prefetches within a page, which is often one row of a matrix. So the
+    longest sweep that reads a buffer again fetches the same place of the next tile, the only one
+    fetches the next rows of its tile, and the longest one in front of a sweep that stores fetches
+    the lines that will be stored to.
 
     Args:
         nest: loops around a body of several loops, which are marked as vectors already.
@@ -49,7 +49,7 @@ def mark_prefetches(nest: Nest, target: Any) -> None:
     if tile is None:
         return
     sweeps = [sweep for node in body if (sweep := _Sweep.of(node)) is not None]
-    # Borders and the like count for nothing.
+    # Small loops, as of borders, do not count.
     most = max((sweep.elements for sweep in sweeps), default=0)
     sweeps = [sweep for sweep in sweeps if MINOR * sweep.elements >= most]
     if len(sweeps) < 2:
@@ -118,7 +118,7 @@ def mark_next_panel(nest: Nest, lanes: For, around: list[For], target: Any) -> N
     if len(caches) < 2:
         return
     made = {n.buffer.base for n in walk(nest.body) if isinstance(n, Store)}
-    # What is left of the rows has another tile, behind.
+    # The remaining rows have another tile behind.
     tiles = next((n for n in lanes.body if isinstance(n, For)), None)
     if tiles is None or tiles.inits or tiles.trips < 2 or lanes.var.extent != lanes.lanes:
         return
@@ -154,7 +154,7 @@ def _panel_loop(
 
 
 def _lines_of_next(node: Load, panel: Var, lanes: For, tiles: For, line: int) -> list[Prefetch]:
-    """What one step of a tile fetches: its share of a step's lines, of the next panel.
+    """The prefetches of one step of a tile: its share of a step's lines, of the next panel.
 
     Args:
         node: the load of the columns.
@@ -201,7 +201,7 @@ class _Sweep:
 
     @property
     def elements(self) -> int:
-        """Iterations of all its loops together, at most, of which each may store several rows."""
+        """Upper bound of the iterations of all its loops; each may store several rows."""
         stores = sum(isinstance(node, Store) for node in self.inner.body)
         return prod(loop.trips for loop in self.loops) * max(stores, 1)
 
@@ -223,7 +223,7 @@ class _Sweep:
         return max(found, key=lambda pair: pair[0])[1] if found else None
 
     def leading(self, buffer: Buffer) -> list[Load]:
-        """A load of each row that no iteration has read before; none where that cannot be told.
+        """A load of each row that no iteration has read before; empty if unknown.
 
         A row is read before if another load is as far behind it as an earlier iteration is.
         """

@@ -261,7 +261,7 @@ def _width(lanes: Lanes, vector_bits: int) -> int:
 def _innermost(nodes: list[Node], around: list[For]) -> Iterator[tuple[For, list[For]]]:
     """Loops without loops in them, and those of register tiles, each with the loops around it.
 
-    What a matrix unit computes has no vectors.
+    Products on matrix units have no vectors.
     """
     for node in nodes:
         if isinstance(node, For) and not node.unit:

@@ -56,7 +56,7 @@ class ClassifyNestsPass(NestPass):
 def name_nests(owner: str, sequence: Sequence, context: Any) -> None:
     """Set kind and name of every nest; also for passes that have changed what nests do.
 
-    What is called otherwise afterwards is reported, so that earlier decisions can be followed.
+    Renamed nests are reported, so that earlier decisions can be followed.
 
     Args:
         owner: name of the pass.

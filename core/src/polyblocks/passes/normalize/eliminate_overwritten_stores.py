@@ -49,9 +49,9 @@ Item = Nest | Opaque
 class EliminateOverwrittenStoresPass(NestPass):
     """Restrict a nest to the boxes that later nests do not overwrite.
 
-    Taken are nests of parallel loops with one store, such as the fill of a padded array or the copy
-    into which a part is written; a nest of which nothing is left is dropped. What the cost model
-    finds cheaper to write twice than to cut into pieces stays.
+    Candidates are nests of parallel loops with one store, such as the fill of a padded array or the
+    copy into which a part is written. A nest that becomes empty is dropped; one that the cost model
+    finds cheaper to store twice than to split stays.
 
     Before::
 
@@ -85,7 +85,7 @@ class EliminateOverwrittenStoresPass(NestPass):
     def _pieces(
         self, nest: Nest, order: _Order, sequence: Sequence, context: Any
     ) -> list[Nest] | None:
-        """The nests in the place of one; None to leave it."""
+        """The nests that replace one; None to leave it."""
         fill = _Fill.of(nest)
         if fill is None:
             return None
@@ -100,7 +100,7 @@ class EliminateOverwrittenStoresPass(NestPass):
         overhead = context.target.shared_level.overhead
         pieces = [_seconds(fill, volume(box), context.target) for box in left[1:]]
         extra = sum(overhead if each is None else min(each, overhead) for each in pieces)
-        # What it saves is unknown where the description lacks a rate: one piece is no loss.
+        # The gain is unknown where the description lacks a rate: one piece is no loss.
         pays = len(left) <= 1 if seconds is None else extra <= 0 or seconds > extra
         accept = saved > 0 and len(left) <= self.max_pieces and pays
         context.decide(
@@ -118,7 +118,7 @@ class EliminateOverwrittenStoresPass(NestPass):
 
 
 def _seconds(fill: _Fill, elements: int, target: TargetDescription) -> float | None:
-    """What it takes to fill so many elements; None if the description lacks a rate."""
+    """Seconds to fill ``elements`` elements; None if the description lacks a rate."""
     buffer = fill.store.buffer
     traffic = rates.traffic_seconds(target, elements * buffer.bytes_per_element, buffer.nbytes)
     compute = rates.compute_seconds(target, elements * cost.operations(fill.body))
@@ -198,7 +198,7 @@ class _Order:
 
 
 def _overwritten(fill: _Fill, later: Iterable[Item]) -> list[Box]:
-    """Boxes that later nests overwrite before anybody reads what was there."""
+    """Boxes that later nests overwrite before any read."""
     buffer = fill.store.buffer
     boxes: list[Box] = []
     for item in later:

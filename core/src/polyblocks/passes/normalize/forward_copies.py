@@ -148,7 +148,7 @@ class _Copy:
         if not all(item is update or self._follows(item) for item in touching):
             return None
         if readers and len(writers) == 1 and _is_pointwise(writers[0]):
-            # Computing it where it is needed leaves nothing to be read by anybody.
+            # Inlining the producer removes the reads.
             return None
         box = touched(self.index)
         if any(item is not update and self._in_the_way(item, box) for item in earlier):

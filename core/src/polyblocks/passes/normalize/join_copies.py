@@ -53,7 +53,7 @@ class JoinCopiesPass(NestPass):
     name: ClassVar[str] = "join-copies"
 
     def transform(self, sequence: Sequence, context: Any) -> None:
-        """Join the parts of every array of which they are all."""
+        """Join the parts of every array that they cover."""
         if context.options.polyblocks_disable_affine_fusion:
             return
         users, viewed = Users(sequence), sequence.viewed()
@@ -84,7 +84,7 @@ class JoinCopiesPass(NestPass):
 
 @dataclass
 class _Part:
-    """What a copy does: a box of the array, and what comes there from where.
+    """A copy: a box of the array, and the source of its elements.
 
     Attributes:
         low, high: the first element of the box and the one after the last, by dimension.

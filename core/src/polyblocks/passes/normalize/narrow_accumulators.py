@@ -25,7 +25,7 @@ from polyblocks.affine.ops import Ops
 from polyblocks.passes.base import NestPass
 from polyblocks.passes.normalize.precision_modes import check_factors
 
-#: What gives the same low bits, whatever the others are.
+#: Operations whose low result bits depend on the low operand bits only.
 NARROWED = ("arith.addi", "arith.muli")
 #: Modes with sums in 32 bits.
 INTEGER_MODES = ("int32", "mixed_int8_int32")
@@ -93,7 +93,7 @@ def _is_product(nest: Nest, mode: str) -> bool:
     contraction = facts_of(nest).contraction
     if contraction is None or not contraction.reduction.loops:
         return False
-    # What extends them may stand beside them by now.
+    # Their extensions may stand beside them by now.
     if mode == "mixed_int8_int32":
         check_factors(nest, contraction, mode, "int8 or uint8 numbers", 8)
     return True

@@ -168,7 +168,7 @@ def fold_constant_load(load: Load) -> Op | None:
 def drop_dead_nests(sequence: Sequence) -> None:
     """Remove stores to allocations that nothing reads, and what was done for them."""
     while True:
-        # A view may be read in the place of its base.
+        # A view may be read instead of its base.
         read: set[Buffer] = {b.base for item in sequence.items for b in reads(item)}
         again = False
         for nest in sequence.nests():

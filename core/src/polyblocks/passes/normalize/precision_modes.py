@@ -1,4 +1,4 @@
-"""What the modes of `mm_conv_precision_mode` ask of the factors of contractions."""
+"""Factor types of contractions in the modes of `mm_conv_precision_mode`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from polyblocks.affine.model import For, Nest, Node, Op
 from polyblocks.errors import OptionError
 from polyblocks.options import FLOAT_MODES
 
-#: What adds up, what multiplies, what makes wider numbers.
+#: Operations that add, multiply, and extend.
 _SUMS = ("arith.addf", "arith.addi")
 _PRODUCTS = ("arith.mulf", "arith.muli")
 _EXTENSIONS = ("arith.extf", "arith.extsi", "arith.extui")

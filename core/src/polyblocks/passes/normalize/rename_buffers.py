@@ -30,9 +30,9 @@ class RenameBuffersPass(NestPass):
     """Give every generation of a buffer's contents a buffer of its own.
 
     Bufferization updates a part of an array in place when the old contents are not needed any
-    more. Whoever read them before then stands in the way of every fusion. Memory is not lost:
-    generations share bytes when memory is planned. What the new generation keeps of the old one is
-    copied; `eliminate-overwritten-stores` leaves of the copy what is not overwritten.
+    more. Earlier readers of the old contents block fusion (write-after-read). Memory is not lost:
+    generations share bytes when memory is planned. The unchanged rest of the old one is
+    copied; `eliminate-overwritten-stores` removes the overwritten part of the copy.
 
     Before::
 

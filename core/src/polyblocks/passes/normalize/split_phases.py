@@ -65,7 +65,7 @@ class SplitPhasesPass(NestPass):
     """
 
     name: ClassVar[str] = "split-phases"
-    #: Nests in the place of one, at most.
+    #: Largest number of nests that replace one.
     max_nests: int = 64
 
     def transform(self, sequence: Sequence, context: Any) -> None:

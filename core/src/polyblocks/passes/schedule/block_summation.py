@@ -77,7 +77,7 @@ class BlockSummationPass(NestPass):
         if len(levels) == 1:
             return None
         built, results = _build(shape, combiners, levels, list(shape.reductions[0].inits))
-        # What comes after uses the results of the old loop.
+        # Later code uses the results of the old loop.
         (chain,) = (n for n in built if isinstance(n, For))
         assert chain.results == results
         chain.results = shape.reductions[0].results

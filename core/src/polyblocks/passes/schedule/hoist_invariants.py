@@ -82,7 +82,7 @@ def _hoist_from_inner(loop: For) -> int:
 def invariants(loop: For) -> tuple[list[Node], list[Node]]:
     """The nodes of a loop's body that do not depend on the iteration, and the others.
 
-    The loop must run at least once if the moved code is to be executed as often as before; one
+    The loop must run at least once, so that the moved code runs no more often than before; one
     whose bounds depend on outer loops may not, and is left alone.
     """
     if loop.bounded or loop.var.extent == 0:
@@ -103,7 +103,7 @@ def invariants(loop: For) -> tuple[list[Node], list[Node]]:
             fixed = all(loop.var not in set(e.variables()) for e in (*node.index, *node.where))
             fixed = fixed and node.buffer.base not in written and node.buffer not in local
         elif isinstance(node, IndirectLoad):
-            # What is still checked inside may be what makes this index right.
+            # A check that stays inside may guard this index.
             fixed = fixed and checked and node.buffer.base not in written
         elif isinstance(node, Op):
             # A division may be behind a check as well.

@@ -99,7 +99,7 @@ class JamReductionsPass(NestPass):
             return False
         if not all(isinstance(n, (Op, Index, Load)) for n in shape.inner):
             return False
-        # What comes before is done for all copies first, and again where the rest needs it.
+        # The prologue is done for all copies first, and again where the rest needs it.
         if not all(isinstance(n, (Op, Index, Load, Alloca)) for n in shape.before):
             return False
         if any(isinstance(n, (IndirectStore, Check)) for n in walk(shape.after)):

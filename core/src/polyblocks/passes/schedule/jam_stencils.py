@@ -32,7 +32,7 @@ from polyblocks.affine.subnests import change_subnests, parallel_shell
 from polyblocks.passes.base import NestPass
 from polyblocks.target import MemoryLevel, TargetDescription
 
-#: What a body may consist of. Checks stay in their order, before what comes after them.
+#: Nodes allowed in a body. Checks stay in order, before later nodes.
 _NODES = (Op, Index, Load, IndirectLoad, Check, Store)
 
 
@@ -240,7 +240,7 @@ def _slots(body: list[Node], lanes: Var, target: TargetDescription) -> float:
     for node in body:
         if isinstance(node, AffineAccess):
             moves = stride_along(node.buffer, node.index, lanes)
-            # What begins anywhere is in two lines, as often as not.
+            # Unaligned accesses cross a line half of the time.
             apart = moves and isinstance(node, Load) and node.index[-1].const % 16 and vector
             accesses += (1.0 if isinstance(node, Load) else 2.0) + (vector / line if apart else 0.0)
     operations = float(cost.operations(body))
@@ -250,7 +250,7 @@ def _slots(body: list[Node], lanes: Var, target: TargetDescription) -> float:
 
 
 def _jammed(nodes: list[Node], loop: For, factor: int) -> list[Node]:
-    """The loops with so many iterations of one of them in one, and what is left of these."""
+    """The loops with ``factor`` iterations of one of them jammed, and its remainder."""
     loops, body = parallel_shell(nodes)
     var, extent = loop.var, loop.var.extent
 

@@ -71,7 +71,7 @@ class MultiplyReciprocalsPass(NestPass):
         return count
 
     def _rewrite(self, loop: For) -> tuple[list[Node], int]:
-        """What comes in front of an innermost loop, and how many divisions it is for."""
+        """Reciprocals in front of an innermost loop, and the number of divisions they replace."""
         if loop.trips < self.min_trips:
             return [], 0
         taken, kept = invariants(loop)

@@ -79,7 +79,7 @@ class OrderLoopsPass(NestPass):
     def _strips(
         self, shape: ReductionNest, var: Var, threads: int, target: TargetDescription
     ) -> list[Node]:
-        """The loops over strips, in the place of the loop over ``var``."""
+        """The loops over strips that replace the loop over ``var``."""
         loop = next(p for p in shape.parallel if p.var is var)
         origin, extent = loop.origin, loop.trips
         size = strip_size(shape, var, extent, target, threads)

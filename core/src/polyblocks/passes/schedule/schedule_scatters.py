@@ -131,7 +131,7 @@ class _Scatter:
         body: the straight-line code.
         store: the store.
         loads: what reads the destination, at the same place.
-        fixed: for each index of the store its affine expression, None if it is none.
+        fixed: for each index of the store its affine expression, or None.
     """
 
     loops: list[For]
@@ -194,7 +194,7 @@ class _Scatter:
         return choices
 
     def _seconds(self, target: TargetDescription, threads: int) -> float | None:
-        """Time of one thread. What updates of neighbours share is done once for all of them.
+        """Time of one thread. Common parts of neighbouring updates are computed once.
 
         The peak counts all threads' lanes.
         """
@@ -297,9 +297,9 @@ def drop_repeated_checks(nodes: list[Node]) -> bool:
 
 
 class _Copies:
-    """Scatters with the same loops, of which every thread makes its share, to copies.
+    """Scatters with the same loops; every thread makes its share, to private copies.
 
-    What they read they read once, and while one waits for what it has stored, another one goes on.
+    Shared inputs are read once, and while one waits for its store, another one goes on.
     """
 
     def __init__(self, threads: int) -> None:

@@ -128,7 +128,7 @@ def _choices(lane: Var, loops: list[For], body: list[Node], most: int) -> dict[I
 
 
 def _select(body: list[Node], chosen: dict[IndirectLoad, int]) -> None:
-    """Put loads of all layers and selections in the place of loads of one of them."""
+    """Replace loads with a run-time layer index by loads of all layers and selections."""
     writer = _Writer()
     for node in body:
         if isinstance(node, IndirectLoad) and node in chosen:
@@ -136,7 +136,7 @@ def _select(body: list[Node], chosen: dict[IndirectLoad, int]) -> None:
         else:
             writer.out.append(node)
     replace_values(writer.out, writer.same)
-    # What is at affine places now is known to be.
+    # Detect accesses that are affine now.
     KnownValues().block(writer.out)
     body[:] = writer.out
 
@@ -149,7 +149,7 @@ class _Writer:
         out: the code so far.
         bits: conditions that say which bits of a number are set, the lowest one first.
         layers: what has been loaded already.
-        same: what is to be used in the place of a value.
+        same: value -> its replacement.
     """
 
     out: list[Node] = field(default_factory=list)

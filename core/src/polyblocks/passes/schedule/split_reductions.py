@@ -59,7 +59,7 @@ class SplitReductionsPass(NestPass):
             # Blocks share the inner loops as well, whichever they are.
             iterations = shape.iterations if blocks else shares(shape, context.target)
             extent = shape.reductions[0].var.extent
-            # What a thread takes for all of it.
+            # Time of one thread for all of it.
             seconds = rates.compute_seconds(context.target, cost.work(nest.body) * level.size)
             if blocks and seconds is not None:
                 # Blocks have their shares of the memory's bandwidth, and do as many of the outer

@@ -35,7 +35,7 @@ class SplitScansPass(NestPass):
     """Give every thread parts of a scan that has no parallel loops to share out.
 
     Three nests take its place: every part is reduced; a small scan of the results gives what each
-    part starts with; every part is scanned. What the scan reads is read twice.
+    part starts with; every part is scanned. The scan's inputs are read twice.
 
     Before::
 

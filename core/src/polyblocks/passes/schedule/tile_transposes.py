@@ -34,7 +34,7 @@ class TileTransposesPass(NestPass):
 
     The innermost tile is as long as a vector on both sides: ``vectorize-nests`` reads its rows and
     transposes them in registers. Tiles around it take whole cache lines of few pages at a time.
-    What is left at the edges is done in nests of their own.
+    Remainders at the edges are nests of their own.
 
     Before::
 

@@ -13,7 +13,7 @@ from polyblocks.passes.tensor.control_flow import (
     terminator,
 )
 
-#: What reads one element of its operand, and can read it where that came from.
+#: Reshapes that an extraction can look through.
 _RESHAPES = {"tensor.cast", "tensor.collapse_shape", "tensor.expand_shape"}
 
 
@@ -78,7 +78,7 @@ def _scalar(type_: Any) -> Any:
 
 
 def _carry(op: Any) -> None:
-    """Hand on scalars in the place of tensors of one integer."""
+    """Carry scalars instead of tensors of one integer."""
     from polyblocks.mlir import ir
 
     first = 3 if op.name == "scf.for" else 0
@@ -132,7 +132,7 @@ def _as_tensor(value: Any, type_: Any) -> Any:
 
 
 def _compute_extracted(module: Any) -> bool:
-    """Extract from operands in the place of results; whether there was such a place."""
+    """Extract from operands instead of results; whether anything changed."""
     from polyblocks.mlir import ir
 
     extracts: list[Any] = []
@@ -223,7 +223,7 @@ def _computed(op: Any, result: Any) -> Any:
 
 
 def _inline_operands(module: Any) -> None:
-    """Give operations on tensors the scalar in the place of a tensor made of it."""
+    """Give operations on tensors the scalar that a tensor was made of."""
     from polyblocks.mlir import ir
 
     made: list[Any] = []

@@ -13,7 +13,7 @@ from polyblocks.passes.tensor.control_flow import besides_bodies
 class CheckSizesPass:
     """Refuse a module whose casts change the size of a tensor, or invent one.
 
-    MLIR lets a cast to an unknown size and back change it; what runs then reads and writes past
+    MLIR lets a cast to an unknown size and back change it; the program then reads and writes past
     the end of the smaller buffer. All sizes of a program are static, so once the module is
     simplified a cast that is left is such a mistake of whoever made it.
 
@@ -50,7 +50,7 @@ def unequal_cast(casts: Iterable[Any]) -> tuple[Any, Any, Any] | None:
         casts: ``tensor.cast`` operations; each may take what another one gives.
 
     Returns:
-        The operation, the type that its operand is cast from, its own; None if there is none.
+        The operation, the type that its operand is cast from, its own; or None.
     """
     for op in casts:
         source, result = _cast_from(op).type, op.results[0].type
@@ -66,7 +66,7 @@ def _says_more(op: Any) -> bool:
 
 
 def _cast_from(op: Any) -> Any:
-    """What a cast, and those before it, take."""
+    """The source type of a chain of casts."""
     from polyblocks.mlir import ir
 
     value = op.operands[0]

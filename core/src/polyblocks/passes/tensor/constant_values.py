@@ -1,6 +1,6 @@
 """Tensors that depend on constants alone, and their elements.
 
-What is an operator of a framework is not asked: a ``linalg.generic`` is evaluated as what it says,
+Framework operators are not distinguished: a ``linalg.generic`` is evaluated from its body,
 for all iterations of its parallel loops at once and one iteration of its reductions after the
 other.
 """
@@ -31,7 +31,7 @@ _MOVES = frozenset((*_VIEWS, "tensor.concat", "tensor.from_elements"))
 
 @dataclass
 class _Generic:
-    """What a ``linalg.generic`` says.
+    """The maps, loops and body of a ``linalg.generic``.
 
     Attributes:
         arguments: of its block.
@@ -77,7 +77,7 @@ class Evaluator:
         return True
 
     def work(self, op: Any) -> int:
-        """Scalar operations that computing an operation's result takes; moving it is none.
+        """Scalar operations of computing an operation's result; 0 for moves.
 
         Raises:
             Unknown: the extents of its loops are.

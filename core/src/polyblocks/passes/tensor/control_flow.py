@@ -32,7 +32,7 @@ def besides_bodies(module: Any) -> list[Any]:
 def control_flow_of(module: Any) -> list[Any]:
     """All loops and branches of a module, outer before inner.
 
-    In the bodies of operations on tensors there are none of the program.
+    Bodies of operations on tensors contain no control flow of the program.
     """
     return [op for op in besides_bodies(module) if op.name in CONTROL_FLOW]
 

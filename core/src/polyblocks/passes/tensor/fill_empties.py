@@ -17,13 +17,13 @@ _LONGEST_PERIOD = 64
 
 @dataclass(frozen=True)
 class FillEmptiesPass:
-    """Fill an empty tensor of which something is read that nothing has written.
+    """Fill an empty tensor with elements that are read before they are written.
 
     Programs copy or compute on whole arrays while parts of them are still unset, and set these
     later: a circular pad does. Without the fill results would depend on what memory holds. A tensor
     that slices cover until something reads it is not filled, nor one that ops write completely, nor
-    one that a loop carries. What later slices cover ``eliminate-overwritten-stores`` takes off the
-    fill.
+    one that a loop carries. ``eliminate-overwritten-stores`` removes the part of the fill that
+    later slices cover.
 
     Before::
 

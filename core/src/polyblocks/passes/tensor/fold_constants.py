@@ -12,7 +12,7 @@ from polyblocks.affine.steps import StepFunction
 from polyblocks.passes.tensor.constant_values import Evaluator
 from polyblocks.passes.tensor.scalar_values import DTYPES, Unknown
 
-#: Elements of which no more are always worth a constant: code knows them as numbers.
+#: Largest size, in elements, of tables that are always worth a constant: code uses numbers.
 FEW = 1024
 #: Elements of a table of places that were rounded, such as those of an image that is enlarged.
 MANY = 1 << 14
@@ -23,13 +23,13 @@ AGAIN = 4
 #: Scalar operations that may be spent on one constant: a tenth of a second.
 MOST_WORK = 1 << 27
 
-#: What makes integers of floating-point numbers.
+#: Conversions of floats to integers.
 _ROUNDS = {"arith.fptosi", "arith.fptoui"}
 
 
 @dataclass(frozen=True)
 class FoldConstantsPass:
-    """Put a constant in the place of an expression of constants.
+    """Replace an expression of constants by a constant.
 
     A filter that is divided by its sum has known taps then. A large table replaces what makes it if
     loading it is predicted to take less time than computing it again; positions of elements, and
@@ -59,7 +59,7 @@ class FoldConstantsPass:
         found = [op for op in operations if evaluator.learns(op)]
         gone: set[Any] = set()
         folded: list[tuple[Any, Any]] = []
-        # What uses an operation comes after it: whether it is still needed is known then.
+        # Users come after an operation: by then it is known whether it is needed.
         for op in reversed(found):
             users = [use.owner.operation for use in op.results[0].uses]
             if op.name in ("arith.constant", "tensor.empty") or all(u in gone for u in users):
@@ -166,7 +166,7 @@ def _stored(op: Any) -> int:
 
 
 def _is_destination(use: Any) -> bool:
-    """Whether somebody writes to what a value holds: a constant would be copied for that."""
+    """Whether an op overwrites the value; folding would add a copy."""
     owner = use.owner.operation
     if owner.name == "linalg.generic":
         return bool(use.operand_number >= owner.attributes["operandSegmentSizes"][0])

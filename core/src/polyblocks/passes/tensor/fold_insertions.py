@@ -45,7 +45,7 @@ class FoldInsertionsPass:
 
 
 class _Window(NamedTuple):
-    """What a slice takes of each dimension of a tensor."""
+    """A slice: offset, size and stride of each dimension of a tensor."""
 
     offsets: list[int]
     sizes: list[int]
@@ -100,7 +100,7 @@ def _made_by(value: Any, name: str) -> Any:
 
 
 def _window(op: Any) -> _Window | None:
-    """What a slice takes, if all of it is known."""
+    """The window of a slice, if all of it is known."""
     # The tensors are operands, too.
     if len(op.operands) > (2 if op.name == "tensor.insert_slice" else 1):
         return None

@@ -146,7 +146,7 @@ class _Counted:
         return cls(op, position, start, step, trips)
 
     def write(self) -> None:
-        """Put the ``for`` in the place of the ``while``."""
+        """Replace the ``while`` by the ``for``."""
         from polyblocks.mlir import dialect, ir
 
         op = self.op
@@ -252,7 +252,7 @@ def _conjuncts(value: Any, inside: list[Any]) -> list[Any] | None:
 
 
 def _wrapped(number: int, bits: int) -> int:
-    """The signed number of so many bits with the same low bits."""
+    """The signed number of ``bits`` bits with the same low bits."""
     return (number + (1 << (bits - 1))) % (1 << bits) - (1 << (bits - 1))
 
 
@@ -263,7 +263,7 @@ def _integer_of(attribute: Any) -> int:
 
 
 def _increment(value: Any, counters: list[Any]) -> int | None:
-    """What is added to the counter to give ``value``."""
+    """The constant that is added to the counter to give ``value``, or None."""
     if is_argument(value):
         return None
     op = value.owner.operation

@@ -1,4 +1,4 @@
-"""What scalar operations compute of known numbers, in NumPy.
+"""Scalar operations on known numbers, in NumPy.
 
 Results are those of the generated code: exact operations in their own type, elementary functions
 rounded from double precision, which is as good as these or better.
@@ -97,7 +97,7 @@ _CONVERSIONS = frozenset(
     "arith.trunci arith.index_cast arith.index_castui".split()
 )
 
-#: What NumPy computes otherwise of truth values.
+#: Operations that NumPy defines differently for truth values.
 _OF_WIDER_INTEGERS = frozenset("arith.addi arith.subi arith.muli arith.maxsi arith.minsi".split())
 
 #: Of two zeros NumPy may return the other one.

@@ -13,10 +13,10 @@ from polyblocks.passes.tensor.control_flow import constant_integer, control_flow
 class UnrollStepsPass:
     """Repeat the body of a loop that makes a new state of an old one, and does so in every step.
 
-    A step cannot write over the array that it reads, so what it makes is copied back when the loop
+    A step cannot write over the array that it reads, so its result is copied back when the loop
     goes on. Of several steps the second one may write over what the first one has read, and tiles
-    in space and time go through all of them while their part of the state is in a cache. What is
-    left of the steps comes behind the loop.
+    in space and time go through all of them while their part of the state is in a cache. The
+    remaining steps come behind the loop.
 
     Before::
 
@@ -93,7 +93,7 @@ def _is_control_flow(op: Any) -> bool:
 
 
 def _unroll(op: Any, factor: int) -> None:
-    """Put a loop of so many steps an iteration, and the steps left over, in the place of one."""
+    """Replace a loop by one with ``factor`` steps per iteration, and the remaining steps."""
     from polyblocks.mlir import dialect, ir
 
     arith, scf = dialect("arith"), dialect("scf")
