@@ -73,6 +73,12 @@ def own_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
             os.environ[name] = value
 
 
+@pytest.fixture
+def compiled_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No process per compilation: to fork one of three frameworks takes as long as to compile."""
+    monkeypatch.setenv("POLYBLOCKS_ISOLATE", "0")
+
+
 #: A target that does as little as a target can.
 TARGET = """
 from polyblocks.hookspecs import hookimpl

@@ -14,11 +14,13 @@ from polyblocks.registry import registry
 from polyblocks.testing.conformance import CASES, Case, check, check_description, run
 
 
+@pytest.mark.usefixtures("compiled_in_this_process")
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_cpu(case):
     assert run(case, CompileOptions(target="cpu")).manifest["target"] == "cpu"
 
 
+@pytest.mark.usefixtures("compiled_in_this_process")
 @pytest.mark.each_choice
 @pytest.mark.parametrize("arch", CHIPS)
 @pytest.mark.parametrize("case", CASES, ids=str)

@@ -31,10 +31,10 @@ def chip(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def compiled_in_this_process(request: pytest.FixtureRequest, monkeypatch: Any) -> None:
-    """No process per compilation, which takes a third of the time, but in what is about it."""
+def isolated_where_it_is_marked(request: pytest.FixtureRequest) -> None:
+    """No process per compilation but in what is about it."""
     if request.node.get_closest_marker("isolated") is None:
-        monkeypatch.setenv("POLYBLOCKS_ISOLATE", "0")
+        request.getfixturevalue("compiled_in_this_process")
 
 
 @pytest.fixture(autouse=True)

@@ -25,6 +25,8 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from polyblocks.torch_polyblocks_compiler import polyblocks_jit_torch
 
+pytestmark = pytest.mark.usefixtures("compiled_in_this_process")
+
 #: Arguments of odd sizes for every program, by name and type.
 SMALL: dict[tuple[str, str], Callable[[], table.Arrays]] = {
     ("matmul", "float32"): random((2, 7, 13), (2, 13, 9)),
