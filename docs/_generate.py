@@ -188,6 +188,14 @@ def schedule_keys() -> str:
     return "\n".join(["| key | kernels | meaning |", "|---|---|---|", *rows])
 
 
+def contraction_schedule_keys() -> str:
+    """What a schedule of a CPU's contraction says."""
+    from polyblocks.affine.contraction.schedule import KEYS
+
+    rows = [f"| `{key}` | {sentence(meaning)} |" for key, meaning in KEYS.items()]
+    return "\n".join(["| key | meaning |", "|---|---|", *rows])
+
+
 def s3_version() -> str:
     """The version of the contract."""
     from polyblocks.s3.contract import S3_VERSION
@@ -471,6 +479,7 @@ GENERATORS: dict[str, Callable[[], str]] = {
     "s3-operations": s3_operations,
     "s3-attributes": s3_attributes,
     "schedule-keys": schedule_keys,
+    "contraction-schedule-keys": contraction_schedule_keys,
     "s3-version": s3_version,
     "hooks": hooks,
     "objects": objects,

@@ -1,4 +1,4 @@
-// PASSES: tile-contractions
+// PASSES: plan-contractions,tile-contractions
 // ARCH: x86-64-v3
 //
 // The panels of %b, which is constant, are filled by the preparation, all of them; there is no copy

@@ -1,4 +1,4 @@
-// PASSES: tile-contractions
+// PASSES: plan-contractions,tile-contractions
 // ARCH: x86-64-v3
 //
 // Lanes go along the side that is stored side by side: here that of the first operand. Where

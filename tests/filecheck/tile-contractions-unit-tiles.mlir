@@ -1,4 +1,4 @@
-// PASSES: tile-contractions
+// PASSES: plan-contractions,tile-contractions
 // ARCH: sapphirerapids
 //
 // A unit of tiles computes 32 rows and 32 columns in loops of its own. Results that are its sums go

@@ -1,4 +1,4 @@
-// PASSES: tile-contractions
+// PASSES: plan-contractions,tile-contractions
 // ARCH: znver4
 //
 // Steps are taken four at a time, as words of bytes. The left operand's steps are neighbours in

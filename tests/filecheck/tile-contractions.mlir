@@ -1,4 +1,4 @@
-// PASSES: tile-contractions
+// PASSES: plan-contractions,tile-contractions
 // ARCH: x86-64-v3
 //
 // Rows are jammed and columns are lanes, around the steps. The right operand is copied panel by

@@ -18,17 +18,23 @@ from polyblocks.options import CompileOptions
 from polyblocks.passes.map.emit_kernels import EmitKernelsPass
 from polyblocks.passes.standard import standard_pipeline
 from polyblocks.pipeline import PassContext, run_stage
+from polyblocks.target import TargetDescription
 
 
-def scheduled(function: Callable[..., Any], inputs: Sequence[torch.Tensor]) -> str:
-    """The text of a program after ``choose-kernels``."""
-    target, options = gpu_target(), CompileOptions()
+def scheduled(
+    function: Callable[..., Any],
+    inputs: Sequence[torch.Tensor],
+    target: TargetDescription | None = None,
+    before: str = "emit-kernels",
+) -> str:
+    """The text of a program as the pass ``before`` gets it, on a GPU unless a target is given."""
+    target, options = target or gpu_target(), CompileOptions()
     context = PassContext.create(target, options)
     module = captured(function, inputs).module
     pipeline = standard_pipeline(target, options)
     for stage, passes in pipeline.stages.items():
         names = [p.name for p in passes]
-        end = names.index("emit-kernels") if "emit-kernels" in names else len(names)
+        end = names.index(before) if before in names else len(names)
         run_stage(stage, passes[:end], module, context)
     return str(module)
 

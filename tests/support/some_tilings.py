@@ -42,7 +42,7 @@ def tiling_of(cost: TilingCost, draw: random.Random) -> Tiling:
         column_block=column_block,
         row_pieces=row_pieces,
         column_pieces=column_pieces,
-        pack_rows=draw.random() < 0.5,
+        pack_rows=product.windows is None and draw.random() < 0.5,
         pack_columns=not cost.in_place or draw.random() < 0.5,
-        threads=draw.randint(1, 3),
+        threads=draw.randint(1, cost.available or 3),
     )

@@ -207,14 +207,14 @@ def host_has_ldexp() -> bool:
 
 def host_scale() -> Scale | None:
     """That instruction as the CPU target uses it; None if the machine has none."""
-    from polyblocks_cpu.scalef import multiply_by_power
+    from polyblocks_cpu.instructions.scalef import multiply_by_power
 
     return multiply_by_power if host_has_ldexp() else None
 
 
 def host_table() -> Table | None:
     """How the CPU target looks numbers up on this machine; None if it does not."""
-    from polyblocks_cpu.permute import pick_from
+    from polyblocks_cpu.instructions.permute import pick_from
 
     return pick_from if host_has_ldexp() else None
 

@@ -230,8 +230,8 @@ ROOMS: dict[str, str] = {
     "ahead_of_time": "cache explanation frontends registry runtime runtime/device",
     "stablehlo": "",
     "passes": "affine affine/mlir "
-    "passes/tensor passes/bufferize passes/normalize passes/layout passes/fuse passes/schedule "
-    "passes/map",
+    "passes/tensor passes/bufferize passes/normalize passes/layout passes/fuse "
+    "passes/contraction passes/schedule passes/map",
     "passes/tensor": "affine",
     "passes/bufferize": "affine affine/analysis affine/mlir passes/tensor",
     "passes/normalize": "affine affine/analysis affine/contraction affine/cost affine/mlir "
@@ -239,8 +239,10 @@ ROOMS: dict[str, str] = {
     "passes/layout": "affine affine/analysis affine/rewrites passes",
     "passes/fuse": "affine affine/analysis affine/contraction affine/cost affine/mlir "
     "affine/padding affine/rewrites affine/tiles passes passes/normalize",
-    "passes/schedule": "affine affine/analysis affine/contraction affine/cost affine/mlir "
-    "affine/padding affine/rewrites affine/vectors passes",
+    "passes/contraction": "affine affine/analysis affine/contraction affine/cost affine/mlir "
+    "affine/padding affine/rewrites affine/vectors codegen/gpu/matrix passes",
+    "passes/schedule": "affine affine/analysis affine/cost affine/mlir affine/rewrites "
+    "affine/vectors passes",
     "passes/map": "affine affine/analysis affine/cost affine/mlir affine/rewrites affine/vectors "
     "codegen/gpu/emission codegen/gpu/mapping codegen/gpu/matrix passes",
     "affine": "",

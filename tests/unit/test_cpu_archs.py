@@ -17,7 +17,6 @@ from polyblocks.options import CompileOptions
 from polyblocks.target import Issue
 from polyblocks_cpu.archs import ARCHS, ARM, lookup
 from polyblocks_cpu.describe import describe
-from polyblocks_cpu.dots import available
 from polyblocks_cpu.host import (
     ARM_FEATURES,
     CacheLevel,
@@ -27,6 +26,7 @@ from polyblocks_cpu.host import (
     power_of_two,
     read_caches,
 )
+from polyblocks_cpu.instructions.dots import available
 
 V4 = "avx512f avx512bw avx512cd avx512dq avx512vl"
 V3 = "cx16 lahf_lm popcnt pni sse4_1 sse4_2 ssse3 avx avx2 bmi1 bmi2 f16c fma abm movbe"

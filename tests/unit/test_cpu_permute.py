@@ -28,8 +28,8 @@ from polyblocks.codegen.rewrite import expand_ops
 from polyblocks.codegen.vector_math import expand_math
 from polyblocks.codegen.vector_math.accuracy import MAX_ULP
 from polyblocks.codegen.vector_math.pieces import ERF, TANH
-from polyblocks_cpu.permute import pick_from
-from polyblocks_cpu.scalef import multiply_by_power
+from polyblocks_cpu.instructions.permute import pick_from
+from polyblocks_cpu.instructions.scalef import multiply_by_power
 
 needs_avx512 = pytest.mark.skipif(not host_has_ldexp(), reason="the host has no AVX-512")
 VECTOR = "vector<16xf32>"

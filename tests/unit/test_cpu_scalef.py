@@ -25,7 +25,7 @@ from polyblocks.codegen import llvm
 from polyblocks.codegen.builder import Builder, Val
 from polyblocks.codegen.rewrite import expand_ops
 from polyblocks.codegen.vector_math import expand_math
-from polyblocks_cpu.scalef import multiply_by_power
+from polyblocks_cpu.instructions.scalef import multiply_by_power
 
 needs_avx512 = pytest.mark.skipif(not host_has_ldexp(), reason="the host has no AVX-512")
 OPS = ["math.exp", "math.exp2", "math.sinh", "math.cosh"]

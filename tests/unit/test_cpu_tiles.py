@@ -9,12 +9,12 @@ from polyblocks.errors import UnsupportedError
 from polyblocks.options import CompileOptions
 from polyblocks.pipeline import PassContext
 from polyblocks_cpu import host as host_module
-from polyblocks_cpu import tiles
 from polyblocks_cpu.describe import describe, required_features
 from polyblocks_cpu.host import host, identify
+from polyblocks_cpu.instructions import tiles
+from polyblocks_cpu.instructions.tiles import tile_units
 from polyblocks_cpu.passes.lower_tiles import LowerTilesPass
 from polyblocks_cpu.passes.tile_code import TileConfiguration
-from polyblocks_cpu.tiles import tile_units
 
 #: Loops of a product, with places for what may be wrong about them.
 PRODUCT = """

@@ -14,7 +14,7 @@ from polyblocks.runtime.native import native_code
 pytest.importorskip("polyblocks_cpu")
 
 from polyblocks_cpu.emit import _optimize
-from polyblocks_cpu.wide_ldexp import take_apart
+from polyblocks_cpu.instructions.wide_ldexp import take_apart
 
 FLOATS = {"half": "f16", "float": "f32", "double": "f64"}
 BITS = {"half": 16, "float": 32, "double": 64}

@@ -136,7 +136,13 @@ def test_both_gpu_targets_have_one_list_of_passes_and_share_most_with_the_cpu() 
     team = {"order-loops", "jam-reductions", "block-summation", "map-parallelism"}
     team |= {"straighten-copies", "choose-layouts", "interchange-loops"}
     team |= {"split-stacks", "merge-margins"}
-    vectors = {"pack-arguments", "tile-contractions", "tile-transposes", "vectorize-nests"}
+    vectors = {
+        "pack-arguments",
+        "plan-contractions",
+        "tile-contractions",
+        "tile-transposes",
+        "vectorize-nests",
+    }
     vectors |= {"unroll-short-loops", "narrow-values", "jam-stencils"}
     vectors |= {"interleave-lookups", "split-steps", "select-layers"}
     vectors |= {"update-in-place"}

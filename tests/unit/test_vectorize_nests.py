@@ -109,6 +109,7 @@ def test_no_vectors_on_a_target_without() -> None:
         "pack-arguments",
         "select-layers",
         "split-steps",
+        "plan-contractions",
         "tile-contractions",
         "tile-transposes",
         "unroll-short-loops",

@@ -550,6 +550,8 @@ class For(Node):
         tile: whether its body holds sub-nests, which passes treat as if each stood alone.
         lanes: of the loop around the rows of a register tile, how many of its iterations are lanes
             of vectors at a time; 0 of any other loop. Its body stays as it is made.
+        schedule: how the contraction that it is the outermost loop of is to be tiled, see
+            :mod:`polyblocks.affine.contraction.schedule`; None for nothing.
         unit: the matrix unit that computes all of it: a loop over rows, around one over columns,
             around one over steps that carries their sum, which is stored. Empty for any other loop.
         simd: how it is written in vectors; None for a scalar loop.
@@ -568,6 +570,7 @@ class For(Node):
     upper: tuple[Expr, ...] = ()
     tile: bool = False
     lanes: int = 0
+    schedule: dict[str, Any] | None = None
     unit: str = ""
     simd: Simd | None = None
     prefetches: list[Prefetch] = field(default_factory=list)
@@ -586,7 +589,8 @@ class For(Node):
 
     @property
     def marks(self) -> tuple[Hashable, ...]:
-        return self.level, len(self.lower), self.tile, self.lanes, self.unit, self.simd
+        schedule = repr(self.schedule)
+        return self.level, len(self.lower), self.tile, self.lanes, schedule, self.unit, self.simd
 
     def copied(self, to: Renaming) -> For:
         """A copy with a fresh variable, and copies of the nodes in it."""
@@ -604,6 +608,7 @@ class For(Node):
             upper=to.at(self.upper),
             tile=self.tile,
             lanes=self.lanes,
+            schedule=self.schedule,
             unit=self.unit,
             simd=self.simd,
             prefetches=[f.copied(to) for f in self.prefetches],

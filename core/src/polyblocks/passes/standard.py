@@ -16,6 +16,9 @@ from polyblocks.passes.bufferize.hoist_buffers import HoistBuffersPass
 from polyblocks.passes.bufferize.lower_scatters import LowerScattersPass
 from polyblocks.passes.bufferize.select_elements import SelectElementsPass
 from polyblocks.passes.bufferize.separate_empties import SeparateEmptiesPass
+from polyblocks.passes.contraction.plan_contractions import PlanContractionsPass
+from polyblocks.passes.contraction.split_contractions import SplitContractionsPass
+from polyblocks.passes.contraction.tile_contractions import TileContractionsPass
 from polyblocks.passes.fuse.absorb_loops import AbsorbLoopsPass
 from polyblocks.passes.fuse.absorb_margins import AbsorbMarginsPass
 from polyblocks.passes.fuse.fuse_sibling_loops import FuseSiblingLoopsPass
@@ -44,7 +47,6 @@ from polyblocks.passes.map.emit_kernels import EmitKernelsPass
 from polyblocks.passes.map.estimate_nests import EstimateNestsPass
 from polyblocks.passes.map.map_parallelism import MapParallelismPass
 from polyblocks.passes.map.plan_memory import PlanMemoryPass
-from polyblocks.passes.map.split_contractions import SplitContractionsPass
 from polyblocks.passes.map.update_in_place import UpdateInPlacePass
 from polyblocks.passes.map.vectorize_nests import VectorizeNestsPass
 from polyblocks.passes.normalize.classify_nests import ClassifyNestsPass
@@ -75,7 +77,6 @@ from polyblocks.passes.schedule.schedule_scatters import ScheduleScattersPass
 from polyblocks.passes.schedule.select_layers import SelectLayersPass
 from polyblocks.passes.schedule.split_reductions import SplitReductionsPass
 from polyblocks.passes.schedule.split_scans import SplitScansPass
-from polyblocks.passes.schedule.tile_contractions import TileContractionsPass
 from polyblocks.passes.schedule.tile_transposes import TileTransposesPass
 from polyblocks.passes.schedule.unroll_short_loops import UnrollShortLoopsPass
 from polyblocks.passes.tensor.carry_scalars import CarryScalarsPass
@@ -191,7 +192,12 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 InlineProducersPass(),
                 # When the body of such a loop is one nest.
                 AbsorbLoopsPass(),
-                *only(team and vectors, PackArgumentsPass(), TileContractionsPass()),
+                *only(
+                    team and vectors,
+                    PackArgumentsPass(),
+                    PlanContractionsPass(),
+                    TileContractionsPass(),
+                ),
                 # When nothing is fused any more: what is stored with steps is hard to see through.
                 *only(blocks, JoinNestsPass(), RollNestsPass()),
                 *only(team and vectors, SplitStepsPass()),

@@ -46,9 +46,10 @@ class Arch:
         rates: bytes per cycle that one core gets from L1, L2 and L3, sustained.
         lacks: which of ``fma``, ``half`` (conversion of f16) and ``rounding`` (to integers in
             floating point) it has no vector instruction for.
-        dots: dot products that it has (:data:`polyblocks_cpu.dots.DOTS`), and how many of each it
+        dots: dot products that it has (:data:`polyblocks_cpu.instructions.dots.DOTS`), and how many
+        of each it
             starts in the time of a full-width multiply-add.
-        tiles: LLVM's features that bring units of tiles (:mod:`polyblocks_cpu.tiles`).
+        tiles: LLVM's features that bring units of tiles (:mod:`polyblocks_cpu.instructions.tiles`).
         writes: bytes that are written to a level of memory while one is read from it, as
             :attr:`polyblocks.target.MemoryLevel.writes`.
         lowers_clock: whether arithmetic on full-width vectors lowers the clock for a while, see

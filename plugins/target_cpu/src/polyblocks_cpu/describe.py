@@ -8,9 +8,9 @@ from dataclasses import replace
 from polyblocks.options import PRECISION_MODES, CompileOptions
 from polyblocks.target import MemoryLevel, ParallelLevel, TargetDescription
 from polyblocks_cpu.archs import X86, Arch, lookup
-from polyblocks_cpu.dots import available, matrix_units
 from polyblocks_cpu.host import X86_FEATURES, X86_LEVELS, CacheLevel, Host, host
-from polyblocks_cpu.tiles import tile_units
+from polyblocks_cpu.instructions.dots import available, matrix_units
+from polyblocks_cpu.instructions.tiles import tile_units
 
 #: Seconds to start and join one parallel region with threads that are awake.
 TEAM_OVERHEAD = 3e-6

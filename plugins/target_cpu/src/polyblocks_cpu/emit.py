@@ -18,13 +18,13 @@ from polyblocks.isolation.forks import fork_lock
 from polyblocks.pipeline import PassContext
 from polyblocks.target import TargetDescription
 from polyblocks_cpu.brief import vector_bits
+from polyblocks_cpu.instructions.wide_ldexp import take_apart
 from polyblocks_cpu.load import CLOCK, PROFILE
 from polyblocks_cpu.objects.data_object import data_object, take_out
 from polyblocks_cpu.objects.elf import read_symbols
 from polyblocks_cpu.openmp import SYMBOLS
 from polyblocks_cpu.passes.emit_entry import ENTRY
 from polyblocks_cpu.passes.outline_kernels import LOOP
-from polyblocks_cpu.wide_ldexp import take_apart
 
 STAGE = "S5"
 

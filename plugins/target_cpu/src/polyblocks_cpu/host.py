@@ -16,7 +16,7 @@ from pathlib import Path
 
 from polyblocks.errors import TargetError
 from polyblocks_cpu.archs import ARCHS, ARM, X86, Arch
-from polyblocks_cpu.tiles import TILE_FEATURE, permitted
+from polyblocks_cpu.instructions.tiles import TILE_FEATURE, permitted
 
 #: Linux's name of a CPU flag -> LLVM's name of the feature, for what code generation can use.
 X86_FEATURES = {

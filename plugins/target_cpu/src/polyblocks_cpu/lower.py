@@ -31,9 +31,11 @@ from polyblocks.options import CompileOptions
 from polyblocks.pipeline import FunctionPass, PassContext, UpstreamPass, run_stage
 from polyblocks.target import TargetDescription
 from polyblocks_cpu.archs import X86
-from polyblocks_cpu.conversions import conversions
 from polyblocks_cpu.describe import required_features
 from polyblocks_cpu.emit import assembly, checked_symbols, compile_llvm
+from polyblocks_cpu.instructions.conversions import conversions
+from polyblocks_cpu.instructions.permute import pick_from
+from polyblocks_cpu.instructions.scalef import multiply_by_power
 from polyblocks_cpu.load import object_name
 from polyblocks_cpu.lookups.permute_lookups import PermuteLookupsPass
 from polyblocks_cpu.passes.emit_entry import ENTRY, EmitEntryPass
@@ -50,8 +52,6 @@ from polyblocks_cpu.passes.outline_teams import OutlineTeamsPass
 from polyblocks_cpu.passes.pair_gathers import GATHER, PairGathersPass
 from polyblocks_cpu.passes.share_team import ShareTeamPass
 from polyblocks_cpu.passes.time_kernels import ROWS, TimeKernelsPass
-from polyblocks_cpu.permute import pick_from
-from polyblocks_cpu.scalef import multiply_by_power
 from polyblocks_cpu.team.kernels import TRIPS
 
 

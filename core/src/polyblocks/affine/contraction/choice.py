@@ -138,13 +138,7 @@ def tilings_of(
         prologue: of the program, if it has constant arguments, or of the loop that this is in.
     """
     found: list[tuple[float, Tiled]] = []
-    lasting = 0 if prologue is None else prologue.lasting_bytes
-    for product in products_of(contraction, views, target):
-        for operand in product.operands:
-            if prologue is not None:
-                operand.kept = can_be_kept(operand, product, prologue)
-        bits = max(8 * element_bytes(v.type) for v in product.results)
-        cost = TilingCost(product, target, target.vector_bits // bits, threads, lasting)
+    for cost in costs_of(contraction, views, target, threads, prologue):
         tiling = choose_tiling(cost)
         if tiling is not None:
             time = cost.cost(tiling)
@@ -152,6 +146,26 @@ def tilings_of(
             seconds = cost.seconds(time)
             found.append((time if seconds is None else seconds, Tiled(cost, tiling, seconds)))
     return [tiled for _, tiled in sorted(found, key=lambda one: one[0])]
+
+
+def costs_of(
+    contraction: Contraction,
+    views: FlatViews,
+    target: TargetDescription,
+    threads: int | None,
+    prologue: Prologue | None = None,
+) -> list[TilingCost]:
+    """The cost of tilings of each product that a contraction can be seen as."""
+    found = []
+    lasting = 0 if prologue is None else prologue.lasting_bytes
+    for product in products_of(contraction, views, target):
+        for operand in product.operands:
+            if prologue is not None:
+                operand.kept = can_be_kept(operand, product, prologue)
+        bits = max(8 * element_bytes(v.type) for v in product.results)
+        width = target.vector_bits // bits
+        found.append(TilingCost(product, target, width, threads, lasting))
+    return found
 
 
 def choose_tiling(cost: TilingCost) -> Tiling | None:
@@ -498,16 +512,17 @@ class TilingCost:
 
     def _fits(self, tiling: Tiling) -> bool:
         """Whether panels of a tile that one thread computes have room on its stack."""
-        if self.available is None:
-            return True
-        if self.by_rows:
-            # Rows of pixels take more than that.
-            return False
+        # Rows of pixels take more than that.
+        inside = self.available is not None
+        return not inside or (not self.by_rows and self.panel_bytes(tiling) <= TILE_BYTES)
+
+    def panel_bytes(self, tiling: Tiling) -> int:
+        """Bytes of what is copied for a block, and of sums that wait between passes."""
         steps = tiling.depth if tiling.by_pass(self.product) else self.steps
         used = tiling.column_block * steps if tiling.pack_columns else 0
         used += tiling.row_block * tiling.depth if tiling.pack_rows else 0
         used += tiling.row_block * tiling.column_block if tiling.depth < self.steps else 0
-        return used * self.size <= TILE_BYTES
+        return used * self.size
 
     def _depth(self, most: int) -> int:
         """Steps of a pass: equal parts of whole inner loops."""

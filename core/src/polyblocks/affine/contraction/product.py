@@ -70,6 +70,7 @@ class Product:
             columns are to be taken off the results. None for nothing.
         windows: how rows are used in place that several loops move; None if they are copied.
         strides: of the loops of the steps in that other order.
+        transposed: whether its rows are the contraction's columns.
     """
 
     batch: list[Var]
@@ -96,6 +97,7 @@ class Product:
     offset: int | None = None
     windows: Windows | None = None
     strides: list[int] = field(default_factory=list)
+    transposed: bool = False
 
     def by_rows(self, operand: Operand) -> bool:
         """Whether copies of columns lie in rows of a block, since they are not in order.
@@ -133,24 +135,26 @@ def products_of(
     if not contraction.reduction.loops:
         return []
     grouped = in_groups(contraction, views, target) if target is not None else []
-    by_unit = [product for one in grouped for product in _unit_products(one, views)]
+    found = [product for one in grouped for product in _unit_products(one, contraction, views)]
     sides = (contraction.rows, contraction.columns)
-    return by_unit + [
-        product
-        for rows, columns in (sides, sides[::-1])
-        for product in (
+    for transposed, (rows, columns) in enumerate((sides, sides[::-1])):
+        products = (
             *_seen_as(contraction, views, rows, columns),
             *_in_windows(contraction, views, rows, columns),
         )
-    ]
+        for product in products:
+            product.transposed = bool(transposed)
+        found += products
+    return found
 
 
-def _unit_products(grouped: Grouped, views: FlatViews) -> list[Product]:
-    """The products of a unit's steps."""
+def _unit_products(grouped: Grouped, whole: Contraction, views: FlatViews) -> list[Product]:
+    """The products of a unit's steps, of those of a whole contraction."""
     contraction = grouped.contraction
     found = _seen_as(contraction, views, contraction.rows, contraction.columns)
     for product in found:
         product.unit, product.offset = grouped.unit, grouped.offset
+        product.transposed = contraction.rows == whole.columns
     return found
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from polyblocks.affine.element import element_bytes, printed, zero_of
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.mlir.index_values import apply_map
+from polyblocks.affine.mlir.json_attributes import from_attribute
 from polyblocks.affine.mlir.views import VIEWS, IndexMap, view_index
 from polyblocks.affine.model import (
     Alloca,
@@ -35,6 +36,7 @@ from polyblocks.attributes import (
     LANES_ATTRIBUTE,
     LEVEL_ATTRIBUTE,
     REGION_ATTRIBUTE,
+    SCHEDULE_ATTRIBUTE,
     SOURCES_ATTRIBUTE,
     TILE_ATTRIBUTE,
     UNIT_ATTRIBUTE,
@@ -441,6 +443,7 @@ class _Reader:
             upper=loop.upper,
             tile=TILE_ATTRIBUTE in op.attributes,
             lanes=_number(op.attributes, LANES_ATTRIBUTE),
+            schedule=_schedule(op.attributes),
             unit=_text(op.attributes, UNIT_ATTRIBUTE),
         )
 
@@ -691,6 +694,12 @@ def _owner_at_top(op: Any, block: Any) -> Any:
 def _number(attributes: Any, name: str) -> int:
     """An integer attribute; 0 if it is not there."""
     return int(ir.IntegerAttr(attributes[name]).value) if name in attributes else 0
+
+
+def _schedule(attributes: Any) -> Any:
+    return (
+        from_attribute(attributes[SCHEDULE_ATTRIBUTE]) if SCHEDULE_ATTRIBUTE in attributes else None
+    )
 
 
 def _text(attributes: Any, name: str) -> str:

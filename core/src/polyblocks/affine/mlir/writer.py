@@ -8,6 +8,7 @@ from typing import Any
 from polyblocks.affine.element import zero_of
 from polyblocks.affine.expr import Expr, Mod, Var
 from polyblocks.affine.mlir.constant_tables import constant_table
+from polyblocks.affine.mlir.json_attributes import to_attribute
 from polyblocks.affine.model import (
     Alloca,
     Buffer,
@@ -35,6 +36,7 @@ from polyblocks.attributes import (
     KIND_ATTRIBUTE,
     LANES_ATTRIBUTE,
     LEVEL_ATTRIBUTE,
+    SCHEDULE_ATTRIBUTE,
     SOURCES_ATTRIBUTE,
     TILE_ATTRIBUTE,
     UNIT_ATTRIBUTE,
@@ -272,6 +274,8 @@ class _Writer:
         if node.lanes:
             i64 = ir.IntegerType.get_signless(64)
             op.operation.attributes[LANES_ATTRIBUTE] = ir.IntegerAttr.get(i64, node.lanes)
+        if node.schedule is not None:
+            op.operation.attributes[SCHEDULE_ATTRIBUTE] = to_attribute(node.schedule)
         if node.unit:
             op.operation.attributes[UNIT_ATTRIBUTE] = ir.StringAttr.get(node.unit)
         self.variables[node.var] = op.regions[0].blocks[0].arguments[0]

@@ -14,8 +14,8 @@ from typing import Any
 from polyblocks.affine.vectors.vector_ops import index_op, shuffle
 from polyblocks.mlir import dialect, ir
 from polyblocks.target import Issue
-from polyblocks_cpu.avx512 import intrinsic
-from polyblocks_cpu.registers import invoke
+from polyblocks_cpu.instructions.avx512 import intrinsic
+from polyblocks_cpu.instructions.registers import invoke
 
 #: Bytes of a register, and numbers of 32 bits.
 BYTES, LANES = 64, 16

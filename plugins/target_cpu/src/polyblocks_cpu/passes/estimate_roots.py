@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from polyblocks import mlir
-from polyblocks_cpu.avx512 import intrinsic
-from polyblocks_cpu.registers import by_registers
+from polyblocks_cpu.instructions.avx512 import intrinsic
+from polyblocks_cpu.instructions.registers import by_registers
 
 #: Lanes of the widest register, and the fewest that the instruction takes.
 _WIDEST, _NARROWEST = 16, 4

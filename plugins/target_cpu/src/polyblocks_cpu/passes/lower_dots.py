@@ -10,8 +10,8 @@ from polyblocks.affine.vectors.vector_ops import broadcast, extract
 from polyblocks.codegen.walk import nested
 from polyblocks.mlir import ir
 from polyblocks.target import DOT_PREFIX
-from polyblocks_cpu.dots import DOTS, Dot
-from polyblocks_cpu.registers import by_registers, call, in_a_register
+from polyblocks_cpu.instructions.dots import DOTS, Dot
+from polyblocks_cpu.instructions.registers import by_registers, call, in_a_register
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from polyblocks.attributes import UNIT_ATTRIBUTE
 from polyblocks.codegen.walk import nested
 from polyblocks.errors import UnsupportedError
 from polyblocks.mlir import ir
+from polyblocks_cpu.instructions.tiles import PRODUCTS, ROWS, TILES, WORDS
 from polyblocks_cpu.passes.tile_code import Code, Matrix, TileConfiguration
-from polyblocks_cpu.tiles import PRODUCTS, ROWS, TILES, WORDS
 
 #: Loops around products that may share a configuration of the tiles.
 _LOOPS = ("affine.for", "scf.for")

@@ -11,7 +11,7 @@ from typing import Any
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.mlir.reader import expr_of
 from polyblocks.mlir import ir
-from polyblocks_cpu.registers import invoke
+from polyblocks_cpu.instructions.registers import invoke
 
 #: Assumed iterations of a loop with an unknown trip count.
 _ANY = 1 << 31

@@ -13,7 +13,7 @@ from polyblocks.codegen.define_arithmetic import Convert
 from polyblocks.mlir import ir
 from polyblocks.target import TargetDescription
 from polyblocks_cpu.describe import required_features
-from polyblocks_cpu.registers import by_registers, in_a_register, invoke
+from polyblocks_cpu.instructions.registers import by_registers, in_a_register, invoke
 
 #: Float and integer -> of a scalar, which is the lowest lane of a register.
 _SCALARS = {

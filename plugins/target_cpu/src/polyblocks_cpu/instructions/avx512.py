@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from polyblocks_cpu.registers import call
+from polyblocks_cpu.instructions.registers import call
 
 
 def intrinsic(name: str, *operands: Any) -> Any:

@@ -7,8 +7,8 @@ from typing import Any
 
 from polyblocks.codegen.builder import Builder, Val
 from polyblocks.mlir import ir
-from polyblocks_cpu.avx512 import intrinsic
-from polyblocks_cpu.registers import by_registers
+from polyblocks_cpu.instructions.avx512 import intrinsic
+from polyblocks_cpu.instructions.registers import by_registers
 
 #: Lanes of a register of 512 bits: all numbers are in one.
 _FULL = 16

@@ -7,8 +7,8 @@ from typing import Any
 
 from polyblocks.codegen.builder import Builder, Val
 from polyblocks.mlir import ir
-from polyblocks_cpu.avx512 import intrinsic
-from polyblocks_cpu.registers import by_registers
+from polyblocks_cpu.instructions.avx512 import intrinsic
+from polyblocks_cpu.instructions.registers import by_registers
 
 _BITS = {"f32": 32, "f64": 64}
 _SUFFIXES = {"f32": "ps", "f64": "pd"}

@@ -7,24 +7,25 @@ from math import prod
 from typing import Any, ClassVar
 
 from polyblocks.affine.analysis.facts import NestFacts
-from polyblocks.affine.contraction.absent import Absent, absent_of
-from polyblocks.affine.contraction.builder import ContractionBuilder
-from polyblocks.affine.contraction.choice import Tiled, fewest, has_enough, tilings_of
+from polyblocks.affine.contraction.absent import absent_of
+from polyblocks.affine.contraction.choice import Tiled, TilingCost, costs_of
 from polyblocks.affine.contraction.kept_panels import KeptPanels
 from polyblocks.affine.contraction.prediction import predicted, predicted_in_tiles
+from polyblocks.affine.contraction.schedule import scheduled
 from polyblocks.affine.cost.estimate import Estimate, Estimator
 from polyblocks.affine.flat_views import FlatViews
 from polyblocks.affine.mlir.json_attributes import to_attribute
-from polyblocks.affine.model import Buffer, For, Nest, Node, Sequence, remove_dead, walk
+from polyblocks.affine.model import Buffer, For, Nest, Node, Sequence, remove_dead
 from polyblocks.affine.padding.margins import Margin, margins_of
 from polyblocks.affine.preheader import Preheader
 from polyblocks.affine.preparation import Preparation
 from polyblocks.affine.prologue import Prologue
-from polyblocks.affine.rewrites.digit_loops import split_at_digits
 from polyblocks.affine.rewrites.simplify import eliminate_common
 from polyblocks.affine.subnests import change_subnests
-from polyblocks.affine.vectors.lanes import NoLanesError, lanes_of
+from polyblocks.affine.vectors.lanes import NoLanesError
+from polyblocks.errors import UnsupportedError
 from polyblocks.passes.base import NestPass
+from polyblocks.passes.contraction.tiled_nodes import tiled_nodes
 from polyblocks.target import TargetDescription
 
 
@@ -35,20 +36,22 @@ class TileContractionsPass(NestPass):
     Rows of the result are jammed and columns are lanes of vectors, around the steps of the
     reduction: each element of an operand that a step loads is used for a whole row or column of
     the tile. An operand is copied first, in the order in which it is used, where it is not in
-    order, where its rows have set conflicts in the first cache, or where it is used often. Its
-    producer is then computed while packing. In a loop of the program, an operand that is the
+    order, where its rows meet in few sets of the first cache, or where it is used often. What it is
+    computed from is then computed while copying. In a loop of the program, an operand that is the
     same in all iterations is copied once, in front of the loop. Rows that several loops move, such
     as pixels, are used in place loop by loop, without those that are padding of their own
     operation. Where a reduction is so long that panels would not stay in the private cache, it is
-    done in passes, whose results wait in a buffer. The sizes are those that
-    :mod:`polyblocks.affine.contraction.choice` predicts to be the fastest.
+    done in passes, whose results wait in a buffer.
+
+    The schedule of a contraction (``plan-contractions``) is obeyed, also where it was changed by
+    hand.
 
     Before::
 
         affine.for %i = 0 to 56 { affine.for %j = 0 to 64 {
           %r = affine.for %k = 0 to 100 iter_args(%s = %z) {
             ... affine.load %a[%i, %k] ... affine.load %b[%k, %j] ... }
-          affine.store %r, %c[%i, %j] } }
+          affine.store %r, %c[%i, %j] } } {polyblocks.schedule = {register_tile = [4, 8], ...}}
 
     After (four rows of eight columns, those of ``%b`` copied)::
 
@@ -61,15 +64,17 @@ class TileContractionsPass(NestPass):
               ... affine.load %a[%m * 4 + 3, %k] ... }
             affine.store %r#0, %c[%m * 4, %t * 32 + %n * 8 + %l] ... } } {polyblocks.lanes = 8} }
         } {polyblocks.level = "team"}
+
+    Raises:
+        UnsupportedError: the contraction or the chip does not allow for a schedule; says why.
     """
 
     name: ClassVar[str] = "tile-contractions"
 
     def transform(self, sequence: Sequence, context: Any) -> None:
-        """Tile every nest and sub-nest that is a contraction."""
-        target = context.target
+        """Tile every nest and sub-nest that has a schedule."""
         views = FlatViews(sequence)
-        estimator = Estimator(target, sequence.buffers)
+        estimator = Estimator(context.target, sequence.buffers)
         prologue = Preparation.of(sequence) or Preheader.of(sequence)
         margins = margins_of(sequence)
         for nest in sequence.nests():
@@ -96,51 +101,41 @@ class TileContractionsPass(NestPass):
         margins: dict[Buffer, Margin],
         context: Any,
     ) -> list[Node] | None:
-        """The nodes in tiles; None if they are left. Inside of a tile there is one thread."""
+        """The nodes in tiles; None if they have no schedule."""
+        loop = nodes[0] if len(nodes) == 1 else None
+        if not isinstance(loop, For) or loop.schedule is None:
+            return None
         target = context.target
-        inside = bool(around)
         contraction = NestFacts(nodes).contraction
-        if contraction is not None and split_at_digits(contraction.reduction.loops):
-            nest.replace()
-            contraction = NestFacts(nodes).contraction
-        if contraction is None or fewest(contraction) < 2:
-            return None
-        enough = has_enough(contraction)
-        if inside and not enough:
-            return None
-        reason = "no tile fits"
-        found = tilings_of(contraction, views, target, 1 if inside else None, prologue)
-        if not enough:
-            # Operands that are used so seldom are not worth packing.
-            reason = "few rows or columns"
-            found = [tiled for tiled in found if tiled.cost.in_place]
-        for tiled in found:
-            level = None if inside else target.shared_level.name
-            kept = None
-            if prologue is not None:
-                kept = KeptPanels(tiled.cost.product, tiled.tiling, prologue, nest)
-            try:
-                absent = absent_of(tiled.cost.product, margins)
-                new = _nodes(tiled, level, kept, absent)
-            except NoLanesError as error:
-                reason = str(error)
-                continue
-            estimate = _predicted(tiled, nodes, nest, around, estimator, target)
-            nest.estimate = to_attribute(estimate.to_json())
-            numbers = asdict(tiled.tiling) | {
-                "waits": tiled.cost.product.waits,
-                "predicted_seconds": estimate.predicted_seconds,
-            }
-            if kept is not None and kept.bytes():
-                kept.prepare()
-                numbers["kept"] = kept.bytes()
-            unit = tiled.cost.product.unit
-            if unit is not None:
-                numbers["unit"] = unit.name
-            context.decide(self.name, nest.name, "register tiles", **numbers)
-            return new
-        context.decide(self.name, nest.name, "no register tiles", reason=reason)
-        return None
+        # Inside of a tile there is one thread.
+        threads = 1 if around else None
+        costs: list[TilingCost] = []
+        if contraction is not None:
+            costs = costs_of(contraction, views, target, threads, prologue)
+        tiled = scheduled(costs, loop.schedule, nest.name)
+        product = tiled.cost.product
+        kept = None if prologue is None else KeptPanels(product, tiled.tiling, prologue, nest)
+        level = None if around else target.shared_level.name
+        try:
+            new = tiled_nodes(tiled, level, kept, absent_of(product, margins))
+        except NoLanesError as error:
+            raise UnsupportedError(
+                f"invalid schedule for '{nest.name}': expected columns that can be vectors, got "
+                f"{error}; choose another product by 'transposed', 'staged' or 'windows'"
+            ) from error
+        estimate = _predicted(tiled, nodes, nest, around, estimator, target)
+        nest.estimate = to_attribute(estimate.to_json())
+        numbers = asdict(tiled.tiling) | {
+            "waits": product.waits,
+            "predicted_seconds": estimate.predicted_seconds,
+        }
+        if kept is not None and kept.bytes():
+            kept.prepare()
+            numbers["kept"] = kept.bytes()
+        if product.unit is not None:
+            numbers["unit"] = product.unit.name
+        context.decide(self.name, nest.name, "register tiles", **numbers)
+        return new
 
 
 def _predicted(
@@ -151,7 +146,7 @@ def _predicted(
     estimator: Estimator,
     target: TargetDescription,
 ) -> Estimate:
-    """The predicted estimate of a tiled contraction's nest."""
+    """What the nest of a contraction in tiles is predicted to cost."""
     loops = estimator.estimate(nest)
     if not around:
         return predicted(loops, tiled, target)
@@ -163,20 +158,3 @@ def _predicted(
     return predicted_in_tiles(
         loops, rest, tiled, prod(loop.trips for loop in around), threads, target
     )
-
-
-def _nodes(
-    tiled: Tiled, level: str | None, kept: KeptPanels | None, absent: Absent | None
-) -> list[Node]:
-    """The nodes of a product in tiles.
-
-    Raises:
-        NoLanesError: something keeps columns from being lanes.
-    """
-    product, tiling = tiled.cost.product, tiled.tiling
-    nodes = ContractionBuilder(product, tiling, tiled.cost.width, level, kept, absent).nodes()
-    remove_dead(nodes)
-    for node in walk(nodes):
-        if isinstance(node, For) and node.lanes:
-            lanes_of(node)
-    return nodes

@@ -1,0 +1,1 @@
+"""Passes that tile contractions and split their sums."""

@@ -1,0 +1,98 @@
+"""plan-contractions: the tiles of every contraction, written down as its schedule."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from polyblocks.affine.analysis.facts import NestFacts
+from polyblocks.affine.contraction.absent import absent_of
+from polyblocks.affine.contraction.choice import fewest, has_enough, tilings_of
+from polyblocks.affine.contraction.kept_panels import KeptPanels
+from polyblocks.affine.contraction.schedule import schedule_of
+from polyblocks.affine.flat_views import FlatViews
+from polyblocks.affine.model import For, Nest, Node, Sequence
+from polyblocks.affine.padding.margins import margins_of
+from polyblocks.affine.preheader import Preheader
+from polyblocks.affine.preparation import Preparation
+from polyblocks.affine.rewrites.digit_loops import split_at_digits
+from polyblocks.affine.subnests import change_subnests
+from polyblocks.affine.vectors.lanes import NoLanesError
+from polyblocks.passes.base import NestPass
+from polyblocks.passes.contraction.tiled_nodes import tiled_nodes
+
+
+@dataclass(frozen=True)
+class PlanContractionsPass(NestPass):
+    """Write down for every contraction how it is to be tiled: its schedule. For CPUs.
+
+    The sizes are those that :mod:`polyblocks.affine.contraction.choice` predicts to be the fastest,
+    of the products that the contraction can be seen as: either side may be that of the vectors,
+    results may be staged, and a matrix unit may take the steps. What the keys mean is said in
+    :mod:`polyblocks.affine.contraction.schedule`. Nothing else changes; ``tile-contractions``, the
+    next pass, obeys the schedule.
+
+    Before::
+
+        affine.for %i = 0 to 56 { affine.for %j = 0 to 64 {
+          %r = affine.for %k = 0 to 100 iter_args(%s = %z) {
+            ... affine.load %a[%i, %k] ... affine.load %b[%k, %j] ... }
+          affine.store %r, %c[%i, %j] } }
+
+    After::
+
+        affine.for %i = 0 to 56 { ...
+        } {polyblocks.schedule = {cache_block = [56, 32], chunks = [1, 2], k_block = 100,
+           packed = [false, true], register_tile = [4, 8], staged = false, sum_chunk = 100,
+           threads = 2, transposed = false, windows = false}}
+    """
+
+    name: ClassVar[str] = "plan-contractions"
+
+    def transform(self, sequence: Sequence, context: Any) -> None:
+        """Give every nest and sub-nest that is a contraction its schedule."""
+        target = context.target
+        views = FlatViews(sequence)
+        prologue = Preparation.of(sequence) or Preheader.of(sequence)
+        margins = margins_of(sequence)
+
+        def plan(nest: Nest, nodes: list[Node], inside: bool) -> None:
+            contraction = NestFacts(nodes).contraction
+            if contraction is not None and split_at_digits(contraction.reduction.loops):
+                nest.replace()
+                contraction = NestFacts(nodes).contraction
+            if contraction is None or fewest(contraction) < 2:
+                return
+            enough = has_enough(contraction)
+            if inside and not enough:
+                return
+            reason = "no tile fits"
+            # Inside of a tile there is one thread.
+            found = tilings_of(contraction, views, target, 1 if inside else None, prologue)
+            if not enough:
+                # Operands that are used so seldom are not worth packing.
+                reason = "few rows or columns"
+                found = [tiled for tiled in found if tiled.cost.in_place]
+            for tiled in found:
+                product, level = tiled.cost.product, None if inside else target.shared_level.name
+                kept = (
+                    None if prologue is None else KeptPanels(product, tiled.tiling, prologue, nest)
+                )
+                try:
+                    tiled_nodes(tiled, level, kept, absent_of(product, margins))
+                except NoLanesError as error:
+                    reason = str(error)
+                    continue
+                (loop,) = nodes
+                assert isinstance(loop, For)
+                loop.schedule = schedule_of(tiled)
+                nest.replace()
+                return
+            context.decide(self.name, nest.name, "no register tiles", reason=reason)
+
+        for nest in sequence.nests():
+
+            def visit(nodes: list[Node], around: list[For], nest: Nest = nest) -> None:
+                plan(nest, nodes, bool(around))
+
+            change_subnests(nest, visit)

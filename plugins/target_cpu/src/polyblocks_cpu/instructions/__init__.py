@@ -1,0 +1,1 @@
+"""Instructions of chips, as the passes use them: vectors, conversions, permutations, units."""
