@@ -27,6 +27,7 @@ FUNCTIONS = {
     "cuDevicePrimaryCtxRetain": "oi",
     "cuCtxGetCurrent": "o",
     "cuCtxSetCurrent": "p",
+    "cuCtxGetDevice": "o",
     "cuCtxSynchronize": "",
     "cuModuleUnload": "p",
     "cuModuleGetFunction": "opp",
@@ -34,6 +35,8 @@ FUNCTIONS = {
     "cuLaunchKernel": "puuuuuuuppp",
     "cuMemAlloc": "oq",
     "cuMemFree": "q",
+    "cuMemcpyHtoDAsync": "qpqp",
+    "cuMemcpyDtoHAsync": "pqqp",
     "cuStreamCreate": "ou",
     "cuStreamDestroy": "p",
     "cuStreamSynchronize": "p",
@@ -60,6 +63,7 @@ _RESULTS = {
     "cuDeviceGet": "*(int *)a0 = 0",
     "cuCtxGetCurrent": "*(void **)a0 = context",
     "cuCtxSetCurrent": "context = a0",
+    "cuCtxGetDevice": "*(int *)a0 = 0",
     "cuStreamIsCapturing": "*(int *)a1 = 0",
 }
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 
 from bench.host_launches import ARRAYS, LAUNCHES, SHAPE, STREAM, executable
@@ -21,6 +22,7 @@ from polyblocks.runtime.foreign.protocol_arrays import ProtocolArrays
 from polyblocks.runtime.launch import bind
 from polyblocks.runtime.native.dispatch import dispatched
 from polyblocks.runtime.native.reader import NativeReader
+from polyblocks.runtime.numpy_arrays import NumpyArrays
 from polyblocks.runtime.slots import WEIGHT_NAMES
 from polyblocks_torch.launch.arrays import TorchArrays
 from polyblocks_torch.specs import TORCH_DTYPES
@@ -118,6 +120,13 @@ def protocol(driver: Any, arrays: int = ARRAYS, launches: int = LAUNCHES) -> Cal
         loaded = executable(driver, use_graph, arrays, launches)
         interface = ProtocolArrays(ArrayPackage("bench", taken), driver.array_protocols, loaded)
         yield case, _in_turns(loaded, use_graph, bind(loaded, interface), _rotated(given, case))
+
+
+def host(driver: Any, arrays: int = ARRAYS, launches: int = LAUNCHES) -> Calls:
+    """With NumPy's arrays, which are copied to the device and back."""
+    given = [np.empty(SHAPE, np.float32) for _ in range(arrays - 1)]
+    loaded = executable(driver, True, arrays, launches)
+    yield "replayed", _in_turns(loaded, True, bind(loaded, NumpyArrays()), [given])
 
 
 def _rotated(given: Sequence[Any], case: str) -> list[list[Any]]:

@@ -7,7 +7,7 @@ clock's, on a busy machine. The kinds of calls are taken in turns.
 
 ``launch``: the launches alone. ``tensors`` and ``weights``: calls of a loaded file with PyTorch's
 tensors, see :mod:`bench.device_calls`; ``protocol``: with arrays of a package that speaks the
-vendor's protocol.
+vendor's protocol; ``numpy``: with NumPy's, which the vendor's bindings copy one by one.
 """
 
 from __future__ import annotations
@@ -162,6 +162,8 @@ def measure(folder: Path, rounds: int, number: int) -> Iterator[Row]:
         "tensors 20": (dict(device_calls.tensors(driver, *FEW)), FEW_BARS),
         "tensors 200": (dict(device_calls.tensors(driver)), BARS),
         "weights 200": (dict(device_calls.weights(driver)), BARS),
+        "numpy 20": (dict(device_calls.host(driver, *FEW)), {"replayed": 80.0}),
+        "numpy 200": (dict(device_calls.host(driver)), {"replayed": 400.0}),
         "protocol 20": (dict(device_calls.protocol(driver, *FEW)), FEW_BARS),
         "protocol 200": (dict(device_calls.protocol(driver)), BARS),
     }

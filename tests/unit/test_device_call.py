@@ -6,6 +6,7 @@ import gc
 
 import numpy as np
 import pytest
+from c_programs import CountingArrays
 from fake_driver import (
     KIND,
     DeviceArray,
@@ -28,6 +29,7 @@ from polyblocks.runtime.device.program import synchronize
 from polyblocks.runtime.foreign.array_packages import ArrayPackage
 from polyblocks.runtime.foreign.protocol_arrays import ProtocolArrays
 from polyblocks.runtime.launch import bind
+from polyblocks.runtime.native.dispatch import dispatched
 
 N = 6
 ONE, OTHER = Device(KIND, 0), Device(KIND, 1)
@@ -522,3 +524,114 @@ def test_an_error_of_the_driver_reaches_the_caller():
     for place in (HOST, ONE):
         with pytest.raises(ExecutionError, match="the launch failed"):
             call(on(place, 1), on(place, 1))
+
+
+# --- arrays of the host, in machine code ----------------------------------------------------------
+
+
+def both(source=ADD, kernels=None, **settings):
+    """The driver, the interface, and the program in Python and in machine code."""
+    driver = FakeDriver(kernels or {"add": add})
+    executable = DeviceExecutable(source, lambda: driver)
+    interface = CountingArrays()
+    slow = bind(executable, interface, blobs=source.blobs, **settings)
+    return driver, interface, slow, dispatched(slow, lambda *_: slow)
+
+
+def outcome(call, *arrays, **named):
+    try:
+        return call(*arrays, **named).tobytes()
+    except Exception as error:
+        return type(error), str(error)
+
+
+def test_numpy_arrays_are_read_in_machine_code():
+    driver, interface, slow, call = both(num_iters=2)
+    y = full(2)
+    for number in range(5):
+        described = interface.described
+        assert (call(full(number), y) == number + 2).all()
+        assert (interface.described == described) == (number > 1)
+    assert driver.counts["launch"] + driver.counts["replay"] == 10
+    frozen = full(1)
+    frozen.flags.writeable = False
+    for wrong in (
+        (y,), (y, full(1, (3, 2))), (full(1, dtype=np.int32), y), (full(1, (3, 2)).T, y), (y, None),
+    ):  # fmt: skip
+        assert outcome(call, *wrong) == outcome(slow, *wrong)
+        assert outcome(call, *wrong)[0] is InputError
+    described = interface.described
+    assert (call(frozen, y) == 3).all()
+    assert interface.described == described
+
+
+def test_errors_on_the_way_to_a_device_reach_the_caller_of_machine_code():
+    answers = iter([None] * 3 + [ExecutionError("the launch failed"), MemoryError("no room"), None])
+
+    def kernel(*operands):
+        error = next(answers)
+        if error is not None:
+            raise error
+        add(*operands)
+
+    _, interface, _, call = both(kernels={"add": kernel})
+    x, y = full(1), full(2)
+    for _ in range(3):
+        call(x, y)
+    described = interface.described
+    with pytest.raises(ExecutionError, match="^the launch failed$"):
+        call(x, y)
+    with pytest.raises(MemoryError, match="^no room$"):
+        call(x, y)
+    assert (call(x, y) == 3).all()
+    assert interface.described == described
+
+
+def test_failed_checks_of_host_arrays_in_machine_code():
+    def guarded(x: int, out: int, status: int) -> None:
+        view(out, N)[:] = view(x, N)
+        if view(x, N)[0] < 0:
+            view(status, 1, np.int32)[0] = 1
+
+    source = artifact(
+        [row("input", "x"), row("output", "o"), {"role": "status"}],
+        [launch("guarded", 0, 1, 2)],
+        checks=["x is negative"],
+    )
+    _, interface, _, call = both(source, {"guarded": guarded})
+    for _ in range(3):
+        call(full(1))
+    described = interface.described
+    with pytest.raises(ExecutionError, match="^f: x is negative$"):
+        call(full(-1))
+    assert (call(full(4)) == 4).all()
+    assert interface.described == described
+
+
+def test_updates_of_host_arrays_in_machine_code():
+    source = artifact(
+        [row("input", "x", updates=0), row("input", "y"), row("output", "o")],
+        [launch("add", 0, 1, 2)],
+    )
+    _, _, slow, call = both(source)
+    for _ in range(3):
+        call(full(1), full(2))
+    x = full(1)
+    assert "shares memory" in outcome(slow, x, x)[1]
+    assert outcome(call, x, x) == outcome(slow, x, x)
+    x.flags.writeable = False
+    assert outcome(call, x, full(2)) == outcome(slow, x, full(2))
+
+
+def test_stored_inputs_with_host_arrays_in_machine_code():
+    weight = np.arange(6, dtype=np.float32).reshape(2, 3)
+    made = artifact(
+        [row("input", "w") | {"stored": "weight.bin"}, row("input", "x"), row("output", "o")],
+        [launch("add", 0, 1, 2)],
+    )
+    made.blobs["weight.bin"] = weight.tobytes()
+    _, interface, _, call = both(made)
+    for number in range(4):
+        described = interface.described
+        np.testing.assert_array_equal(call(full(number)), weight + number)
+    assert interface.described == described

@@ -156,6 +156,14 @@ def _bind_host(
     def native_call(slow: Callable[..., Any]) -> NativeCall | None:
         from polyblocks.runtime.native.call import native
 
+        if executable.takes_device_arrays:
+            from polyblocks.runtime.device.calls.native_device_call import native_host_call
+
+            settings = bound()
+            del settings["num_threads"]
+            return native_host_call(
+                executable, interface, signature, slow, failed, **settings, alive=stored
+            )
         alive = stored, last
         return native(executable, interface, signature, slow, failed, alive=alive, **bound())
 

@@ -100,8 +100,10 @@ class _DeviceCall:
         self._every = (*signature.inputs, *signature.weights)
         self._masks = [slot.alignment - 1 for slot in signature.inputs]
         self._in_order = self._make_order()
-        #: The arrays that were accepted last.
+        #: The arrays of a device that were accepted last.
         self._accepted: _Accepted | None = None
+        #: Where the arrays of the last call were.
+        self._place = HOST
         #: Machine code for the devices where arrays have been.
         self._native = Chain()
 
@@ -109,17 +111,19 @@ class _DeviceCall:
         known = self._as_before(arrays)
         if known is not None:
             result = self._run(known, arrays, moved=known is not self._accepted)
-            self._accepted = known
+            self._accepted, self._place = known, known.device
             return result
         device = self._place_of(arrays)
         if device == HOST:
-            return self._host_call(*arrays)
+            result = self._host_call(*arrays)
+            self._place = HOST
+            return result
         ordered = self._interface.has_streams(device)
         addresses = [self._interface.pointer(array) for array in arrays]
         waits = frozenset() if ordered else self._interface.waits(arrays)
         known = _Accepted(device, ordered, waits, addresses, None)
         result = self._run(known, arrays, moved=True)
-        self._accepted = known
+        self._accepted, self._place = known, device
         with contextlib.suppress(Exception):
             read = self._interface.readings(arrays)
             if read is not None and read[0] == addresses:
@@ -134,14 +138,16 @@ class _DeviceCall:
         return place
 
     def native_call(self, slow: Callable[..., Any]) -> NativeCall | None:
-        """Machine code for the device where the last arrays were; None: there is none, or it was
-        given before.
+        """Machine code for arrays where the last ones were; None: there is none, or it was given
+        before.
 
         Args:
             slow: is called for all that it does not take.
         """
-        known, interface = self._accepted, self._interface
-        if known is None or not known.ordered or not interface.allocates(known.device):
+        device, interface = self._place, self._interface
+        if device == HOST:
+            return self._native.extended(HOST, slow, self._host_call.native_call)  # type: ignore[attr-defined]
+        if not (interface.has_streams(device) and interface.allocates(device)):
             return None
 
         def make(after: Callable[..., Any]) -> NativeCall | None:
@@ -152,13 +158,13 @@ class _DeviceCall:
                 interface,
                 self._signature,
                 after,
-                known.device,
+                device,
                 num_iters=self._num_iters,
-                stored=self._stored.addresses(known.device.number),
+                stored=self._stored.addresses(device.number),
                 weights=self._weights,
             )
 
-        return self._native.extended(known.device, slow, make)
+        return self._native.extended(device, slow, make)
 
     def _make_order(self) -> Callable[[list[int]], Sequence[int]]:
         """Brings addresses (of inputs, fresh results, stored inputs) into the program's order."""

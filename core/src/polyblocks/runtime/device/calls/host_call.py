@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from polyblocks.runtime.device.memory import pool_of
+from polyblocks.runtime.device.plan import ALIGNMENT
 
 if TYPE_CHECKING:
     from polyblocks.runtime.device.driver import Driver, StatusWord
@@ -48,33 +49,33 @@ class HostCall:
             for i, row in enumerate(plan.rows)
             if row["role"] == "output" or row["updates"] is not None
         ]
+        #: Where each row's own memory begins in the memory of a call, and the workspace.
+        self._offsets: list[int] = []
+        end = 0
+        for row, (home, size) in enumerate(zip(self._home, self._sizes, strict=True)):
+            self._offsets.append(end)
+            if home == row:
+                end += -(-size // ALIGNMENT) * ALIGNMENT
+        self._workspace = end
+        self._bytes = end + plan.workspace_bytes
         self._lanes: list[_Lane] = []
 
     def __call__(self, pointers: bytes) -> int:
         driver, program = self._driver, self._program
-        device, plan = program.device, program.plan
+        device = program.device
         hosts = self._unpack(pointers)
         pool = pool_of(driver, device)
         previous = driver.activate(device)
-        taken: list[tuple[int, int]] = []
+        memory = 0
         try:
             lane = self._lane()
             stream, word = lane.stream, lane.word
-
-            def memory(nbytes: int) -> int:
-                if nbytes == 0:
-                    return 0
-                address = pool.acquire(nbytes, stream)
-                taken.append((address, nbytes))
-                return address
-
             try:
-                own = [
-                    memory(size) if home == row else 0
-                    for row, (home, size) in enumerate(zip(self._home, self._sizes, strict=True))
-                ]
+                # One block: the next call gets it again, and a graph finds its addresses.
+                memory = pool.acquire(self._bytes, stream) if self._bytes else 0
+                own = [memory + offset for offset in self._offsets]
                 addresses = [own[home] for home in self._home]
-                workspace = memory(plan.workspace_bytes)
+                workspace = memory + self._workspace
                 for row in self._read:
                     if size := self._sizes[row]:
                         driver.copy_in(addresses[row], hosts[row], size, stream)
@@ -89,10 +90,8 @@ class HostCall:
                 status = 0
                 if word is not None:
                     status, word.value = word.value, 0
-                # The last one first: so the next call gets each of them for the same purpose, and
-                # a graph finds its addresses again.
-                for address, nbytes in reversed(taken):
-                    pool.release(address, nbytes, stream)
+                if memory:
+                    pool.release(memory, self._bytes, stream)
                 self._lanes.append(lane)
             return status
         finally:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from polyblocks.codegen.device_launcher import REFUSED
@@ -17,11 +17,13 @@ from polyblocks.codegen.native_call import ARRAY, FIXED, STREAM
 from polyblocks.program import ArraySpec
 from polyblocks.runtime.arrays import ArrayInterface, Device
 from polyblocks.runtime.device.launches.lanes import Lanes
+from polyblocks.runtime.device.launches.native_launcher import native_launcher
 from polyblocks.runtime.native.call import Entry, NativeCall, native_call_of, rows_of, slots_of
 
 if TYPE_CHECKING:
     from polyblocks.runtime.bound_weights import BoundWeights
     from polyblocks.runtime.device.executable import DeviceExecutable
+    from polyblocks.runtime.executable import Executable
     from polyblocks.runtime.slots import Signature
 
 
@@ -84,6 +86,57 @@ def native_device_call(
     )
     return native_call_of(
         entry, reader, interface, signature, slow, slow, num_iters=num_iters, weights=weights
+    )
+
+
+def native_host_call(
+    executable: Executable,
+    interface: ArrayInterface,
+    signature: Signature,
+    slow: Callable[..., Any],
+    failed: Callable[[int], Any],
+    *,
+    num_iters: int,
+    fixed: Mapping[tuple[str, int], int],
+    weights: BoundWeights | None,
+    alive: Any,
+) -> NativeCall | None:
+    """Make the machine code's table for arrays of the host, which Python copies to a device.
+
+    See :func:`polyblocks.runtime.native.call.native` for the arguments and the result.
+    """
+    reader = interface.native_reader()
+    lanes = Lanes(native_launcher())  # without any: all is left to Python
+    if reader is None or not lanes.run:
+        return None
+    rows = rows_of(reader, signature)
+    program = slots_of(signature, fixed)
+    if rows is None or program is None:
+        return None
+    nbytes = 8 * sum(count for _, _, count in program[0])
+    context = [(FIXED, lanes.address, 1), (FIXED, 0, 1)]
+
+    def instead(place: int, status: int, iterations: int) -> None:
+        del status
+        pointers = ctypes.string_at(place + 8 * len(context), nbytes)
+        for _ in range(iterations):
+            code = executable.entry(pointers, 1)
+            if code:
+                failed(code)
+
+    entry = Entry(
+        address=lanes.run,
+        slots=[*context, *program[0]],
+        rows=rows,
+        makers=[
+            interface.allocation(slot.spec) for slot in signature.fresh if slot.spec is not None
+        ],
+        threads=1,
+        instead=instead,
+        alive=(executable, lanes, alive),
+    )
+    return native_call_of(
+        entry, reader, interface, signature, slow, failed, num_iters=num_iters, weights=weights
     )
 
 
