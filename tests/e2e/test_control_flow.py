@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sweeps import sweep
 from tests.support import control_flow_fuzz
 
 import polyblocks
@@ -299,7 +300,7 @@ def test_an_index_that_is_out_of_range_ends_the_loop() -> None:
         program(x, np.asarray(-1, np.int64))
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", sweep(range(24), *range(8)))
 def test_random_programs(seed: int) -> None:
     check_random(seed)
 

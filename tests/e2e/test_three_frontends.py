@@ -10,7 +10,7 @@ import pytest
 from bench.algorithms.table import Algorithm
 from bench.engines import joined, written_in
 from bench.errors import max_error
-from swept_algorithms import SWEPT_ALGORITHMS
+from swept_algorithms import OF_EACH_KIND, SWEPT_ALGORITHMS
 
 torch = pytest.importorskip("torch")
 jax = pytest.importorskip("jax")
@@ -104,7 +104,7 @@ def kernels_of(
 
 
 @pytest.mark.cpu
-@pytest.mark.parametrize("algorithm", SWEPT_ALGORITHMS, ids=lambda a: a.name)
+@pytest.mark.parametrize("algorithm", OF_EACH_KIND, ids=lambda a: a.name)
 def test_kernels_are_the_same(algorithm: Algorithm, monkeypatch: pytest.MonkeyPatch) -> None:
     count, moved = kernels_of("in_torch", algorithm, monkeypatch)
     assert count

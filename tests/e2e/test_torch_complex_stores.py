@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from sweeps import sweep
 
 torch = pytest.importorskip("torch")
 
@@ -13,6 +14,14 @@ FRONT = torch.tensor([0, 3, 2, 0, 3])
 PLACES = torch.tensor([[0, 1, 2], [3, 0, 1]])
 MASK = torch.tensor([[True, False, True], [False] * 3, [True] * 3, [False, True, False]])
 NUMBER = torch.tensor(2 - 1j)
+
+
+#: Stores of which `make test` compiles the gradients: rows, masks, sums, permutations, real parts.
+DIFFERENTIATED = (
+    *("rows", "columns", "where a mask is", "sums", "sums of real ones", "put sums"),
+    *("masked_scatter", "scatter_add", "index_add of multiples", "as_strided_scatter"),
+    *("real ones into a slice", "real parts"),
+)
 
 
 def stored(x, place, value):
@@ -31,7 +40,7 @@ STORES = {
     "elements": lambda x, v, r: stored(x, (INDEX, torch.tensor([2, 0, -1])), v[0]),
     "a real number": lambda x, v, r: stored(x, INDEX, 2.5),
     "a complex number": lambda x, v, r: stored(x, INDEX, 2.5 - 1j),
-    "one of a tensor": lambda x, v, r: stored(x, INDEX, NUMBER),
+    "one of a tensor": lambda x, v, r: stored(x, INDEX, NUMBER.to(x.dtype)),
     "where a mask is": lambda x, v, r: stored(x, MASK, 1j),
     "rows where a mask is": lambda x, v, r: stored(x, MASK[:, 0], v[:1].detach()),
     "sums": lambda x, v, r: added(x, TWICE, v),
@@ -60,23 +69,36 @@ STORES = {
 }
 
 
-@pytest.mark.parametrize("name", STORES)
-def test_stores(name):
-    function = STORES[name]
-    torch._dynamo.reset()
+def operands(dtype):
+    torch.manual_seed(1)
+    x, v = torch.randn(4, 3, dtype=dtype), torch.randn(5, 3, dtype=dtype)
+    return x, v, torch.randn(5, 3, dtype=x.real.dtype)
+
+
+@pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128], ids=str)
+def test_stores(dtype):
+    """All of them in one program; what differs is named by its key."""
+
+    def function(x, v, r):
+        return {name: store(x, v, r) for name, store in STORES.items()}
+
     ours = polyblocks_jit_torch(compile_options={"strict_target": True})(function)
-    dtype = torch.complex64 if len(name) % 2 else torch.complex128
+    given = operands(dtype)
+    torch.testing.assert_close(ours(*given), function(*given))
+
+
+@pytest.mark.parametrize("name", sweep(STORES, *DIFFERENTIATED))
+def test_gradients_of_stores(name):
+    function = STORES[name]
+    ours = polyblocks_jit_torch(compile_options={"strict_target": True})(function)
+    given = operands(torch.complex64 if len(name) % 2 else torch.complex128)
 
     def run(call):
-        torch.manual_seed(1)
-        x, v = torch.randn(4, 3, dtype=dtype), torch.randn(5, 3, dtype=dtype)
-        r = torch.randn(5, 3, dtype=x.real.dtype)
-        given = [t.requires_grad_() for t in (x, v, r)]
-        result = call(*given)
+        arguments = [t.clone().requires_grad_() for t in given]
+        result = call(*arguments)
+        torch.manual_seed(2)
         cotangent = torch.randn(result.shape, dtype=result.dtype)
-        gradients = torch.autograd.grad(result, given, cotangent, allow_unused=True)
-        with torch.no_grad():
-            return result, gradients, call(*given)
+        return result, torch.autograd.grad(result, arguments, cotangent, allow_unused=True)
 
     torch.testing.assert_close(run(ours), run(function))
 

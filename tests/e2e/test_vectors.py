@@ -9,11 +9,11 @@ import pytest
 import torch
 from sweeps import sweep
 
-SIZES = [1, 2, 7, 15, 16, 17, 31, 33, 64, 1000, 100003]
+SIZES = sweep([1, 2, 7, 15, 16, 17, 31, 33, 64, 1000, 100003], 1, 7, 16, 33, 1000)
 FLOATS = [torch.float32, torch.float64, torch.float16, torch.bfloat16]
 INTEGERS = [torch.int8, torch.uint8, torch.int16, torch.int32, torch.int64]
 #: Around multiples of what is interleaved: four vectors of 512, 256 or 128 bits.
-AROUND_BLOCKS = [63, 64, 65, 127, 129, 255, 256, 257, 1000]
+AROUND_BLOCKS = sweep([63, 64, 65, 127, 129, 255, 256, 257, 1000], 63, 64, 257, 1000)
 #: One chip with masks, one with wide and one with narrow vectors without.
 ARCHS = ["native", "x86-64-v3", "x86-64"]
 
