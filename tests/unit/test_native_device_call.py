@@ -16,6 +16,7 @@ from tests.support.random_launches import COLUMNS, REFUSED, ROWS, TARGETS, Bench
 import polyblocks
 from polyblocks.errors import ExecutionError
 from polyblocks.runtime.bound_weights import bind_weights
+from polyblocks.runtime.device.launches.graphs import KEPT
 from polyblocks.runtime.launch import bind
 from polyblocks.runtime.native.dispatch import dispatched
 from polyblocks.runtime.slots import WEIGHT_NAMES
@@ -434,6 +435,11 @@ def test_failed_checks_are_raised_by_the_next_call(target, tmp_path):
         calls.fast(calls.tensor(), places)
     calls.fast(calls.tensor(), places)
     assert calls.interface.described == described
+    # The word is freed with the program.
+    bench.driver.wait(stream)
+    calls.executable.close()
+    with pytest.raises(ExecutionError, match=r"is closed; load it again"):
+        calls.fast(calls.tensor(), places)
     bench.check()
 
 
@@ -527,3 +533,32 @@ def test_a_function_is_gone_with_its_last_reference(bench):
         assert gone() is None
     finally:
         gc.enable()
+
+
+def test_a_graph_is_there_after_a_device_that_could_not_be_made_current(bench, monkeypatch):
+    calls = Calls(bench, interface=Again(bench))
+    x = calls.tensor()
+    for _ in range(4):
+        calls(x)
+
+    def refuse(device):
+        raise ExecutionError("the device is busy")
+
+    bench.driver.activate(1)
+    with monkeypatch.context() as patch:
+        patch.setattr(bench.driver, "activate", refuse)
+        with pytest.raises(ExecutionError, match="the device is busy"):
+            calls.fast(x)
+    bench.driver.activate(0)
+    assert calls(x) == ["replay"]
+    assert calls.executable.program(0).graph_facts()["graphs"] == 1
+
+
+def test_lanes_of_graphs_that_were_given_up_are_used_again(bench, monkeypatch):
+    calls = Calls(bench, use_graph=True)
+    for number in range(3 * KEPT):
+        calls(calls.tensor(number))
+    facts = calls.executable.program(0).graph_facts()
+    assert (facts["graphs"], facts["stopped"]) == (KEPT, "")
+    lanes = calls.executable.program(0).lanes
+    assert sum(row.table is not None for row in lanes._lanes) == KEPT

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from polyblocks.runtime.device.plan import LaunchPlan
     from polyblocks.runtime.device.times import KernelTimes
 
+#: Lanes of a program that has graphs: a lane whose graph was given up may still be looked at.
+GRAPH_LANES = 2 * KEPT
 #: Calls in machine code that may be inside together, of a program whose launches are no graph.
 PLAIN_LANES = 2
 
@@ -98,7 +100,7 @@ class DeviceProgram:
         self.run: Callable[..., None] = self._write()
         # Kernels inside of a graph have no times.
         has_graphs = bool(use_graph) and len(plan.launches) > 1 and times is None
-        self.lanes = self._make_lanes(KEPT if has_graphs else PLAIN_LANES)
+        self.lanes = self._make_lanes(GRAPH_LANES if has_graphs else PLAIN_LANES)
         self._plain_lanes: list[Lane] = []
         if has_graphs:
             self._graphs = self._make_graphs(at_once=use_graph is True)
@@ -133,6 +135,7 @@ class DeviceProgram:
             return
         self._closed = True
         _reporting.discard(self)
+        self.lanes.close()
         if self._graphs is not None:
             self._graphs.close()
         for lane in self._plain_lanes:

@@ -69,14 +69,14 @@ class Graphs:
     def __call__(self, stream: int, workspace: int, status: int, *pointers: int) -> None:
         call = stream, workspace, status, pointers
         number = hash(call)
-        graph = self._idle.get(number)
-        if graph is not None and not self._take(number, graph):
-            graph = None
-        if graph is not None and graph.call != call:
-            self._put_back(number, graph)
-            graph = None
         previous = self._driver.activate(self._device)
         try:
+            graph = self._idle.get(number)
+            if graph is not None and not self._take(number, graph):
+                graph = None
+            if graph is not None and graph.call != call:
+                self._put_back(number, graph)
+                graph = None
             if graph is not None:
                 done = self._use(graph, (number, number), graph.replay, stream)
             else:

@@ -86,6 +86,10 @@ class Lanes:
                 lane.give()
         return None
 
+    def close(self) -> None:
+        """Leave everything to Python from now on; machine code may be called, but not be inside."""
+        self._context.lane_count = 0
+
     def failure(self, status: int, number: int) -> Exception:
         """The error for a launch that the driver has refused.
 

@@ -170,6 +170,7 @@ class NodeGraph:
         self.nbytes = frame.nbytes + 9 * len(frame.block)
         lane = lanes.lane(frame, executable, call[0])
         if lane is None:
+            driver.destroy_executable(executable)
             raise ExecutionError("the program has more graphs than lanes")
         self._lane: Lane = lane
         self._is_closed = False
