@@ -367,10 +367,24 @@ def test_gradients_of_weights_go_through_pixels_that_stay_near(
 
 def test_rows_in_windows_cost_the_lines_that_do_not_stay() -> None:
     near = convolution(64, 64, 14, "sapphirerapids")
-    assert near.cost._far(near.tiling.depth, 2, 1) == pytest.approx(0.0, abs=near.cost.far_load)
+    assert near.cost._far(near.tiling, 2, 1) == pytest.approx(0.0, abs=near.cost.far_load)
     shared = near.cost.shared_load
     assert shared > near.cost.far_load > 0
     # A panel that no private cache holds comes from the one that threads share.
     steps = near.cost.steps
     near.cost.l2 = near.cost.width * steps
-    assert near.cost._far(steps, 2, 1) >= shared
+    assert near.cost._far(near.tiling, 2, 1) >= shared
+
+
+def test_results_that_take_the_time_are_stored_row_by_row() -> None:
+    target = chip("sapphirerapids")
+    few, many = (TilingCost(product(4608, 4096, k), target, 16, 1) for k in (8, 1024))
+    found = choose_tiling(few)
+    assert found is not None
+    assert (found.row_block, found.column_block) == (found.rows, 4096)
+    across = replace(found, row_block=4608)
+    assert few.cost(across) > 1.1 * few.cost(found)
+    # Not of many steps: all rows of a panel use its columns then, one after the other.
+    found = choose_tiling(many)
+    assert found is not None
+    assert found.row_block > found.rows

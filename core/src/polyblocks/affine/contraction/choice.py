@@ -26,10 +26,11 @@ from polyblocks.affine.contraction.tiling import Tiling
 from polyblocks.affine.contraction.units import in_a_word
 from polyblocks.affine.contraction.windows import innermost
 from polyblocks.affine.cost import rates
+from polyblocks.affine.cost.tile_cost import RUN_START
 from polyblocks.affine.element import element_bytes
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.flat_views import FlatViews
-from polyblocks.affine.model import AffineAccess, Load
+from polyblocks.affine.model import AffineAccess, Buffer, Load
 from polyblocks.affine.prologue import Prologue
 from polyblocks.target import MatrixUnit, TargetDescription
 
@@ -269,6 +270,8 @@ class TilingCost:
         self.shared = self._in_windows()
         self._strides: dict[Operand, tuple[int, int]] = {}
         self._spans: dict[tuple[int, int], int] = {}
+        #: Bytes that each result moves beyond the registers, and of all buffers that it does so in.
+        self.moved = self._moved()
         sums = product.combiners
         #: Results of a row that is found by its digits, in a tile whose rows are in several loops.
         places = [
@@ -280,6 +283,19 @@ class TilingCost:
         scattered = any(e.coefficient(product.row) is None for e in places)
         self.digits = DIGITS if scattered and not product.waits else 0.0
         self.rounds = sums is not None and any(op.name in ROUNDING for op in sums)
+
+    def _moved(self) -> tuple[int, int]:
+        """Bytes that are loaded and stored for each result, and those of the buffers."""
+        each: dict[Buffer, int] = {}
+        for node in (*self.product.before, *self.product.after):
+            if isinstance(node, AffineAccess):
+                variables = {v for e in node.index for v in e.variables()}
+                if {self.product.row, self.product.column} <= variables:
+                    # A line is read before it is written.
+                    times = 1 if isinstance(node, Load) else 2
+                    size = times * node.buffer.bytes_per_element
+                    each[node.buffer] = each.get(node.buffer, 0) + size
+        return sum(each.values()), sum(b.numel * b.bytes_per_element for b in each)
 
     def candidates(self) -> Iterator[Tiling]:
         """Register tiles that fit into registers, and pieces for all threads."""
@@ -306,12 +322,32 @@ class TilingCost:
                 self._in_whole_pieces(rows, lanes, row_pieces, column_pieces),
                 *self._windows_in_passes(rows, lanes, row_pieces, column_pieces),
             ):
-                if tiling is None or not self._fits(tiling):
-                    continue
-                if row_pieces * column_pieces == 1:
-                    yield tiling
-                if self.threads > 1 and self.pieces(tiling) > 1:
-                    yield replace(tiling, threads=self.threads)
+                for each in self._traversals(tiling):
+                    if not self._fits(each):
+                        continue
+                    if row_pieces * column_pieces == 1:
+                        yield each
+                    if self.threads > 1 and self.pieces(each) > 1:
+                        yield replace(each, threads=self.threads)
+
+    def _traversals(self, tiling: Tiling | None) -> Iterator[Tiling]:
+        """A tiling, and the one whose register tiles go along rows of the results first.
+
+        Where there are few steps, to store results takes the time, and is faster in long runs.
+        """
+        if tiling is None:
+            return
+        yield tiling
+        height = lcm(tiling.rows, self.row_unit)
+        product = self.product
+        if product.windows is not None or product.waits or self.unit is not None:
+            return
+        if self._result_memory(tiling) < self.steps / self.width:
+            return
+        near = min(tiling.column_block, self.columns) * self.steps * self.size <= self.l2 // 2
+        further = tiling.row_block > height and tiling.column_block > tiling.lanes
+        if tiling.depth >= self.steps and further and near:
+            yield replace(tiling, row_block=height)
 
     def _unit_tiles(self, unit: MatrixUnit) -> Iterator[tuple[int, int]]:
         """Rows and columns whose sums, rows and columns have registers of a unit of tiles."""
@@ -659,7 +695,24 @@ class TilingCost:
             if tiling.pack_columns or operand.load is None:
                 total += self.copies[operand] * columns * self.steps
         total += self._rows_from_others(tiling, mine) + self.stores * rows * columns
+        # Stores that memory does not keep up with hide most of the arithmetic, and not the reverse.
+        memory = rows * columns * self._result_memory(tiling)
+        total = max(total, memory + rates.NOT_HIDDEN * total)
         return turns * total + (self.overhead if tiling.threads > 1 else 0.0)
+
+    def _result_memory(self, tiling: Tiling) -> float:
+        """What memory takes for a result, and for what else is loaded and stored for each."""
+        moved, footprint = self.moved
+        if footprint <= self.l2 or self.each is None:
+            return 0.0
+        run = tiling.column_block if tiling.row_block <= tiling.rows else tiling.lanes
+        if run >= self.columns and self.product.in_order:
+            # Rows behind each other are one.
+            run *= self.rows
+        starts = 1 + RUN_START / (run * self.size)
+        seconds = rates.traffic_seconds(self.target, moved * starts, footprint)
+        # One thread gets its share of the bandwidth, whether others want theirs or not.
+        return 0.0 if seconds is None else seconds * self.threads / self.each
 
     def _rows_from_others(self, tiling: Tiling, blocks: int) -> float:
         """Load unpacked rows once, or per block of columns if they exceed the second cache."""
@@ -677,7 +730,7 @@ class TilingCost:
             if unit is not None:
                 return self._unit_step(unit, tiling, height, vectors)
             loads = vectors * self.vector_load + height * self.load
-            far = self._far(tiling.depth, height, vectors)
+            far = self._far(tiling, height, vectors)
             joined = 3.0 * height * vectors / tiling.chain if tiling.chain < self.steps else 0.0
             if windows is not None:
                 run = min(windows.steps[-1], tiling.chain)
@@ -697,13 +750,17 @@ class TilingCost:
         whole, rest = divmod(columns, tiling.lanes)
         return whole * panel(tiling.lanes // self.width) + -(-rest // self.width) * panel(1)
 
-    def _far(self, depth: int, height: int, vectors: int) -> float:
+    def _far(self, tiling: Tiling, height: int, vectors: int) -> float:
         """Time of a register tile's step in caches behind the first one.
 
-        A panel of columns, and rows in windows, are used by the next tile again, if they stay.
+        A panel of columns, and rows in windows, are used by the next tile again, if they stay. All
+        panels of a block are used before, if it has one tile of rows.
         """
-        panel = vectors * self.width * depth * self.size
-        lines, touched = self._touched(depth, height)
+        lanes = vectors * self.width
+        if tiling.row_block <= tiling.rows < self.rows:
+            lanes = max(lanes, min(tiling.column_block, self.columns))
+        panel = lanes * tiling.depth * self.size
+        lines, touched = self._touched(tiling.depth, height)
         load = self.far_load if panel + touched <= self.l2 // 4 * 3 else self.shared_load
         far = vectors * load if panel > self.l1.size // 2 else 0.0
         return far + (lines * load if panel + touched > self.l1.size else 0.0)
