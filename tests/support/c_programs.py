@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from manifest_rows import row
 
 from polyblocks.program import ArraySpec
 from polyblocks.runtime.arrays import HOST, ArrayInterface
@@ -17,29 +18,6 @@ from polyblocks.runtime.numpy_arrays import NumpyArrays
 from polyblocks.runtime.slots import WEIGHT_NAMES
 
 _NUMPY = NumpyArrays()
-
-
-def row(
-    role: str,
-    name: str,
-    shape: Sequence[int] = (2, 3),
-    dtype: str = "float32",
-    strides: Sequence[int] | None = None,
-    updates: int | None = None,
-    **more: Any,
-) -> dict[str, Any]:
-    """An argument in a manifest."""
-    spec = ArraySpec.contiguous(tuple(shape), dtype)
-    return {
-        "role": role,
-        "name": name,
-        "dtype": dtype,
-        "shape": list(shape),
-        "strides": list(spec.strides if strides is None else strides),
-        "constant": False,
-        "updates": updates,
-        **more,
-    }
 
 
 class CProgram(Executable):

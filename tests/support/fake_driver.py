@@ -332,20 +332,6 @@ class FakeArrays(ArrayInterface):
         return self.current_stream
 
 
-def row(role: str, name: str, shape=(2, 3), dtype="float32", updates=None, strides=None) -> dict:
-    """A row of a manifest's arguments."""
-    spec = ArraySpec.contiguous(tuple(shape), dtype)
-    return {
-        "role": role,
-        "name": name,
-        "dtype": dtype,
-        "shape": list(shape),
-        "strides": list(strides or spec.strides),
-        "constant": False,
-        "updates": updates,
-    }
-
-
 def launch(kernel: str, *arguments: Any, grid=(1, 1, 1), block=(32, 1, 1), shared: int = 0) -> dict:
     """A row of a plan; an operand is the number of an argument, or a dictionary."""
     return {

@@ -7,7 +7,8 @@ from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
-from fake_driver import KIND, FakeDriver, artifact, launch, row, view
+from fake_driver import KIND, FakeDriver, artifact, launch, view
+from manifest_rows import row
 
 import polyblocks
 from polyblocks.api import compile_text

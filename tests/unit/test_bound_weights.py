@@ -7,7 +7,8 @@ import struct
 
 import numpy as np
 import pytest
-from fake_driver import KIND, DeviceArray, FakeArrays, FakeDriver, artifact, launch, row, view
+from fake_driver import KIND, DeviceArray, FakeArrays, FakeDriver, artifact, launch, view
+from manifest_rows import row
 
 from polyblocks.errors import InputError
 from polyblocks.runtime.arrays import HOST, Device

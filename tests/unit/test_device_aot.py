@@ -171,7 +171,8 @@ print(f(x).tolist(), fake.named("load_module"), fake.named("launch")[0][4])
 
 
 def test_loading_needs_no_compiler_and_no_framework(tmp_path, run_python):
-    from fake_driver import artifact, launch, row
+    from fake_driver import artifact, launch
+    from manifest_rows import row
 
     from polyblocks.cache.artifact_variants import join
 

@@ -7,16 +7,8 @@ import gc
 import numpy as np
 import pytest
 from c_programs import CountingArrays
-from fake_driver import (
-    KIND,
-    DeviceArray,
-    FakeArrays,
-    FakeDriver,
-    artifact,
-    launch,
-    row,
-    view,
-)
+from fake_driver import KIND, DeviceArray, FakeArrays, FakeDriver, artifact, launch, view
+from manifest_rows import row
 
 from polyblocks.errors import ArtifactError, ExecutionError, InputError
 from polyblocks.program import DTYPES, ArraySpec

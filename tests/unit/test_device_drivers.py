@@ -469,7 +469,8 @@ def test_one_connection_per_process(target, monkeypatch):
 def test_loading_touches_no_driver(target, monkeypatch):
     import importlib
 
-    from fake_driver import artifact, launch, row
+    from fake_driver import artifact, launch
+    from manifest_rows import row
 
     arch, form = ("sm_90a", "cubin") if target == "nvgpu" else ("gfx1100", "hsaco")
     source = artifact(

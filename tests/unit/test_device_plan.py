@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 
 import pytest
-from fake_driver import artifact, launch, row
+from fake_driver import artifact, launch
+from manifest_rows import row
 
 from polyblocks.cache.artifact_variants import archs_of, join, variant
 from polyblocks.errors import ArtifactError, TargetError

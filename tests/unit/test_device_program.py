@@ -10,7 +10,8 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from fake_driver import FakeDriver, artifact, launch, row, view
+from fake_driver import FakeDriver, artifact, launch, view
+from manifest_rows import row
 
 from polyblocks.errors import ArtifactError, ExecutionError
 from polyblocks.options import CompileOptions

@@ -7,7 +7,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from c_programs import CProgram, row
+from c_programs import CProgram
+from manifest_rows import row
 
 from polyblocks.errors import InputError
 from polyblocks.program import ArraySpec

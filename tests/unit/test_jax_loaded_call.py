@@ -7,7 +7,8 @@ import weakref
 
 import numpy as np
 import pytest
-from c_programs import CProgram, row
+from c_programs import CProgram
+from manifest_rows import row
 
 jax = pytest.importorskip("jax")
 jnp = jax.numpy

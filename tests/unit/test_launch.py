@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from c_programs import row
+from manifest_rows import row
 
 from polyblocks.errors import ExecutionError, InputError
 from polyblocks.program import DTYPES, ArraySpec

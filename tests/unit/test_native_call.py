@@ -17,7 +17,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-from c_programs import Both, CountingArrays, CProgram, row, weighted
+from c_programs import Both, CountingArrays, CProgram, weighted
+from manifest_rows import row
 
 from polyblocks.errors import ExecutionError
 from polyblocks.program import DTYPES, ArraySpec

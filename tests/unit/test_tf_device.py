@@ -12,7 +12,8 @@ import pytest
 
 tf = pytest.importorskip("tensorflow")
 
-from fake_driver import KIND, FakeDriver, artifact, launch, row, view  # noqa: E402
+from fake_driver import KIND, FakeDriver, artifact, launch, view  # noqa: E402
+from manifest_rows import row  # noqa: E402
 from tensorflow.python.framework.ops import EagerTensor  # noqa: E402
 
 from polyblocks.errors import ExecutionError, InputError, TargetError  # noqa: E402

@@ -12,7 +12,8 @@ import pytest
 
 tf = pytest.importorskip("tensorflow")
 
-from c_programs import Both, CProgram, row  # noqa: E402
+from c_programs import Both, CProgram  # noqa: E402
+from manifest_rows import row  # noqa: E402
 
 from polyblocks.runtime.arrays import HOST  # noqa: E402
 from polyblocks.runtime.launch import bind  # noqa: E402

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from fake_driver import FakeDriver, artifact, launch, row, view
+from fake_driver import FakeDriver, artifact, launch, view
+from manifest_rows import row
 
 torch = pytest.importorskip("torch")
 

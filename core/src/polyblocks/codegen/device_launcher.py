@@ -8,7 +8,7 @@ interpreter's lock; it needs no relocation, so what was compiled once is put int
 
 from __future__ import annotations
 
-from polyblocks.codegen.native_call import expand
+from polyblocks.codegen.ir_text import expand
 
 #: ``i32 launch(ptr table, ptr stream, ptr failed)``: put all kernels on a stream.
 #: ``i32 replay(ptr table, ptr graph, ptr stream)``: run a graph.
@@ -461,4 +461,4 @@ def launcher_text() -> str:
         "CONTEXT": CONTEXT,
         "POINTERS": POINTERS,
     }
-    return expand(_TEXT, structs, words)
+    return expand(_TEXT, words, structs)

@@ -10,8 +10,9 @@ function, ``slow`` of the table, which takes it or says what is wrong.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
+
+from polyblocks.codegen.ir_text import expand
 
 #: ``PyObject *call(PyObject *self, PyObject *const *arrays, Py_ssize_t count, PyObject *names)``,
 #: a function of Python's protocol ``METH_FASTCALL | METH_KEYWORDS``. The word of ``self`` at
@@ -20,10 +21,6 @@ CALL = "polyblocks_call"
 #: ``i32 unmoved(ptr state, ptr arrays, ptr rows, ptr addresses, i64 count)``: whether all these
 #: arrays, which were read before, still lie as they did.
 UNMOVED = "polyblocks_unmoved"
-#: The protocol of :data:`CALL`; calls one of several functions, by the exact type of the first
-#: array.
-DISPATCH = "polyblocks_dispatch"
-
 #: Where an object of ctypes has the address of its memory.
 SELF_OFFSET = 16
 
@@ -103,14 +100,6 @@ WRITTEN, EMPTY, COMPLEX = 1, 2, 4
 #: a byte of the workspace, or the number of a bound input, which others may follow; of a status
 #: word and of the stream there is one.
 ARRAY, FIXED, WORKSPACE, STATUS, HELD, STREAM = 0, 1, 2, 3, 4, 5
-
-#: Fields of the table of :data:`DISPATCH`.
-DISPATCH_TABLE: tuple[str, ...] = (
-    "slow",  # PyObject*, is called where no type fits
-    "targets",  # {PyTypeObject *type, function, PyObject *self} of each
-    "count",
-    "PyObject_Vectorcall",
-)
 
 _CALL_TEXT = """
 ; Whether an array lies as its row says. Strides of extents of 1 never matter.
@@ -803,67 +792,21 @@ define internal ptr @chosen(ptr %table, ptr %arguments, ptr %made, i64 %number) 
 attributes #0 = { nounwind "no-jump-tables"="true" "no-builtins" "probe-stack"="inline-asm" }
 """
 
-_DISPATCH_TEXT = """
-define ptr @DISPATCH_NAME(ptr %self, ptr %arguments, i64 %count, ptr %names) #0 {
-start:
-  %table.at = getelementptr i8, ptr %self, i64 SELF_OFFSET
-  %table = load ptr, ptr %table.at
-  %none = icmp eq i64 %count, 0
-  br i1 %none, label %slow, label %look
-look:
-  %first = load ptr, ptr %arguments
-  %type.at = getelementptr i8, ptr %first, i64 8
-  %type = load ptr, ptr %type.at
-  LOAD DISPATCH_TABLE.targets ptr %table -> %targets
-  LOAD DISPATCH_TABLE.count i64 %table -> %known
-  br label %next
-next:
-  %i = phi i64 [ 0, %look ], [ %i.next, %try ]
-  %more = icmp ult i64 %i, %known
-  br i1 %more, label %try, label %slow
-try:
-  %target = getelementptr { ptr, ptr, ptr }, ptr %targets, i64 %i
-  %its.type = load ptr, ptr %target
-  %i.next = add i64 %i, 1
-  %fits = icmp eq ptr %type, %its.type
-  br i1 %fits, label %enter, label %next
-enter:
-  %function.at = getelementptr { ptr, ptr, ptr }, ptr %targets, i64 %i, i32 1
-  %function = load ptr, ptr %function.at
-  %its.self.at = getelementptr { ptr, ptr, ptr }, ptr %targets, i64 %i, i32 2
-  %its.self = load ptr, ptr %its.self.at
-  %answer = tail call ptr %function(ptr %its.self, ptr %arguments, i64 %count, ptr %names)
-  ret ptr %answer
-slow:
-  LOAD DISPATCH_TABLE.slow ptr %table -> %fallback
-  LOAD DISPATCH_TABLE.PyObject_Vectorcall ptr %table -> %vectorcall
-  %found = tail call ptr %vectorcall(ptr %fallback, ptr %arguments, i64 %count, ptr %names)
-  ret ptr %found
-}
-
-attributes #0 = { nounwind "no-jump-tables"="true" "no-builtins" }
-"""
-
-_LOAD = re.compile(
-    r"LOAD (?P<struct>[A-Z_]+)\.(?P<field>\w+) (?P<type>\w+) %(?P<of>\S+) -> (?P<to>\S+)"
-)
 #: A word in capitals -> what stands for it in LLVM IR.
-_WORDS = {
+_WORDS: dict[str, object] = {
     "CALL_NAME": CALL,
     "UNMOVED_NAME": UNMOVED,
-    "DISPATCH_NAME": DISPATCH,
-    "SELF_OFFSET": str(SELF_OFFSET),
-    "WRITTEN": str(WRITTEN),
-    "EMPTY": str(EMPTY),
-    "COMPLEX": str(COMPLEX),
-    "FIXED": str(FIXED),
-    "WORKSPACE": str(WORKSPACE),
-    "STATUS": str(STATUS),
-    "HELD": str(HELD),
-    "STREAM": str(STREAM),
-    "PATTERN": str(0xFF),
+    "SELF_OFFSET": SELF_OFFSET,
+    "WRITTEN": WRITTEN,
+    "EMPTY": EMPTY,
+    "COMPLEX": COMPLEX,
+    "FIXED": FIXED,
+    "WORKSPACE": WORKSPACE,
+    "STATUS": STATUS,
+    "HELD": HELD,
+    "STREAM": STREAM,
+    "PATTERN": 0xFF,
 }
-_WORD = re.compile(r"\b[A-Z_]+\b")
 
 
 def call_text(reader: str, structs: Mapping[str, Sequence[str]]) -> str:
@@ -873,40 +816,6 @@ def call_text(reader: str, structs: Mapping[str, Sequence[str]]) -> str:
         reader: see :class:`polyblocks.runtime.native.reader.NativeReader`.
         structs: fields of what the reader's text loads from.
     """
-    return expand(reader + _CALL_TEXT, structs)
-
-
-def dispatch_text() -> str:
-    """The LLVM IR of :data:`DISPATCH`."""
-    return expand(_DISPATCH_TEXT, {})
-
-
-def expand(
-    text: str, structs: Mapping[str, Sequence[str]], words: Mapping[str, str] | None = None
-) -> str:
-    """Write out ``LOAD STRUCT.field type %pointer -> %name`` and the words for numbers.
-
-    Args:
-        text: LLVM IR with these.
-        structs: fields of more structs, 8 bytes each.
-        words: more words in capitals -> what stands for them.
-    """
-    known = {
-        "TABLE": TABLE,
-        "BOUND": BOUND,
-        "ROW": ROW,
-        "DISPATCH_TABLE": DISPATCH_TABLE,
-        **structs,
-    }
-
-    def load(match: re.Match[str]) -> str:
-        number = known[match["struct"]].index(match["field"])
-        at = f"{match['to']}.at"
-        return (
-            f"{at} = getelementptr i64, ptr %{match['of']}, i64 {number}\n"
-            f"  {match['to']} = load {match['type']}, ptr {at}"
-        )
-
-    every = {**_WORDS, **(words or {})}
-    text = _WORD.sub(lambda match: every.get(match[0], match[0]), _LOAD.sub(load, text))
-    return f"%row = type {{ {', '.join(['i64'] * len(ROW))} }}\n{text}"
+    known = {"TABLE": TABLE, "BOUND": BOUND, "ROW": ROW, **structs}
+    row = f"%row = type {{ {', '.join(['i64'] * len(ROW))} }}\n"
+    return row + expand(reader + _CALL_TEXT, _WORDS, known)

@@ -8,6 +8,8 @@ short list behind a lock that is held for the length of one look at it, never du
 
 from __future__ import annotations
 
+from polyblocks.codegen.ir_text import expand
+
 #: ``ptr acquire(ptr pool, i64 bytes)``: a block of exactly ``bytes`` bytes, null if none fits;
 #: ``void release(ptr pool, ptr block, i64 bytes)``. They need no relocations: each pool's state
 #: has the addresses of the functions that they call.
@@ -228,7 +230,4 @@ def pool_text() -> str:
         "HUGE_LESS_1": HUGE_PAGE - 1,
         "HUGE": HUGE_PAGE,
     }
-    text = _TEXT
-    for word, value in words.items():
-        text = text.replace(word, str(value))
-    return text
+    return expand(_TEXT, words)

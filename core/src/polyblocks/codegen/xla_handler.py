@@ -9,6 +9,8 @@ what does not fit.
 
 from __future__ import annotations
 
+from polyblocks.codegen.ir_text import expand
+
 #: The handler's name, and the name of the table that it reads.
 HANDLER, TABLE = "polyblocks_xla_handler", "polyblocks_xla_table"
 
@@ -295,7 +297,4 @@ def handler_text() -> str:
         "PAGE": PAGE,
         "INTERNAL": _INTERNAL,
     }
-    text = _TEXT
-    for word, value in words.items():
-        text = text.replace(word, str(value))
-    return text
+    return expand(_TEXT, words)

@@ -14,7 +14,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from polyblocks.codegen import native_call as code
+from polyblocks.codegen import native_dispatch as code
 from polyblocks.runtime.native import native_code
 from polyblocks.runtime.native.builtin import builtin
 from polyblocks.runtime.native.call import NativeCall, is_sound, python_functions

@@ -37,7 +37,7 @@ class NativeReader:
     NumPy's is :mod:`polyblocks.codegen.numpy_reader`.
 
     Attributes:
-        text: LLVM IR, as ``polyblocks.codegen.native_call.expand`` reads it.
+        text: LLVM IR, as ``polyblocks.codegen.ir_text.expand`` reads it.
         structs: fields of what ``text`` loads from, 8 bytes each.
         state: memory whose address is passed to the functions, kept alive; None: null.
         types: the exact classes of the arrays that it reads.

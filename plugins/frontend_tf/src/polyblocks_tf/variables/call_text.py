@@ -7,6 +7,8 @@ wrote the new values to. Nothing of this needs Python or the operations of Tenso
 
 from __future__ import annotations
 
+from polyblocks.codegen.ir_text import expand
+
 #: The function: ``i32 (ptr table, ptr given, ptr prepared, i32 threads)``.
 CALL = "polyblocks_tf_call"
 #: ``i32 (ptr flag)``: whether the flag was clear; it is set then.
@@ -428,7 +430,4 @@ def call_text(pattern: int) -> str:
         "UNUSABLE": UNUSABLE,
         "PATTERN": pattern,
     }
-    text = _TEXT
-    for word, value in words.items():
-        text = text.replace(word, str(value))
-    return text
+    return expand(_TEXT, words)
