@@ -170,10 +170,18 @@ def test_windows_have_their_own_limits(convolution: Any) -> None:
     assert schedules(text)[0]["windows"]
     for changes, message in (
         ({"packed": [True, True]}, "'packed' along M to be false, since 'windows' is true"),
-        ({"k_block": 36, "sum_chunk": 36}, "'k_block' to be 72, since 'windows' is true, got 36"),
+        ({"k_block": 36, "sum_chunk": 36}, "that divides it, such as 24, since 'windows' is true"),
     ):
         with pytest.raises(UnsupportedError, match=re.escape(message)):
             tiles_of(edited(text, 0, **changes), inputs, expected)
+
+
+@pytest.mark.parametrize("steps", [4, 8, 24])
+def test_windows_go_in_passes(convolution: Any, steps: int) -> None:
+    text, inputs, expected = convolution
+    (made,) = tiles_of(edited(text, 0, k_block=steps, sum_chunk=steps), inputs, expected)
+    assert made["depth"] == steps
+    assert not made["pack_rows"]
 
 
 def test_a_schedule_of_no_contraction_is_refused() -> None:

@@ -17,6 +17,7 @@ from polyblocks.affine.contraction.builder import STACK_BYTES
 from polyblocks.affine.contraction.choice import Tiled, TilingCost
 from polyblocks.affine.contraction.product import Product
 from polyblocks.affine.contraction.tiling import Tiling
+from polyblocks.affine.contraction.windows import innermost
 from polyblocks.errors import UnsupportedError
 
 #: Key -> what it means. M, N and K are rows, columns and steps of the product.
@@ -238,8 +239,14 @@ class _Schedule:
         product, steps = cost.product, cost.steps
         self._at_most(tiling.depth, steps, "steps along K", "k_block")
         self._at_most(tiling.chain, tiling.depth, "steps of a pass", "sum_chunk")
-        if product.windows is not None and tiling.depth != steps:
-            raise self.refuse(f"'k_block' to be {steps}, since 'windows' is true", tiling.depth)
+        windows = product.windows
+        if windows is not None and innermost(windows.steps, tiling.depth) is None:
+            raise self.refuse(
+                f"'k_block' to be whole inner loops of {windows.steps} and a part of the next one "
+                f"that divides it, such as {windows.pass_steps(tiling.depth)}, since 'windows' is "
+                "true",
+                tiling.depth,
+            )
         if cost.unit is not None and (steps % tiling.depth or tiling.chain != tiling.depth):
             raise self.refuse(
                 f"'k_block' to divide {steps}, and 'sum_chunk' to be the same, since "
