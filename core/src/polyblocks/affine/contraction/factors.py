@@ -9,8 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from polyblocks.affine.analysis.contractions import Contraction, Operand
+from polyblocks.affine.contraction.sum_of_products import Factor, sum_of_products
 from polyblocks.affine.element import printed
-from polyblocks.affine.model import Load, Node, Op, Value
+from polyblocks.affine.model import Load, Op
 from polyblocks.target import MatrixUnit, TargetDescription
 
 DTYPES = {"f16": "float16", "bf16": "bfloat16", "i8": "int8"}
@@ -18,11 +19,8 @@ DTYPES = {"f16": "float16", "bf16": "bfloat16", "i8": "int8"}
 ELEMENTS = {"float16": "f16", "bfloat16": "bf16", "int8": "i8", "tfloat32": "f32"}
 #: Operations allowed on an element while it is copied; they keep zero, which pads the end.
 ON_THE_WAY = ("arith.extf", "arith.truncf", "arith.negf", "arith.bitcast", "llvm.call_intrinsic")
-#: A unit's sums -> type of the sums, and the operations that add, multiply and convert.
-_ARITHMETIC = {
-    "float32": ("f32", "arith.addf", "arith.mulf", "arith.extf"),
-    "int32": ("i32", "arith.addi", "arith.muli", "arith.extsi"),
-}
+#: Printed type of a sum -> its dtype, and the operation that extends factors to it.
+_SUMS = {"f32": ("float32", "arith.extf"), "i32": ("int32", "arith.extsi")}
 
 
 @dataclass(frozen=True)
@@ -72,27 +70,33 @@ def factors_of(parts: Contraction) -> Factors | None:
     of the sums, their product, and a sum. That is exact but for the order of the sum, so that
     no option is needed.
     """
-    for accumulator, names in _ARITHMETIC.items():
-        found = _factors(parts, *names)
-        if found is None:
-            continue
-        first, second = (parts.operand(factor.load) for factor in found)
-        if first is None or second is None or first.of_rows == second.of_rows:
+    step = sum_of_products(parts)
+    # Nothing else is computed on the way.
+    if step is None or len(step.pairs) != 1 or step.nodes != set(parts.reduction.body):
+        return None
+    accumulator, extension = _SUMS[step.accumulator]
+    found = []
+    for factor in step.pairs[0]:
+        loaded = _loaded(factor) if factor.extension in ("", extension) else None
+        if loaded is None:
             return None
-        if not first.of_rows:
-            first, second, found = second, first, found[::-1]
-        kinds = {(factor.dtype, factor.rounding) for factor in found}
-        dtype, rounding = kinds.pop()
-        if not dtype or kinds:
-            return None
-        on_the_way = (found[0].on_the_way, found[1].on_the_way)
-        return Factors(first, second, dtype, accumulator, on_the_way, rounding)
-    return None
+        found.append(loaded)
+    first, second = (parts.operand(factor.load) for factor in found)
+    if first is None or second is None or first.of_rows == second.of_rows:
+        return None
+    if not first.of_rows:
+        first, second, found = second, first, found[::-1]
+    kinds = {(factor.dtype, factor.rounding) for factor in found}
+    dtype, rounding = kinds.pop()
+    if not dtype or kinds:
+        return None
+    on_the_way = (found[0].on_the_way, found[1].on_the_way)
+    return Factors(first, second, dtype, accumulator, on_the_way, rounding)
 
 
 @dataclass(frozen=True)
-class _Factor:
-    """One of the two numbers that a step multiplies."""
+class _Loaded:
+    """A factor that is an element of memory, changed on its way by operations on nothing else."""
 
     load: Load
     on_the_way: tuple[Op, ...]
@@ -100,62 +104,18 @@ class _Factor:
     rounding: str
 
 
-def _factors(
-    parts: Contraction, type_: str, add: str, multiply: str, convert: str
-) -> list[_Factor] | None:
-    """The factors that a step multiplies and adds to its only sum; None for other steps."""
-    loops = parts.reduction.loops
-    if not loops or len(loops[-1].arguments) != 1:
+def _loaded(factor: Factor) -> _Loaded | None:
+    """The load that a factor comes from; None if it is computed in another way."""
+    if not factor.code:
         return None
-    makers: dict[Value, Node] = {}
-    for node in loops[-1].body:
-        if isinstance(node, Load):
-            makers[node.result] = node
-        elif isinstance(node, Op) and len(node.results) == 1:
-            makers[node.results[0]] = node
-        else:
-            return None
-    (total,) = loops[-1].yields
-    terms = _made(makers, total, add)
-    argument = loops[-1].arguments[0]
-    if terms is None or argument not in terms or printed(total.type) != type_:
+    load, *code = factor.code
+    ops = tuple(n for n in code if isinstance(n, Op))
+    # One after the other, as each has one operand and there is one load.
+    alone = all(op.name in ON_THE_WAY and len(op.operands) == 1 for op in ops)
+    if not isinstance(load, Load) or len(ops) < len(code) or not alone:
         return None
-    (term,) = [v for v in terms if v is not argument] or [argument]
-    values = _made(makers, term, multiply)
-    if values is None:
-        return None
-    found, used = [], {makers[total], makers[term]}
-    for value in values:
-        if converted := _made(makers, value, convert):
-            used.add(makers[value])
-            (value,) = converted
-        factor = _factor(makers, value)
-        if factor is None:
-            return None
-        used.update((factor.load, *factor.on_the_way))
-        found.append(factor)
-    # Nothing else is computed on the way.
-    return found if len(used) == len(makers) else None
-
-
-def _factor(makers: dict[Value, Node], value: Value) -> _Factor | None:
-    """The load that a factor comes from; None if it is made in another way."""
-    dtype, done = DTYPES.get(printed(value.type), ""), []
-    node = makers.get(value)
-    while isinstance(node, Op):
-        if node.name not in ON_THE_WAY or len(node.operands) != 1:
-            return None
-        done.append(node)
-        node = makers.get(node.operands[0])
-    if not isinstance(node, Load):
-        return None
-    rounding = ""
-    if printed(value.type) == "f32" and [op.name for op in done[:2]] == list(ON_THE_WAY[3:]):
-        dtype, rounding = "tfloat32", done[1].attributes["intrin"].value
-    return _Factor(node, tuple(reversed(done)), dtype, rounding)
-
-
-def _made(makers: dict[Value, Node], value: Value, name: str) -> list[Value] | None:
-    """The operands of the operation ``name`` that defines a value; None for other ones."""
-    node = makers.get(value)
-    return list(node.operands) if isinstance(node, Op) and node.name == name else None
+    kind, rounding = printed(factor.value.type), ""
+    dtype = DTYPES.get(kind, "")
+    if kind == "f32" and [op.name for op in ops[:-3:-1]] == list(ON_THE_WAY[3:]):
+        dtype, rounding = "tfloat32", ops[-2].attributes["intrin"].value
+    return _Loaded(load, ops, dtype, rounding)

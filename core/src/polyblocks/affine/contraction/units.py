@@ -14,13 +14,12 @@ from dataclasses import dataclass, replace
 
 from polyblocks.affine.access import address
 from polyblocks.affine.analysis.contractions import Contraction, ReductionLoops
-from polyblocks.affine.analysis.dataflow import makers_of, slice_of, variables_of
-from polyblocks.affine.analysis.reduction_chains import StraightLineCode
 from polyblocks.affine.analysis.reductions import in_any_order
+from polyblocks.affine.contraction.sum_of_products import Factor, SumOfProducts, sum_of_products
 from polyblocks.affine.element import printed
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.flat_views import FlatViews
-from polyblocks.affine.model import Buffer, For, Index, Load, Node, Op, Value, clone
+from polyblocks.affine.model import Buffer, For, Load, Node, Op, Value, clone
 from polyblocks.affine.ops import Integers, Ops, integer
 from polyblocks.target import MatrixUnit, TargetDescription
 
@@ -35,8 +34,6 @@ _TYPES = {
     "uint8": "i8",
     "int32": "i32",
 }
-#: Type of the accumulator -> what adds, what multiplies.
-_SUMS = {"f32": ("arith.addf", "arith.mulf"), "i32": ("arith.addi", "arith.muli")}
 #: Extension -> whether it extends signed integers, unsigned ones, or floats.
 _EXTENSIONS = {"arith.extf": "", "arith.extsi": "int", "arith.extui": "uint"}
 
@@ -74,8 +71,11 @@ def in_groups(
     units = [u for u in target.matrix_units if _in_words(u)]
     if not units:
         return []
-    terms = _terms(contraction)
-    if terms is None:
+    terms = sum_of_products(contraction)
+    # A unit adds in an order of its own.
+    if terms is None or in_any_order(contraction.combiners) is None:
+        return []
+    if not all(_dtype(factor) for pair in terms.pairs for factor in pair):
         return []
     tiles = _by_the_best([u for u in units if u.has_tiles], terms, contraction)
     lanes = _by_the_best([u for u in units if not u.has_tiles], terms, contraction)
@@ -83,7 +83,7 @@ def in_groups(
 
 
 def _by_the_best(
-    units: list[MatrixUnit], terms: _Terms, contraction: Contraction
+    units: list[MatrixUnit], terms: SumOfProducts, contraction: Contraction
 ) -> list[_Grouping]:
     """Groupings for the first unit that takes the numbers as they are, or at all."""
     sides = (contraction.rows, contraction.columns)
@@ -121,101 +121,13 @@ def _bits(type_: str) -> int:
     return {"f16": 16, "bf16": 16, "i8": 8}.get(type_, 0)
 
 
-@dataclass(frozen=True)
-class _Factor:
-    """A factor of a product: a narrow number, and what computes it.
-
-    Attributes:
-        value: before it is extended.
-        dtype: its dtype, with the sign that it is extended with.
-        code: straight-line code of loops' variables only.
-    """
-
-    value: Value
-    dtype: str
-    code: list[Node]
-
-    def moved_by(self, variables: list[Var]) -> bool:
-        return not variables_of(self.code).isdisjoint(variables)
-
-
-@dataclass(frozen=True)
-class _Terms:
-    """The terms that a step adds: products of two factors each.
-
-    Attributes:
-        accumulator: name of the sum's type.
-        pairs: the factors.
-    """
-
-    accumulator: str
-    pairs: list[tuple[_Factor, _Factor]]
-
-
-def _terms(contraction: Contraction) -> _Terms | None:
-    """The products that the steps of a contraction add up in any order; None if it does not."""
-    reduction = contraction.reduction
-    combiners = in_any_order(contraction.combiners)
-    if not reduction.loops or combiners is None or len(combiners) != 1:
-        return None
-    last = reduction.loops[-1]
-    accumulator = printed(last.arguments[0].type)
-    if accumulator not in _SUMS:
-        return None
-    add, multiply = _SUMS[accumulator]
-    if combiners[0].name != add:
-        return None
-    chain = StraightLineCode(reduction.body).chain(last.yields[0])
-    assert chain is not None
-    constants = [n for n in contraction.before if isinstance(n, Op) and n.name == "arith.constant"]
-    code = _Code([*constants, *reduction.body], contraction.before, last.arguments)
-    pairs = []
-    for term in chain.terms:
-        if term is last.arguments[0]:
-            continue
-        maker = code.maker(term)
-        if not isinstance(maker, Op) or maker.name != multiply:
-            return None
-        first, second = (code.factor(v) for v in maker.operands)
-        if first is None or second is None:
-            return None
-        pairs.append((first, second))
-    return _Terms(accumulator, pairs)
-
-
-class _Code:
-    """The code of a step, for what computes single values of it."""
-
-    def __init__(self, nodes: list[Node], before: list[Node], carried: list[Value]) -> None:
-        self._nodes = nodes
-        code = (Op, Index, Load)
-        self._makers = makers_of(n for n in nodes if isinstance(n, code))
-        fixed = makers_of(n for n in before if isinstance(n, code)).keys() - self._makers.keys()
-        self._fixed = fixed | set(carried)
-
-    def maker(self, value: Value) -> Node | None:
-        """The node that makes a value; None if it comes from outside."""
-        return self._makers.get(value)
-
-    def factor(self, value: Value) -> _Factor | None:
-        """A factor, if it is a narrow number that is extended."""
-        maker = self.maker(value)
-        if not isinstance(maker, Op) or maker.name not in _EXTENSIONS:
-            return None
-        narrow = maker.operands[0]
-        kind, name = _EXTENSIONS[maker.name], printed(narrow.type)
-        names = [d for d, t in _TYPES.items() if t == name and (not kind or d.startswith(kind))]
-        if kind and name != "i8":
-            return None
-        code = self._of(narrow)
-        return None if code is None or not names else _Factor(narrow, names[0], code)
-
-    def _of(self, value: Value) -> list[Node] | None:
-        """The nodes that compute a value, in order; None if it depends on the element."""
-        needed = slice_of([value], self._makers)
-        if not self._fixed.isdisjoint((value, *(v for n in needed for v in n.uses))):
-            return None
-        return [n for n in self._nodes if n in needed]
+def _dtype(factor: Factor) -> str:
+    """The dtype of a factor, with the sign that it is extended with; empty for wide numbers."""
+    if factor.extension not in _EXTENSIONS:
+        return ""
+    kind, name = _EXTENSIONS[factor.extension], printed(factor.value.type)
+    names = [d for d, t in _TYPES.items() if t == name and (not kind or d.startswith(kind))]
+    return names[0] if names and (not kind or name == "i8") else ""
 
 
 @dataclass(frozen=True)
@@ -233,7 +145,7 @@ class _Grouping:
     unit: MatrixUnit
     rows: list[Var]
     columns: list[Var]
-    pairs: list[tuple[_Factor, _Factor]]
+    pairs: list[tuple[Factor, Factor]]
     rows_first: bool
     flipped: bool
 
@@ -241,7 +153,7 @@ class _Grouping:
     def of(
         cls,
         unit: MatrixUnit,
-        terms: _Terms,
+        terms: SumOfProducts,
         contraction: Contraction,
         rows: list[Var],
         columns: list[Var],
@@ -260,7 +172,7 @@ class _Grouping:
             if first.moved_by(columns) or second.moved_by(rows):
                 return None
             pairs.append((first, second))
-        types = {(a.dtype, b.dtype) for a, b in pairs}
+        types = {(_dtype(a), _dtype(b)) for a, b in pairs}
         if len(types) != 1:
             return None
         ((of_rows, of_columns),) = types
@@ -316,7 +228,7 @@ class _Grouping:
 
         return min(reversed(reduction.order), key=badness)
 
-    def _word(self, factor: _Factor, var: Var, group: Var, views: FlatViews, ops: Ops) -> Value:
+    def _word(self, factor: Factor, var: Var, group: Var, views: FlatViews, ops: Ops) -> Value:
         """The word with a factor of each of a group's steps."""
         count = in_a_word(self.unit)
         i32 = integer(WORD)
@@ -372,7 +284,7 @@ def _places(var: Var, group: Var, count: int) -> Iterator[tuple[Expr, Expr | Non
             yield first + number - last * (number - rest + 1), last
 
 
-def _words(factor: _Factor, var: Var, count: int, views: FlatViews) -> tuple[Buffer, Expr] | None:
+def _words(factor: Factor, var: Var, count: int, views: FlatViews) -> tuple[Buffer, Expr] | None:
     """Words of memory that groups of steps are, and the place of a number; None if they are none.
 
     They are where steps are neighbours, and all else moves by whole words.
