@@ -78,9 +78,10 @@ def plan_of(operations):
     return Plan.of(artifact), artifact
 
 
-def test_one_bad_operation_splits_a_chain():
+def test_one_bad_operation_splits_a_chain(caplog):
     operations = Pretended(CHAIN, bad=[2])
     plan, artifact = plan_of(operations)
+    assert not caplog.records
     assert plan == Plan((FallbackOp(2, "op2", "bad alone", UNSUPPORTED),), ())
     assert order(operations, {2}) == [
         Step(True, (0, 1)), Step(False, (2,)), Step(True, (3, 4))
@@ -102,9 +103,12 @@ def test_independent_work_is_not_split():
     ]  # fmt: skip
 
 
-def test_what_fails_only_together_is_cut():
+def test_what_fails_only_together_is_cut(caplog):
     operations = Pretended(CHAIN, together=[(1, 3)])
     plan, _ = plan_of(operations)
+    (record,) = caplog.records
+    assert "program does not compile whole: it is cut in 1 places" in record.getMessage()
+    assert record.getMessage().endswith("the first error: whole")
     assert plan.left == ()
     assert plan.cuts == (2,)
     assert [step.nodes for step in order(operations, (), plan.cuts)] == [(0, 1), (2, 3, 4)]

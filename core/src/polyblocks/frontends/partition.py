@@ -13,6 +13,7 @@ and is cached.
 from __future__ import annotations
 
 import json
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -33,6 +34,8 @@ from polyblocks.errors import (
 from polyblocks.frontends.units import ordered_units
 from polyblocks.isolation.isolation import run_isolated
 from polyblocks.options import CompileOptions
+
+logger = logging.getLogger("polyblocks")
 
 #: Kinds of fallback. A draw from the framework's generator is no lack of the compiler, and what the
 #: machine is to blame for may be otherwise the next time.
@@ -255,6 +258,13 @@ def plan_artifact(
         failures: what was met on the way. If the machine is to blame for one of them, the
             artifact is marked so that it is not kept.
     """
+    met = [error for error in failures if error is not None]
+    if cuts:
+        logger.warning(
+            "%s does not compile whole: it is cut in %d places, over which arrays are passed in "
+            "memory; the first error: %s",
+            name, len(cuts), one_line(met[0].reason) if met else "unknown",
+        )  # fmt: skip
     manifest: dict[str, Any] = {
         "kind": "plan",
         "name": name,
@@ -266,7 +276,7 @@ def plan_artifact(
         },
     }
     by_machine = any(item.kind == MACHINE for item in left)
-    if by_machine or any(error is not None and error.transient for error in failures):
+    if by_machine or any(error.transient for error in met):
         manifest[TRANSIENT] = True
     return Artifact(manifest)
 
