@@ -42,7 +42,9 @@ def kernels_of(text: str) -> None:
 
 
 def test_an_operation_between_nests_that_is_no_scalar() -> None:
-    message = "'memref.assume_alignment' stands in a loop or branch that memory decides about"
+    message = (
+        "'memref.assume_alignment' is outside every loop nest, in a data-dependent loop or branch"
+    )
     with pytest.raises(UnsupportedError, match=message):
         kernels_of(WHILE.format(body="%b = memref.assume_alignment %a, 16 : memref<64xf32>"))
 

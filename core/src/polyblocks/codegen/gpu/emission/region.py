@@ -209,8 +209,8 @@ class RegionKernel:
             return
         if op.name not in _BETWEEN and not op.name.startswith(SCALAR_DIALECTS):
             raise UnsupportedError(
-                f"'{op.name}' stands in a loop or branch that memory decides about, outside of all "
-                "loop nests; express it on whole arrays",
+                f"'{op.name}' is outside every loop nest, in a data-dependent loop or branch; use "
+                "whole-array operations",
                 op=op.name,
             )
         self._copy(op)
