@@ -689,7 +689,7 @@ class Nest:
     def replace(self, body: list[Node] | None = None) -> None:
         """Give it another body, or say that nodes of its own were changed in place.
 
-        What was derived from the old body is forgotten.
+        Data derived from the old body is dropped.
         """
         if body is not None:
             self._body = body
@@ -750,7 +750,7 @@ class Opaque:
 class ControlFlow(Opaque):
     """A loop or branch around sequences, each of which passes change as they change ``@main``.
 
-    To the sequence that it stands in it is opaque. What it reads and writes is what its bodies do;
+    To the sequence that it stands in it is opaque. It reads and writes what its bodies do;
     as a body may not run at all, what is written counts as read.
 
     Attributes:
@@ -816,7 +816,7 @@ class Sequence:
 
 
 def _around(buffer: Buffer) -> Buffer | None:
-    """What a buffer of a body is, or is a view of, in the sequence around; None if it is new."""
+    """The buffer around that a buffer of a body is, or views; None if it is new."""
     seen: Buffer | None = buffer
     while seen is not None and seen.outer is None:
         seen = seen.viewed

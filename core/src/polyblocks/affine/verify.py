@@ -71,7 +71,7 @@ class _Verifier:
         before = set(self._defined)
         self.block(loop.body, variables | {loop.var}, frozenset(loop.arguments))
         self._visible(loop, loop.yields)
-        # What is defined inside is not seen behind the loop.
+        # Values defined inside are not visible behind the loop.
         self._defined = before
 
     def _access(self, node: Access) -> None:

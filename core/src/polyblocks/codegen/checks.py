@@ -41,8 +41,8 @@ def guard_tail(
         check: a ``cf.assert``.
         failed: creates, at the insertion point, what happens where the check fails.
         stays: which ops run in any case, since all threads have to come to them; what is inside of
-            such an op and need not run is guarded. What the others hand to them is zero where the
-            check fails.
+            such an op and need not run is guarded. Their operands from guarded ops are zero where
+            the check fails.
     """
     block, condition = check.block, check.operands[0]
     operations = [other.operation for other in block.operations]

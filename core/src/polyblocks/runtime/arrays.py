@@ -241,7 +241,7 @@ class ArrayInterface(ABC):
     def waits(self, arrays: Sequence[Any]) -> frozenset[int] | None:
         """The streams that a reader of the arrays has to wait for, and nothing else.
 
-        None, the default: :meth:`make_ready` is to be called for each.
+        None, the default: :meth:`make_ready` must be called for each.
         """
         del arrays
         return None

@@ -701,7 +701,7 @@ class TilingCost:
         return turns * total + (self.overhead if tiling.threads > 1 else 0.0)
 
     def _result_memory(self, tiling: Tiling) -> float:
-        """What memory takes for a result, and for what else is loaded and stored for each."""
+        """Memory time of a result, and for what else is loaded and stored for each."""
         moved, footprint = self.moved
         if footprint <= self.l2 or self.each is None:
             return 0.0

@@ -67,7 +67,7 @@ class Product:
             steps have an order.
         unit: the matrix unit that a step is for, if any.
         offset: of a unit's product, what was added to all words of the rows: its products with the
-            columns are to be taken off the results. None for nothing.
+            columns are subtracted from the results. None for nothing.
         windows: how rows are used in place that several loops move; None if they are copied.
         strides: of the loops of the steps in that other order.
         transposed: whether its rows are the contraction's columns.

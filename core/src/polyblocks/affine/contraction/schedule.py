@@ -3,8 +3,8 @@
 
 It is a dictionary, the attribute ``polyblocks.schedule`` of the contraction's outermost loop, with
 the keys of :data:`KEYS`. A key that is left out has the value that it has in the fastest schedule
-with those that are given. What the contraction or the chip does not allow for is refused, with the
-limit that it breaks.
+with those that are given. Values that the contraction or the chip does not allow are refused, with
+the limit that it breaks.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ class NestCache:
         self.module = module
         with module.context, ir.Location.unknown():
             self.sequence = reader.read(module)
-        #: What stands in the module, for each block.
+        #: The contents of each block in the module.
         self._written: list[tuple[Sequence, list[Nest | Opaque]]] = [
             (sequence, list(sequence.items)) for sequence in self.sequence.all()
         ]

@@ -202,7 +202,7 @@ class _Reader:
                 self._nest(segment)
                 self._opaque_all(behind.values())
                 segment, behind = [], {}
-        # What is left stores nothing, or hands values to operations that no nest describes.
+        # The remainder stores nothing, or hands values to operations that no nest describes.
         self._opaque_all([*segment, *behind.values()])
 
     def _opaque_all(self, ops: Iterable[Any]) -> None:

@@ -69,7 +69,7 @@ def write(before: Iterable[Nest | Opaque], after: Sequence) -> None:
         if isinstance(item, ControlFlow) and not any(item is other for other in after.items)
     ]
     block = after.block
-    # What is written of a nest stands between a mark and its anchor.
+    # The code written for a nest stands between a mark and its anchor.
     written: list[tuple[Nest, Any, Any]] = []
     with ir.Location.unknown():
         end: Any = block.operations[len(block.operations) - 1].operation
@@ -349,7 +349,7 @@ class _Writer:
     def _flat_view(self, buffer: Buffer, type_: Any) -> None:
         """A one-dimensional view of the whole of what it views, right behind that.
 
-        What the block around has is viewed where the block begins.
+        Buffers of the enclosing block are viewed where the block begins.
         """
         assert buffer.viewed is not None
         source = self.memref(buffer.viewed)

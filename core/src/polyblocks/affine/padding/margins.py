@@ -29,7 +29,7 @@ from polyblocks.affine.model import (
 
 @dataclass(frozen=True)
 class Margin:
-    """What is zero in a buffer.
+    """The zero padding of a buffer.
 
     Attributes:
         inside: the box outside of which all elements are.

@@ -1,4 +1,4 @@
-"""What compiling for any GPU imports besides what every target's compilation does."""
+"""Modules that compiling for any GPU imports besides those of every target's compilation does."""
 
 from __future__ import annotations
 

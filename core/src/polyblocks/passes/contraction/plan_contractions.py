@@ -24,7 +24,7 @@ from polyblocks.passes.contraction.tiled_nodes import tiled_nodes
 
 @dataclass(frozen=True)
 class PlanContractionsPass(NestPass):
-    """Write down for every contraction how it is to be tiled: its schedule. For CPUs.
+    """Attach to every contraction its schedule, the way to tile it. For CPUs.
 
     The sizes are those that :mod:`polyblocks.affine.contraction.choice` predicts to be the fastest,
     of the products that the contraction can be seen as: either side may be that of the vectors,

@@ -146,7 +146,7 @@ def _predicted(
     estimator: Estimator,
     target: TargetDescription,
 ) -> Estimate:
-    """What the nest of a contraction in tiles is predicted to cost."""
+    """The predicted estimate of a tiled contraction's nest."""
     loops = estimator.estimate(nest)
     if not around:
         return predicted(loops, tiled, target)

@@ -1,4 +1,4 @@
-"""What drivers over a vendor's Python bindings have in common.
+"""Common code of drivers over a vendor's Python bindings.
 
 The functions of such bindings return a tuple: a status, which is 0 for success, then the results.
 """

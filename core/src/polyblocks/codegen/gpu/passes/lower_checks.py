@@ -26,7 +26,7 @@ class LowerChecksPass:
     fails. Barriers and shuffles do, since the other threads wait for them, and stores to the
     memory of a block, which they read; skipped values are zero. A ``while`` loop
     with a check ends when one has failed. Kernels with checks get the status word as one more
-    argument. What it says in the end does not depend on the order in which threads run: it is the
+    argument. Its final value does not depend on the order in which threads run: it is the
     number of the program's first check that failed.
 
     Before::

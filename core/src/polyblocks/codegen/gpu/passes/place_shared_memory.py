@@ -19,7 +19,7 @@ ALIGNMENT = 16
 class PlaceSharedMemoryPass:
     """Align the shared buffers of kernels for the widest accesses, and see that they fit.
 
-    What a kernel declares is limited (``multiprocessor.shared_per_block``). If all buffers together
+    Declared shared memory is limited (``multiprocessor.shared_per_block``). If all buffers together
     are larger, they become views of one buffer whose size the plan's launches give.
 
     Before::
