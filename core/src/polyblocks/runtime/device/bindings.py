@@ -173,7 +173,7 @@ class HostWord:
 
     @property
     def value(self) -> int:
-        """What it holds now."""
+        """Its value now."""
         return self._word.value
 
     @value.setter
@@ -221,7 +221,7 @@ class DeviceWord:
 
     @property
     def value(self) -> int:
-        """What the last copy brought."""
+        """The value that the last copy brought."""
         return self._word.value
 
     @value.setter

@@ -76,7 +76,7 @@ class _NoArray:
 
 
 class _Choice:
-    """What is called for the arrays of a class.
+    """The function for the arrays of a class.
 
     Attributes:
         call: the function.
@@ -109,7 +109,7 @@ class _Known(dict[int, _Choice]):
 
 
 def _improved(chosen: Callable[..., Any], kind: type, table: Any) -> Callable[..., Any] | None:
-    """What Python calls from the next time on; None: machine code is called, or nothing is better.
+    """The function that Python calls from now on; None: machine code, or the one that there is.
 
     Args:
         chosen: what it has called so far.

@@ -178,7 +178,7 @@ class _DeviceCall:
     def _as_before(self, arrays: tuple[Any, ...]) -> _Accepted | None:
         """The arrays, if they are like those that were accepted last; their addresses may differ.
 
-        None: they are to be checked, which says whatever is wrong with one.
+        None: check them, which says what is wrong with one.
         """
         known = self._accepted
         if known is None or known.states is None or len(arrays) != len(self._masks):

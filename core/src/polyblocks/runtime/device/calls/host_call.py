@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _Lane:
-    """What one call needs for itself: a stream, and a word for its checks."""
+    """The stream of one call, and a word for its checks."""
 
     stream: int
     word: StatusWord | None

@@ -1,6 +1,6 @@
 """The call of a program for devices in machine code: arrays are read and launches are made.
 
-Python is entered only where a graph is to be recorded or given other addresses, where the stream
+Python is entered only to record a graph or to give it other addresses, where the stream
 records a graph of the caller's, and for errors. See :mod:`polyblocks.codegen.native_call` for the
 call and :mod:`polyblocks.codegen.device_launcher` for what it enters.
 """

@@ -88,7 +88,7 @@ class Graphs:
             self._plain(stream, workspace, status, *pointers)
 
     def facts(self) -> dict[str, Any]:
-        """What there is now, for reports: ``graphs``, their ``kernels``, ``host_bytes``, and why
+        """The state of now, for reports: ``graphs``, their ``kernels``, ``host_bytes``, and why
         there are none any more (``stopped``).
         """
         idle = list(self._idle.copy().values())
