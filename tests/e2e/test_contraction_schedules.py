@@ -152,7 +152,7 @@ def test_schedules_at_random(product: Any) -> None:
         ({"k_block": 49}, "at most 48 steps along K, got 49; reduce 'k_block'"),
         ({"k_block": True}, "'k_block' to be a whole number from 1 on, got True"),
         ({"k_block": 8, "sum_chunk": 9}, "at most 8 steps of a pass, got 9; reduce 'sum_chunk'"),
-        ({"chunks": [38, 1]}, r"chunks along M \(one a cache block\), got 38; reduce 'chunks'"),
+        ({"chunks": [38, 1]}, r"chunks along M \(one a register tile\), got 38; reduce 'chunks'"),
         ({"packed": [True]}, "'packed' to be two of true and false, got"),
         ({"threads": 0}, "'threads' to be a whole number from 1 on, got 0"),
         ({"unit": "abacus"}, "one of these products: .*transposed.*, got .*abacus"),

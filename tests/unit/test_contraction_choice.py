@@ -19,6 +19,7 @@ from polyblocks.affine.contraction.choice import (
 )
 from polyblocks.affine.contraction.copies import operand_time
 from polyblocks.affine.contraction.product import Product, products_of
+from polyblocks.affine.contraction.schedule import schedule_of, scheduled
 from polyblocks.affine.contraction.tiling import Tiling
 from polyblocks.affine.contraction.windows import Windows, innermost
 from polyblocks.affine.expr import Expr
@@ -158,14 +159,16 @@ func.func @main(%x: memref<{c}x{h}x{h}xf32>, %w: memref<{o}x{c}x3x3xf32>,
 """
 
 
-def convolution(channels: int, filters: int, pixels: int, arch: str) -> Tiled:
+def convolution(
+    channels: int, filters: int, pixels: int, arch: str, threads: int | None = None
+) -> Tiled:
     text = CONVOLUTION.format(c=channels, o=filters, m=pixels, h=pixels + 2)
     module = mlir.parse(text)
     with module.context:
         sequence = reader.read(module)
     contraction = contraction_of(sequence.nests()[0].body)
     assert contraction is not None
-    return tilings_of(contraction, FlatViews(sequence), chip(arch), None)[0]
+    return tilings_of(contraction, FlatViews(sequence), chip(arch), threads)[0]
 
 
 @pytest.mark.parametrize("pixels", [14, 28, 56])
@@ -388,3 +391,18 @@ def test_results_that_take_the_time_are_stored_row_by_row() -> None:
     found = choose_tiling(many)
     assert found is not None
     assert found.row_block > found.rows
+
+
+@pytest.mark.parametrize("arch", CHIPS)
+@pytest.mark.parametrize("threads", [None, 1])
+def test_what_is_chosen_is_a_schedule_that_is_obeyed(arch: str, threads: int | None) -> None:
+    target = chip(arch)
+    for sizes in ((1024, 1024, 1024), (127, 3073, 769), (4608, 4096, 8), (64, 512, 512)):
+        cost = TilingCost(product(*sizes), target, target.vector_bits // 32, threads)
+        found = choose_tiling(cost)
+        assert found is not None
+        assert scheduled([cost], schedule_of(Tiled(cost, found, None)), "mm").tiling == found
+    # A panel of 64 columns and 2304 steps has 576 KiB, on the stack if this is in a tile.
+    for channels, pixels in ((256, 24), (64, 14), (512, 14)):
+        tiled = convolution(channels, 64, pixels, arch, threads)
+        assert scheduled([tiled.cost], schedule_of(tiled), "conv").tiling == tiled.tiling

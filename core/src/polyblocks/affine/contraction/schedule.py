@@ -13,8 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from polyblocks.affine.contraction.builder import STACK_BYTES
-from polyblocks.affine.contraction.choice import Tiled, TilingCost
+from polyblocks.affine.contraction.choice import TILE_BYTES, Tiled, TilingCost
 from polyblocks.affine.contraction.product import Product
 from polyblocks.affine.contraction.tiling import Tiling
 from polyblocks.affine.contraction.windows import innermost
@@ -230,10 +229,11 @@ class _Schedule:
             self._multiple(tiling.column_block, column, cost.columns, "cache_block", what)
         if product.windows is not None and tiling.pack_rows:
             raise self.refuse("'packed' along M to be false, since 'windows' is true", "true")
-        blocks = (-(-cost.rows // tiling.row_block), -(-cost.columns // tiling.column_block))
-        pairs = zip((tiling.row_pieces, tiling.column_pieces), blocks, "MN", strict=True)
+        # Even blocks may be fewer than the threads that they are for.
+        tiles = (-(-cost.rows // tiling.rows), -(-cost.columns // tiling.lanes))
+        pairs = zip((tiling.row_pieces, tiling.column_pieces), tiles, "MN", strict=True)
         for chunks, count, side in pairs:
-            self._at_most(chunks, count, f"chunks along {side} (one a cache block)", "chunks")
+            self._at_most(chunks, count, f"chunks along {side} (one a register tile)", "chunks")
 
     def _check_steps(self, cost: TilingCost, tiling: Tiling) -> None:
         product, steps = cost.product, cost.steps
@@ -258,4 +258,4 @@ class _Schedule:
         if cost.available is not None:
             self._at_most(tiling.threads, cost.available, "threads inside of a tile", "threads")
             used, of = cost.panel_bytes(tiling), "bytes of panels on a thread's stack"
-            self._at_most(used, STACK_BYTES, of, "cache_block")
+            self._at_most(used, TILE_BYTES, of, "cache_block")
