@@ -118,7 +118,7 @@ def test_unnamed_signal():
 
 
 def test_killed_child_mentions_memory():
-    with pytest.raises(NativeCrashError, match=r"SIGKILL.*want of memory"):
+    with pytest.raises(NativeCrashError, match=r"SIGKILL.*out of memory"):
         run_isolated(lambda: os.kill(os.getpid(), signal.SIGKILL))
 
 

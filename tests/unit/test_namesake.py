@@ -54,14 +54,13 @@ def documented() -> list[str]:
     return sorted(found)
 
 
-#: Documented: a plugin, with the core, of a checkout, with what is optional, and everything.
+#: Documented: a plugin, with a target, of a checkout, with what is optional, and the compiler.
 EXAMPLES = (
     "polyblocks-torch",
     "polyblocks-torch polyblocks-cpu",
-    "./core ./plugins/target_cpu ./plugins/frontend_torch",
+    "./core[compile] ./plugins/target_cpu ./plugins/frontend_torch",
     "./core ./plugins/target_nvgpu[cuda]",
-    "./core[compile] ./plugins/target_cpu ./plugins/target_nvgpu ./plugins/target_amdgpu "
-    "./plugins/frontend_torch ./plugins/frontend_jax ./plugins/frontend_tf",
+    "polyblocks-compiler[compile] polyblocks-cpu",
 )
 
 
