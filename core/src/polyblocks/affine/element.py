@@ -1,11 +1,49 @@
-"""Sizes of element types in memory, and their zeros."""
+"""Element types: their kinds and sizes, and their zeros."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-ELEMENT_BYTES = {"i1": 1, "i8": 1, "i16": 2, "f16": 2, "bf16": 2, "i32": 4, "f32": 4}
+
+@dataclass(frozen=True)
+class DType:
+    """A type of scalars.
+
+    Attributes:
+        name: as MLIR prints it.
+        kind: ``int``, ``float``, ``index``, or ``other`` (no lane of a vector has such a type).
+        bits: of a number; 0 of another type.
+        precision: bits of a float's significand, with the leading one; 0 of another type.
+        array: the name of arrays' dtypes for it, where matrix units may take it; else empty.
+    """
+
+    name: str
+    kind: str = "other"
+    bits: int = 0
+    precision: int = 0
+    array: str = ""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether its numbers are integers."""
+        return self.kind in ("int", "index")
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of an element in memory."""
+        return -(-self.bits // 8) or 8
+
+
+I1, I8, I16 = DType("i1", "int", 1), DType("i8", "int", 8, 0, "int8"), DType("i16", "int", 16)
+I32, I64 = DType("i32", "int", 32), DType("i64", "int", 64)
+INDEX = DType("index", "index", 64)
+F16, BF16 = DType("f16", "float", 16, 11, "float16"), DType("bf16", "float", 16, 8, "bfloat16")
+F32, F64 = DType("f32", "float", 32, 24), DType("f64", "float", 64, 53)
+
+#: By the names that MLIR prints.
+DTYPES = {t.name: t for t in (I1, I8, I16, I32, I64, INDEX, F16, BF16, F32, F64)}
 
 
 @lru_cache(maxsize=256)
@@ -17,12 +55,18 @@ def printed(handle: Any) -> str:
     return str(handle)
 
 
+def dtype_of(type_: Any) -> DType:
+    """The type of scalars that an MLIR type is."""
+    name = printed(type_)
+    return DTYPES.get(name) or DType(name)
+
+
 def element_bytes(type_: Any) -> int:
     """Bytes that one element of an MLIR type takes in memory."""
     text = printed(type_)
     if text.startswith("complex"):
         return 2 * element_bytes(text[8:-1])
-    return ELEMENT_BYTES.get(text, 8)
+    return dtype_of(type_).nbytes
 
 
 def zero_of(type_: Any) -> Any:

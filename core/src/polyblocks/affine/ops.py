@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any
 
+from polyblocks.affine.element import printed
 from polyblocks.affine.expr import Expr
 from polyblocks.affine.model import Index, Node, Op, Value
 
@@ -95,6 +96,11 @@ class Ops:
             "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
         }
         return self.op("llvm.call_intrinsic", values, type_, attributes)
+
+
+def has_flag(op: Op, flag: str) -> bool:
+    """Whether an operation has one of the dialect's fastmath flags, ``reassoc`` for one."""
+    return flag in printed(op.attributes.get("fastmath", ""))
 
 
 def integer(bits: int) -> Any:

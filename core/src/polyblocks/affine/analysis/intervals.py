@@ -8,14 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from polyblocks.affine.analysis.outcomes import Relation, float_relation, integer_relation
-from polyblocks.affine.element import printed
+from polyblocks.affine.element import F32, F64, I1, DType, dtype_of, printed
 from polyblocks.affine.model import AnyLoad, Index, Node, Op, Value
 
-#: Significant bits of the floating-point types whose arithmetic is followed.
-PRECISION = {"f32": 24, "f64": 53}
 #: By how much a result of such a type may be off, of its operands: roundings of products may be
 #: left out, and the order of sums may be another one.
-SLACK = {"f32": 2.0**-20, "f64": 2.0**-49}
+SLACK = {F32: 2.0**-20, F64: 2.0**-49}
 #: Conversions of integers that leave small ones what they are.
 _CASTS = {"arith.index_cast", "arith.extsi", "arith.trunci"}
 _ROUNDINGS: dict[str, Callable[[float], float]] = {
@@ -144,7 +142,7 @@ class Intervals:
             self._compare(op, result)
         elif op.name == "arith.select":
             found = self._choice(op)
-        elif printed(result.type) == "i1":
+        elif dtype_of(result.type) == I1:
             self._logic(op, result)
         elif op.name == "arith.constant":
             found = _constant(op)
@@ -152,7 +150,7 @@ class Intervals:
             found = self._integer(op)
             if found is not None and not (full.low <= found.low and found.high <= full.high):
                 found = None
-        elif printed(result.type) in PRECISION:
+        elif dtype_of(result.type) in (F32, F64):
             found = self._float(op, result)
         truth = self.truths.get(result)
         if truth is not None:
@@ -236,7 +234,7 @@ class Intervals:
             if full.low <= found.low and found.high <= full.high:
                 self._converted[op.results[0]] = op.operands[0], found
             return None
-        if not known or any(printed(v.type) == "i1" for v in op.operands):
+        if not known or any(dtype_of(v.type) == I1 for v in op.operands):
             return Interval(0, 1, whole=True) if op.name == "arith.extui" else None
         x = known[0]
         if op.name in _CASTS:
@@ -253,7 +251,7 @@ class Intervals:
         if op.name == "arith.extf":
             return known[0]
         if op.name in ("arith.sitofp", "arith.uitofp"):
-            return _of_whole(known[0], op, printed(result.type))
+            return _of_whole(known[0], op, dtype_of(result.type))
         if op.name in _ROUNDINGS:
             (x,) = known
             if not x.bounded:
@@ -276,7 +274,7 @@ class Intervals:
         x, y = known
         if not (x.bounded and y.bounded) or (op.name == "arith.divf" and y.low <= 0 <= y.high):
             return Interval(-math.inf, math.inf, own)
-        return _of_numbers(op.name, x, y, printed(result.type))
+        return _of_numbers(op.name, x, y, dtype_of(result.type))
 
 
 def _of_type(value: Value) -> Interval:
@@ -324,12 +322,12 @@ def _of_integers(name: str, x: Interval, y: Interval) -> Interval | None:
     return None
 
 
-def _of_whole(x: Interval, op: Op, type_: str) -> Interval | None:
+def _of_whole(x: Interval, op: Op, type_: DType) -> Interval | None:
     """An integer as a floating-point number."""
     if op.name == "arith.uitofp" and x.low < 0:
         return None
-    limit = 1 << PRECISION[type_]
-    if printed(op.operands[0].type) == "i1":
+    limit = 1 << type_.precision
+    if dtype_of(op.operands[0].type) == I1:
         return Interval(0.0, 1.0, whole=True) if op.name == "arith.uitofp" else None
     if -limit <= x.low and x.high <= limit:
         return Interval(float(x.low), float(x.high), whole=True)
@@ -337,7 +335,7 @@ def _of_whole(x: Interval, op: Op, type_: str) -> Interval | None:
     return Interval(x.low - abs(x.low) * slack, x.high + abs(x.high) * slack)
 
 
-def _of_numbers(name: str, x: Interval, y: Interval, type_: str) -> Interval:
+def _of_numbers(name: str, x: Interval, y: Interval, type_: DType) -> Interval:
     """The interval of an operation on two bounded floating-point numbers."""
     sides = [(a, b) for a in (x.low, x.high) for b in (y.low, y.high)]
     operations: dict[str, Callable[[float, float], float]] = {
@@ -352,7 +350,7 @@ def _of_numbers(name: str, x: Interval, y: Interval, type_: str) -> Interval:
     nans = x.nans | y.nans
     whole = x.whole and y.whole and name != "arith.divf"
     # In any order, sums of a few such numbers are exact.
-    if whole and largest <= 1 << (PRECISION[type_] - 3):
+    if whole and largest <= 1 << (type_.precision - 3):
         return Interval(low, high, nans, whole=True)
     if largest > 1e30:
         return Interval(-math.inf, math.inf, nans)

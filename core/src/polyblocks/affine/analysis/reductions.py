@@ -10,6 +10,7 @@ from typing import Any
 from polyblocks.affine.analysis.dataflow import ops_of
 from polyblocks.affine.element import printed
 from polyblocks.affine.model import Alloca, For, Index, Load, Nest, Node, Op, Value, walk
+from polyblocks.affine.ops import has_flag
 from polyblocks.affine.subnests import parallel_shell
 
 #: Ops with which a reduction gives the same result in any order (floating point: where
@@ -44,7 +45,7 @@ NEED_FLAG = {"arith.addf", "arith.mulf"}
 def in_any_order(combiners: list[Op] | None) -> list[Op] | None:
     """The combiners, if all of them say that they may be reassociated; integers need not."""
     for op in combiners or ():
-        if op.name in NEED_FLAG and "reassoc" not in printed(op.attributes.get("fastmath", "")):
+        if op.name in NEED_FLAG and not has_flag(op, "reassoc"):
             return None
     return combiners
 
@@ -145,8 +146,7 @@ class ReductionNest:
             op = makers.get(value)
             if op is None or op.name not in COMMUTATIVE or argument not in op.operands:
                 return None
-            flags = printed(op.attributes.get("fastmath", ""))
-            if any_order and op.name in NEED_FLAG and "reassoc" not in flags:
+            if any_order and op.name in NEED_FLAG and not has_flag(op, "reassoc"):
                 return None
             if users.get(argument) != 1 or users.get(value, 0) != 0:
                 return None

@@ -10,11 +10,10 @@ from dataclasses import dataclass
 
 from polyblocks.affine.analysis.contractions import Contraction, Operand
 from polyblocks.affine.contraction.sum_of_products import Factor, sum_of_products
-from polyblocks.affine.element import printed
+from polyblocks.affine.element import F32, dtype_of
 from polyblocks.affine.model import Load, Op
 from polyblocks.target import MatrixUnit, TargetDescription
 
-DTYPES = {"f16": "float16", "bf16": "bfloat16", "i8": "int8"}
 #: dtype of operands -> the type that memory has for them.
 ELEMENTS = {"float16": "f16", "bfloat16": "bf16", "int8": "i8", "tfloat32": "f32"}
 #: Operations allowed on an element while it is copied; they keep zero, which pads the end.
@@ -114,8 +113,8 @@ def _loaded(factor: Factor) -> _Loaded | None:
     alone = all(op.name in ON_THE_WAY and len(op.operands) == 1 for op in ops)
     if not isinstance(load, Load) or len(ops) < len(code) or not alone:
         return None
-    kind, rounding = printed(factor.value.type), ""
-    dtype = DTYPES.get(kind, "")
-    if kind == "f32" and [op.name for op in ops[:-3:-1]] == list(ON_THE_WAY[3:]):
+    kind, rounding = dtype_of(factor.value.type), ""
+    dtype = kind.array
+    if kind == F32 and [op.name for op in ops[:-3:-1]] == list(ON_THE_WAY[3:]):
         dtype, rounding = "tfloat32", ops[-2].attributes["intrin"].value
     return _Loaded(load, ops, dtype, rounding)

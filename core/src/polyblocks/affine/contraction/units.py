@@ -16,7 +16,7 @@ from polyblocks.affine.access import address
 from polyblocks.affine.analysis.contractions import Contraction, ReductionLoops
 from polyblocks.affine.analysis.reductions import in_any_order
 from polyblocks.affine.contraction.sum_of_products import Factor, SumOfProducts, sum_of_products
-from polyblocks.affine.element import printed
+from polyblocks.affine.element import dtype_of, printed
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.flat_views import FlatViews
 from polyblocks.affine.model import Buffer, For, Load, Node, Op, Value, clone
@@ -245,7 +245,7 @@ class _Grouping:
             values: dict[Value, Value] = {}
             ops.out += clone(factor.code, values, {var: place})
             part = values[factor.value]
-            if not printed(part.type).startswith("i"):
+            if not dtype_of(part.type).is_whole:
                 part = ops.op("arith.bitcast", [part], integer(bits))
             if there is not None:
                 nothing, rest = ops.constant(0, part.type), ops.index(there)

@@ -10,7 +10,7 @@ from typing import Any
 from polyblocks.affine import operation_cost as cost
 from polyblocks.affine.access import address
 from polyblocks.affine.analysis.dataflow import ops_of
-from polyblocks.affine.element import printed
+from polyblocks.affine.element import dtype_of
 from polyblocks.affine.model import (
     Access,
     AffineAccess,
@@ -28,8 +28,9 @@ from polyblocks.affine.model import (
     Store,
     Value,
 )
+from polyblocks.affine.ops import has_flag
 from polyblocks.affine.vectors.interleaves import Interleave
-from polyblocks.affine.vectors.lanes import BITS, Lanes, lanes_of
+from polyblocks.affine.vectors.lanes import Lanes, lanes_of
 from polyblocks.affine.vectors.neighbours import Window, windows
 
 #: Additions and what their units do besides: conversions, roundings.
@@ -226,7 +227,7 @@ class VectorMix:
 
     def _registers(self, node: Op) -> float:
         """Registers that the lanes of an operation fill."""
-        bits = max(BITS.get(printed(v.type), 0) for v in (*node.operands, *node.results))
+        bits = max(dtype_of(v.type).bits for v in (*node.operands, *node.results))
         return self._filled(bits)
 
     def _filled(self, bits: int) -> float:
@@ -291,7 +292,7 @@ def square_mix(loop: For, registers: Registers) -> Mix:
     mix = Mix()
     for node in inner.body:
         if isinstance(node, Op):
-            bits = max(BITS.get(printed(v.type), 0) for v in (*node.operands, *node.results))
+            bits = max(dtype_of(v.type).bits for v in (*node.operands, *node.results))
             filled = max(registers.narrow, width * bits / registers.bits)
             count(node, width * filled, mix, users, makers)
         elif isinstance(node, AffineAccess):
@@ -466,7 +467,7 @@ def _chooses_compared(node: Op, makers: dict[Value, Op]) -> bool:
 
 def _by_root(node: Op, makers: dict[Value, Op]) -> bool:
     """Whether a quotient whose terms may be rearranged is by ``sqrt(s)`` or ``s * sqrt(s)``."""
-    if "reassoc" not in printed(node.attributes.get("fastmath", "")):
+    if not has_flag(node, "reassoc"):
         return False
     divisor = makers.get(node.operands[1])
     if divisor is None or divisor.name != "arith.mulf":

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from polyblocks.affine.access import strides
 from polyblocks.affine.analysis.intervals import Intervals
-from polyblocks.affine.element import printed
+from polyblocks.affine.element import I64, INDEX, dtype_of
 from polyblocks.affine.flat_views import FlatViews, flattenable
 from polyblocks.affine.model import AnyStore, For, Index, IndirectLoad, Load, Node, Op, Value, walk
 from polyblocks.affine.ops import Ops
@@ -64,10 +64,10 @@ class _Addresses:
 
     def _learn(self, op: Op) -> None:
         (result,) = op.results
-        if op.name == "arith.constant" and printed(result.type) in ("index", "i64"):
+        if op.name == "arith.constant" and dtype_of(result.type) in (INDEX, I64):
             self.sums[result] = Linear(int(op.attributes["value"].value))
             return
-        if printed(result.type) != "index" or len(op.operands) != 2:
+        if dtype_of(result.type) != INDEX or len(op.operands) != 2:
             return
         # Sums of indices of arrays do not wrap around: these are all in memory.
         left, right = (self.of(v) for v in op.operands)

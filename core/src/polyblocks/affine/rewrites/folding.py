@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 
 from polyblocks.affine.analysis.intervals import Interval, Intervals
-from polyblocks.affine.element import printed
+from polyblocks.affine.element import F32, I1, dtype_of
 from polyblocks.affine.model import Check, For, Node, Op, Value, remove_dead, replace_values
 from polyblocks.affine.ops import Floats, Ops, constant
 
@@ -121,7 +121,7 @@ class _Folding:
             for mine, other in (op.operands, op.operands[::-1]):
                 if self.intervals.get(mine).high <= self.intervals.get(other).low:
                     return mine if op.name == "arith.minsi" else other
-        if op.name in ("arith.andi", "arith.ori") and printed(op.results[0].type) == "i1":
+        if op.name in ("arith.andi", "arith.ori") and dtype_of(op.results[0].type) == I1:
             for mine, other in (op.operands, op.operands[::-1]):
                 if truths.get(mine) is (op.name == "arith.andi"):
                     return other
@@ -140,7 +140,7 @@ class _Folding:
         if narrow is None:
             return []
         known = makers[0 if second is not None else 1]
-        if known is None or known.name != "arith.constant" or printed(narrow.type) != "f32":
+        if known is None or known.name != "arith.constant" or dtype_of(narrow.type) != F32:
             return []
         number = known.attributes["value"].value
         if not _is_single(number):

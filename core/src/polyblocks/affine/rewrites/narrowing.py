@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from polyblocks.affine.analysis.intervals import Intervals
-from polyblocks.affine.element import printed
+from polyblocks.affine.element import I1, I32, I64, INDEX, dtype_of
 from polyblocks.affine.model import For, Index, Node, Op, Value, remove_dead, walk
 
 LIMIT = 1 << 31
@@ -21,7 +21,7 @@ _ARITHMETIC = {
     "arith.remsi",
 }
 _CASTS = {"arith.index_cast", "arith.extsi", "arith.trunci"}
-_WIDE = ("i64", "index")
+_WIDE = (I64, INDEX)
 
 
 def narrow(nodes: list[Node], intervals: Intervals) -> int:
@@ -66,7 +66,7 @@ class _Narrowing:
         nodes[:] = out
 
     def _fits(self, value: Value) -> bool:
-        return printed(value.type) in _WIDE and self.intervals.get(value).within(-LIMIT, LIMIT - 1)
+        return dtype_of(value.type) in _WIDE and self.intervals.get(value).within(-LIMIT, LIMIT - 1)
 
     def _new(self, wide: Value) -> Value:
         value = self.narrow[wide] = Value(self.i32)
@@ -90,7 +90,7 @@ class _Narrowing:
         if nodes is None:
             return [op]
         self.changes += 1
-        back = "arith.index_cast" if printed(result.type) == "index" else "arith.extsi"
+        back = "arith.index_cast" if dtype_of(result.type) == INDEX else "arith.extsi"
         return [*nodes, Op(back, [self.narrow[result]], {}, [result], op.location)]
 
     def _narrowed(self, op: Op, result: Value, ops: list[Value | None]) -> list[Node] | None:
@@ -102,14 +102,14 @@ class _Narrowing:
             return [Op(name, [], {"value": number}, [self._new(result)], location)]
         if name in _CASTS:
             source = op.operands[0]
-            if printed(source.type) == "i32":
+            if dtype_of(source.type) == I32:
                 self.narrow[result] = source
                 return []
             if ops[0] is None:
                 return None
             self.narrow[result] = ops[0]
             return []
-        if name == "arith.extui" and printed(op.operands[0].type) == "i1":
+        if name == "arith.extui" and dtype_of(op.operands[0].type) == I1:
             return [Op(name, op.operands, attributes, [self._new(result)], location)]
         if name == "arith.fptosi":
             return [Op(name, op.operands, attributes, [self._new(result)], location)]

@@ -17,9 +17,8 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
 
-from polyblocks.affine.element import printed
 from polyblocks.affine.model import Node, Op, Value, remove_dead, replace_values
-from polyblocks.affine.ops import Ops
+from polyblocks.affine.ops import Ops, has_flag
 
 #: A term, and how often a sum has it.
 Terms = dict[Value, float]
@@ -102,7 +101,7 @@ def share_extremes(nodes: list[Node]) -> bool:
 def _is_extreme(op: Op) -> bool:
     if op.name not in _EXTREMES:
         return False
-    return _EXTREMES[op.name] is None or "nsz" in str(op.attributes.get("fastmath", ""))
+    return _EXTREMES[op.name] is None or has_flag(op, "nsz")
 
 
 def _terms_of_extreme(
@@ -265,7 +264,7 @@ def _numbers(makers: dict[Value, Op]) -> dict[Value, float]:
 
 def _is_free(op: Op) -> bool:
     """Whether the order in which it is done with others is free."""
-    return "reassoc" in printed(op.attributes.get("fastmath", ""))
+    return has_flag(op, "reassoc")
 
 
 def _adds(op: Op) -> bool:

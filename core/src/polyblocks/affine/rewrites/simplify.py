@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from polyblocks.affine.analysis.dataflow import makers_of
-from polyblocks.affine.element import printed
 from polyblocks.affine.model import (
     AnyStore,
     Buffer,
@@ -18,6 +17,7 @@ from polyblocks.affine.model import (
     replace_values,
     walk,
 )
+from polyblocks.affine.ops import has_flag
 
 
 def eliminate_common(nodes: list[Node]) -> None:
@@ -58,7 +58,7 @@ def need_not_round(op: Op) -> bool:
 
 def is_free(op: Op) -> bool:
     """Whether a conversion between floats is marked as one that the program did not ask for."""
-    return "contract" in printed(op.attributes.get("fastmath", ""))
+    return has_flag(op, "contract")
 
 
 def drop_roundings(nodes: list[Node]) -> None:

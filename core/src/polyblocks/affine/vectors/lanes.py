@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from polyblocks.affine import operation_cost as cost
 from polyblocks.affine.access import stride_along, strides
 from polyblocks.affine.analysis.reductions import ReductionNest
-from polyblocks.affine.element import printed
+from polyblocks.affine.element import I32, I64, DType, dtype_of
 from polyblocks.affine.expr import Var
 from polyblocks.affine.model import (
     Access,
@@ -31,19 +31,6 @@ from polyblocks.affine.model import (
 from polyblocks.affine.vectors.interleaves import Interleave, interleaves
 from polyblocks.affine.vectors.scan_vectors import scan_combiners
 
-#: Element types that a vector may have, and their bits.
-BITS = {
-    "i1": 1,
-    "i8": 8,
-    "i16": 16,
-    "f16": 16,
-    "bf16": 16,
-    "i32": 32,
-    "f32": 32,
-    "i64": 64,
-    "f64": 64,
-    "index": 64,
-}
 #: Integer divisions: no vector unit has them, and they are checked one by one.
 _DIVISIONS = {
     "arith.ceildivsi",
@@ -82,7 +69,7 @@ class Lanes:
 
     varying: set[Value]
     combiners: list[Op]
-    types: dict[str, int] = field(default_factory=dict)
+    types: dict[DType, int] = field(default_factory=dict)
     memory: int = 0
     crossed: list[AffineAccess] = field(default_factory=list)
     scan: bool = False
@@ -149,23 +136,23 @@ def _visit(
             raise NoLanesError(f"a load with stride {'unknown' if stride is None else stride}")
         if stride:
             varying.add(node.result)
-            _count_memory(lanes, printed(node.result.type))
+            _count_memory(lanes, dtype_of(node.result.type))
     elif isinstance(node, Store):
         stride = _stride(loop, across, node, lanes)
         if stride != 1 and node not in lanes.interleaved:
             raise NoLanesError(f"a store with stride {'unknown' if stride is None else stride}")
-        _count_memory(lanes, printed(node.buffer.element))
+        _count_memory(lanes, dtype_of(node.buffer.element))
     elif isinstance(node, IndirectLoad):
         if not any(v in varying for v in node.index):
             return
         if not walks_in_order(loop, node, lanes, makers):
             lanes.gathered[node] = _gathered(across, node, lanes, makers)
         varying.add(node.result)
-        _count_memory(lanes, printed(node.result.type))
+        _count_memory(lanes, dtype_of(node.result.type))
     elif isinstance(node, IndirectStore):
         if across is not None or not walks_in_order(loop, node, lanes, makers):
             raise NoLanesError("a scatter")
-        _count_memory(lanes, printed(node.buffer.element))
+        _count_memory(lanes, dtype_of(node.buffer.element))
     elif isinstance(node, Check):
         if across is not None and any(v in varying for v in node.uses):
             raise NoLanesError("a check in every iteration")
@@ -195,10 +182,10 @@ def _visit_op(node: Op, lanes: Lanes, makers: dict[Value, Node]) -> None:
     if node.name in _DIVISIONS and not _divides_by_constant(node, makers):
         raise NoLanesError("an integer division")
     for value in (*node.operands, *node.results):
-        if printed(value.type) not in BITS:
+        if not dtype_of(value.type).bits:
             raise NoLanesError(f"values of {value.type}")
     lanes.varying.update(node.results)
-    _count(lanes, printed(node.results[0].type))
+    _count(lanes, dtype_of(node.results[0].type))
 
 
 def _divides_by_constant(node: Op, makers: dict[Value, Node]) -> bool:
@@ -211,15 +198,15 @@ def _divides_by_constant(node: Op, makers: dict[Value, Node]) -> bool:
     return bool(ir.IntegerAttr(maker.attributes["value"]).value > 1)
 
 
-def _count(lanes: Lanes, name: str) -> None:
-    if name not in BITS:
-        raise NoLanesError(f"values of {name}")
-    lanes.types[name] = lanes.types.get(name, 0) + 1
+def _count(lanes: Lanes, dtype: DType) -> None:
+    if not dtype.bits:
+        raise NoLanesError(f"values of {dtype.name}")
+    lanes.types[dtype] = lanes.types.get(dtype, 0) + 1
 
 
-def _count_memory(lanes: Lanes, name: str) -> None:
-    _count(lanes, name)
-    lanes.memory = max(lanes.memory, BITS[name], 8)
+def _count_memory(lanes: Lanes, dtype: DType) -> None:
+    _count(lanes, dtype)
+    lanes.memory = max(lanes.memory, dtype.bits, 8)
 
 
 def _stride(loop: For, across: Var | None, node: AffineAccess, lanes: Lanes) -> int | None:
@@ -252,14 +239,14 @@ def _gathered(
 ) -> Value:
     """The index of a load whose lanes are anywhere in a row: where they are."""
     *outer, last = node.index
-    if across is not None or BITS.get(printed(node.result.type), 0) not in (32, 64):
+    if across is not None or dtype_of(node.result.type).bits not in (32, 64):
         raise NoLanesError("a gather")
     if any(v in lanes.varying for v in outer) or not last_is_contiguous(node):
         raise NoLanesError("a gather")
     maker = makers.get(last)
     if isinstance(maker, Op) and maker.name == "arith.index_cast":
         narrow = maker.operands[0]
-        return narrow if printed(narrow.type) in ("i32", "i64") else last
+        return narrow if dtype_of(narrow.type) in (I32, I64) else last
     return last
 
 

@@ -12,8 +12,8 @@ from typing import Any
 
 from polyblocks.affine.analysis.dataflow import ops_of, slice_of
 from polyblocks.affine.analysis.reductions import COMMUTATIVE, NEED_FLAG
-from polyblocks.affine.element import printed
 from polyblocks.affine.model import For, Op, Value, walk
+from polyblocks.affine.ops import has_flag
 from polyblocks.affine.vectors.reduction_vectors import IDEMPOTENT, combine, identity
 from polyblocks.mlir import ir
 
@@ -49,7 +49,7 @@ def scan_combiners(loop: For) -> list[Op] | None:
 def _may_reassociate(op: Op, term: Op | None) -> bool:
     if op.name not in NEED_FLAG:
         return True
-    if "reassoc" not in printed(op.attributes.get("fastmath", "")):
+    if not has_flag(op, "reassoc"):
         return False
     # A product of several factors can leave the range of numbers where the running one does not;
     # there is room for it if the factors are of a narrower type.

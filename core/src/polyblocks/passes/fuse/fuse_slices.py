@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 from polyblocks.affine.access import stride_along
 from polyblocks.affine.analysis.coverage import digits, iteration_at, perfect_loops
 from polyblocks.affine.analysis.facts import facts_of
-from polyblocks.affine.contraction.factors import DTYPES, ON_THE_WAY, has_units, is_product
-from polyblocks.affine.element import printed
+from polyblocks.affine.contraction.factors import ON_THE_WAY, has_units, is_product
+from polyblocks.affine.element import dtype_of
 from polyblocks.affine.expr import Expr
 from polyblocks.affine.mlir.regions import stands_before
 from polyblocks.affine.mlir.source import together
@@ -332,7 +332,7 @@ def _needless(node: Node, target: TargetDescription) -> bool:
     """Whether a rounding is not the program's, and no unit multiplies what is rounded."""
     if not isinstance(node, Op) or not need_not_round(node):
         return False
-    dtype = DTYPES.get(printed(node.results[0].type))
+    dtype = dtype_of(node.results[0].type).array
     return not any(dtype in unit.both for unit in target.matrix_units)
 
 

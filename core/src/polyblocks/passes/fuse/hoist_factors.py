@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from polyblocks.affine.analysis.contractions import Contraction
 from polyblocks.affine.analysis.dataflow import ops_of
 from polyblocks.affine.analysis.facts import facts_of
-from polyblocks.affine.element import printed
+from polyblocks.affine.element import BF16, F16, F32, dtype_of
 from polyblocks.affine.mlir.source import together
 from polyblocks.affine.model import (
     Load,
@@ -21,7 +21,7 @@ from polyblocks.affine.model import (
     replace_values,
     walk,
 )
-from polyblocks.affine.ops import Ops
+from polyblocks.affine.ops import Ops, has_flag
 from polyblocks.affine.rewrites.inlining import Candidate, Producer, inline_into
 from polyblocks.affine.rewrites.simplify import eliminate_common
 from polyblocks.affine.users import Users
@@ -33,7 +33,7 @@ from polyblocks.passes.normalize.precision_modes import container_of, products
 #: Type of what is multiplied -> the largest factor, and the inverse of the smallest, that may move.
 #: Products of float16 numbers are multiples of 2^-48 below 2^32, far from what float32 rounds or
 #: has no room for; those of bfloat16 are anything, as the terms of a sum in another order are.
-_FACTORS = {"f16": 2.0**60, "bf16": 2.0**16}
+_FACTORS = {F16: 2.0**60, BF16: 2.0**16}
 
 
 @dataclass(frozen=True)
@@ -135,9 +135,9 @@ class _Scaling:
             extension, constant = makers.get(value), makers.get(other)
             if extension is None or constant is None or constant.name != "arith.constant":
                 continue
-            if extension.name != "arith.extf" or printed(value.type) != "f32":
+            if extension.name != "arith.extf" or dtype_of(value.type) != F32:
                 continue
-            most = _FACTORS.get(printed(extension.operands[0].type), 0.0)
+            most = _FACTORS.get(dtype_of(extension.operands[0].type), 0.0)
             found = cls(candidate, product, constant, value, [])
             if most and 1 / most <= found.factor <= most and found._may_move(users, producer):
                 return found
@@ -219,4 +219,4 @@ def _begins_at_zero(parts: Contraction) -> bool:
 
 
 def _may_reassociate(op: Op) -> bool:
-    return "reassoc" in printed(op.attributes.get("fastmath", ""))
+    return has_flag(op, "reassoc")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from polyblocks.affine.element import printed
+from polyblocks.affine.element import I32, I64, INDEX, dtype_of
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
     Access,
@@ -142,7 +142,7 @@ class _Group:
             address = scaled
             if offset:
                 address = ops.op("arith.addi", [scaled, ops.constant(offset, at.type)])
-            if printed(at.type) != "index":
+            if dtype_of(at.type) != INDEX:
                 address = ops.op("arith.index_cast", [address], ir.IndexType.get())
             load.index, load.buffer = [address], new
             self._insert(load, ops.out)
@@ -205,7 +205,7 @@ class _Lookups:
     def _add(self, op: Op) -> None:
         """Sums of indices do not wrap around: these are all in memory."""
         (result,) = op.results
-        if op.name == "arith.constant" and printed(result.type) in ("index", "i32", "i64"):
+        if op.name == "arith.constant" and dtype_of(result.type) in (INDEX, I32, I64):
             self.sums[result] = Linear(int(op.attributes["value"].value))
         elif op.name == "arith.index_cast":
             self.sums[result] = self._of(op.operands[0])

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from polyblocks.affine.access import address
 from polyblocks.affine.analysis.known_values import KnownValues
-from polyblocks.affine.element import printed
+from polyblocks.affine.element import I32, I64, INDEX, dtype_of
 from polyblocks.affine.expr import Expr
 from polyblocks.affine.model import (
     Buffer,
@@ -84,7 +84,7 @@ class RaiseTablesPass(NestPass):
 
 
 def _is_integer(load: Load) -> bool:
-    return printed(load.result.type) in ("i32", "i64", "index")
+    return dtype_of(load.result.type) in (I32, I64, INDEX)
 
 
 def _counted(load: Load, users: Users, nest: Nest) -> Expr | None:

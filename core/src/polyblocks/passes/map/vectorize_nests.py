@@ -10,7 +10,7 @@ from polyblocks.affine import operation_cost as cost
 from polyblocks.affine.access import address, stride_along
 from polyblocks.affine.analysis.parallel import is_parallel
 from polyblocks.affine.analysis.reductions import free_of_order
-from polyblocks.affine.element import printed
+from polyblocks.affine.element import I1, dtype_of
 from polyblocks.affine.expr import Var
 from polyblocks.affine.flat_views import FlatViews
 from polyblocks.affine.model import (
@@ -29,7 +29,7 @@ from polyblocks.affine.model import (
     walk,
 )
 from polyblocks.affine.rewrites.blocks import in_blocks
-from polyblocks.affine.vectors.lanes import BITS, Lanes, NoLanesError, lanes_of, last_is_contiguous
+from polyblocks.affine.vectors.lanes import Lanes, NoLanesError, lanes_of, last_is_contiguous
 from polyblocks.passes.base import NestPass
 from polyblocks.passes.map.estimate_nests import EstimateNestsPass
 from polyblocks.passes.map.nontemporal_stores import mark_nontemporal_stores
@@ -131,7 +131,7 @@ class VectorizeNestsPass(NestPass):
     ) -> None:
         """Mark a loop that ``tile-contractions`` has made."""
         target = context.target
-        bits = max(BITS[name] for name in lanes_of(loop).types)
+        bits = max(dtype.bits for dtype in lanes_of(loop).types)
         width = min(target.vector_bits // bits, loop.lanes)
         flat.apply(nest, loop)
         loop.simd = Simd(
@@ -157,7 +157,7 @@ class VectorizeNestsPass(NestPass):
             lanes = lanes_of(inner, outer.var)
         except NoLanesError:
             return False
-        widest = max(BITS[name] for name in lanes.types)
+        widest = max(dtype.bits for dtype in lanes.types)
         if not lanes.crossed or width * widest > context.target.vector_bits:
             return False
         if not (is_parallel(outer, nest.body) and is_parallel(inner, nest.body)):
@@ -193,13 +193,13 @@ class VectorizeNestsPass(NestPass):
         if lanes.scan:
             # As many lanes as one register holds: every vector waits for the one before it. What is
             # left is done one by one, since the last lane is what counts.
-            width = target.vector_bits // max(BITS[printed(v.type)] for v in loop.inits)
+            width = target.vector_bits // max(dtype_of(v.type).bits for v in loop.inits)
             return Simd(max(2, width), masked=False)
         while width > 2 and width >= 2 * loop.trips:
             width //= 2
         accumulators = self.accumulators if loop.inits else 1
         # Long bodies have other work to do while one waits.
-        bits = width * sum(BITS[printed(v.type)] for v in loop.inits)
+        bits = width * sum(dtype_of(v.type).bits for v in loop.inits)
         registers = -(-bits // target.vector_bits)
         most = max(1, self.body // max(1, cost.operations(loop.body)))
         while accumulators > 1 and (
@@ -245,9 +245,9 @@ def _width(lanes: Lanes, vector_bits: int) -> int:
     Rarer wider types take several registers then, rarer narrower ones a part of one.
     """
     total = sum(lanes.types.values())
-    sizes = sorted({BITS[name] for name in lanes.types if name != "i1"}, reverse=True) or [8]
+    sizes = sorted({dtype.bits for dtype in lanes.types if dtype != I1}, reverse=True) or [8]
     for size in sizes:
-        count = sum(n for name, n in lanes.types.items() if BITS[name] == size)
+        count = sum(n for dtype, n in lanes.types.items() if dtype.bits == size)
         if 2 * count >= total or size == sizes[-1]:
             break
         total -= count

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, TypeGuard
 from polyblocks.affine.analysis.dataflow import ops_of
 from polyblocks.affine.analysis.facts import facts_of
 from polyblocks.affine.analysis.reductions import ReductionNest
-from polyblocks.affine.element import printed
+from polyblocks.affine.element import I64, dtype_of
 from polyblocks.affine.model import (
     For,
     Nest,
@@ -101,7 +101,7 @@ def _is_product(nest: Nest, mode: str) -> bool:
 
 def _low_bits_used(value: Value, nodes: list[Node], forced: bool) -> bool:
     """Whether a number of 64 bits is used in parts of at most 32 only, or may be ``forced`` to."""
-    if printed(value.type) != "i64":
+    if dtype_of(value.type) != I64:
         return False
     if forced:
         return True

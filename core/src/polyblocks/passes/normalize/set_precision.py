@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from polyblocks.affine.analysis.contractions import Contraction
 from polyblocks.affine.analysis.facts import facts_of
-from polyblocks.affine.element import printed
+from polyblocks.affine.element import BF16, F16, F32, dtype_of, printed
 from polyblocks.affine.model import Nest, Node, Op, Sequence, Value, replace_values
 from polyblocks.affine.ops import Floats, Ops, integer
 from polyblocks.options import FLOAT_MODES
@@ -18,7 +18,7 @@ from polyblocks.passes.normalize.precision_modes import check_factors, container
 from polyblocks.target import TargetDescription
 
 #: Factors of these types are rounded; what is kept in float64 stays so.
-_ROUNDED = ("f16", "bf16", "f32")
+_ROUNDED = (F16, BF16, F32)
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class SetPrecisionPass(NestPass):
         rounding = _to(kind) if kind else _to_tf32(context.target)
         found = 0
         for product in products(contraction):
-            if product.name != "arith.mulf" or printed(product.results[0].type) not in _ROUNDED:
+            if product.name != "arith.mulf" or dtype_of(product.results[0].type) not in _ROUNDED:
                 continue
             new: list[Node] = []
             product.operands = [
@@ -148,7 +148,7 @@ def _round_results(nest: Nest, contraction: Contraction) -> None:
     new: list[Node] = []
     for result in first.results:
         users = [n for n in after if result in n.uses]
-        if printed(result.type) != "f32" or all(_is_rounding(n) for n in users):
+        if dtype_of(result.type) != F32 or all(_is_rounding(n) for n in users):
             continue
         rounded = rounding(result, new)
         replace_values(after, {result: rounded})
@@ -160,4 +160,4 @@ def _is_rounding(node: Node) -> bool:
     """Whether a node rounds to float16."""
     if not isinstance(node, Op) or node.name != "arith.truncf":
         return False
-    return printed(node.results[0].type) == "f16"
+    return dtype_of(node.results[0].type) == F16

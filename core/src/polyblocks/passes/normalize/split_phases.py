@@ -8,8 +8,7 @@ from math import gcd
 from typing import Any, ClassVar
 
 from polyblocks.affine.analysis.reductions import ReductionNest, adds_products_of
-from polyblocks.affine.contraction.factors import DTYPES
-from polyblocks.affine.element import printed
+from polyblocks.affine.element import dtype_of
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
     Buffer,
@@ -90,7 +89,7 @@ class SplitPhasesPass(NestPass):
     def _pays(self, split: _Split, target: TargetDescription) -> bool:
         """Whether fewer multiplications are worth results that are not stored side by side."""
         # A matrix unit multiplies zeros faster than phases are stored between each other.
-        narrow = DTYPES.get(printed(split.load.buffer.element))
+        narrow = dtype_of(split.load.buffer.element).array
         if any(unit.operands == narrow for unit in target.matrix_units):
             return False
         lanes = max(1, target.vector_bits // (8 * split.bytes)) if split.spreads else 1

@@ -7,14 +7,14 @@ from typing import Any, ClassVar
 
 from polyblocks.affine.analysis.dataflow import ops_of
 from polyblocks.affine.analysis.reductions import ReductionNest
-from polyblocks.affine.element import printed
+from polyblocks.affine.element import BF16, F16, dtype_of
 from polyblocks.affine.model import For, Node, Op, Sequence, Value, walk
 from polyblocks.affine.ops import Ops, like
 from polyblocks.passes.base import NestPass
 
 #: Reductions in which a rounding at every step adds up.
 WIDENED = ("arith.addf", "arith.mulf")
-NARROW = ("f16", "bf16")
+NARROW = (F16, BF16)
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class WidenAccumulatorsPass(NestPass):
             chosen = [
                 i
                 for i, op in enumerate(combiners)
-                if op.name in WIDENED and printed(op.results[0].type) in NARROW
+                if op.name in WIDENED and dtype_of(op.results[0].type) in NARROW
             ]
             if not chosen:
                 continue

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from polyblocks.affine.element import printed
+from polyblocks.affine.element import F32, F64, dtype_of
 from polyblocks.affine.model import For, Node, Op, Sequence, Value
-from polyblocks.affine.ops import Floats, Ops
+from polyblocks.affine.ops import Floats, Ops, has_flag
 from polyblocks.passes.base import NestPass
 from polyblocks.passes.schedule.hoist_invariants import invariants
 
 #: For each type the exponents (of two) between which a number and its reciprocal are normal, and
 #: by how much others are moved first.
-_RANGES = {"f32": (-126, 126, 64), "f64": (-1022, 1022, 512)}
+_RANGES = {F32: (-126, 126, 64), F64: (-1022, 1022, 512)}
 
 
 @dataclass(frozen=True)
@@ -99,13 +99,13 @@ class MultiplyReciprocalsPass(NestPass):
 
 
 def _is_division(op: Op) -> bool:
-    flags = printed(op.attributes.get("fastmath", ""))
-    return op.name == "arith.divf" and "reassoc" in flags and printed(op.results[0].type) in _RANGES
+    reassociates = op.name == "arith.divf" and has_flag(op, "reassoc")
+    return reassociates and dtype_of(op.results[0].type) in _RANGES
 
 
 def _invert(d: Value, front: list[Node]) -> tuple[Value, Value]:
     """The scale and the reciprocal of the scaled divisor; their operations go to ``front``."""
-    low, high, shift = _RANGES[printed(d.type)]
+    low, high, shift = _RANGES[dtype_of(d.type)]
     ops = Ops(front)
 
     def constant(number: float) -> Value:

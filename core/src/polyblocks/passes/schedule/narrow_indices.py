@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from polyblocks.affine.analysis.dataflow import makers_of
 from polyblocks.affine.analysis.reductions import ReductionNest, identity
-from polyblocks.affine.element import printed
+from polyblocks.affine.element import I64, dtype_of
 from polyblocks.affine.model import For, Index, Node, Op, Sequence, Value, remove_dead
 from polyblocks.affine.ops import like
 from polyblocks.affine.subnests import change_subnests
@@ -66,7 +66,7 @@ def _change(nodes: list[Node], around: list[For]) -> list[Node] | None:
     makers = makers_of([*shape.before, *shape.inner])
     chosen: dict[int, _Narrow] = {}
     for i, op in enumerate(combiners):
-        if op.name in PICKING and printed(op.results[0].type) == "i64":
+        if op.name in PICKING and dtype_of(op.results[0].type) == I64:
             (term,) = [v for v in op.operands if v is not shape.reductions[-1].arguments[i]]
             narrow = _Narrow(makers)
             if narrow.fits(term):

@@ -12,7 +12,7 @@ from polyblocks.affine.analysis.dataflow import ops_of
 from polyblocks.affine.analysis.parallel import is_parallel
 from polyblocks.affine.analysis.reductions import COMMUTATIVE, NEED_FLAG, identities
 from polyblocks.affine.cost import rates
-from polyblocks.affine.element import element_bytes, printed
+from polyblocks.affine.element import element_bytes
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.mlir.regions import stands_before
 from polyblocks.affine.mlir.source import together
@@ -37,7 +37,7 @@ from polyblocks.affine.model import (
     reads,
     writes,
 )
-from polyblocks.affine.ops import Ops
+from polyblocks.affine.ops import Ops, has_flag
 from polyblocks.affine.rewrites.blocks import block_bounds
 from polyblocks.affine.rewrites.simplify import eliminate_common
 from polyblocks.affine.vectors.lanes import NoLanesError, lanes_of
@@ -255,7 +255,7 @@ class _Scatter:
         op = makers.get(self.store.value)
         if op is None or op.name not in COMMUTATIVE or len(self.loads) != 1:
             return None
-        if op.name in NEED_FLAG and "reassoc" not in printed(op.attributes.get("fastmath", "")):
+        if op.name in NEED_FLAG and not has_flag(op, "reassoc"):
             return None
         old = self.loads[0].result
         if sum(v is old for n in self.body for v in n.uses) != 1 or old not in op.operands:

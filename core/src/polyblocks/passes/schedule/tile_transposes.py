@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from polyblocks.affine.access import stride_along
 from polyblocks.affine.analysis.coverage import perfect_loops
 from polyblocks.affine.analysis.parallel import is_parallel
-from polyblocks.affine.element import printed
+from polyblocks.affine.element import dtype_of
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
     AffineAccess,
@@ -24,7 +24,6 @@ from polyblocks.affine.model import (
     clone,
 )
 from polyblocks.affine.rewrites.blocks import block_bounds
-from polyblocks.affine.vectors.lanes import BITS
 from polyblocks.passes.base import NestPass
 
 
@@ -82,10 +81,10 @@ class TileTransposesPass(NestPass):
             )
 
     def _width(self, body: list[Node], bits: int) -> int:
-        types = {printed(v.type) for n in body for v in _values(n)}
-        if not all(t in BITS for t in types):
+        types = {dtype_of(v.type) for n in body for v in _values(n)}
+        if not all(t.bits for t in types):
             return 0
-        widest = max(8, *(BITS[t] for t in types))
+        widest = max(8, *(t.bits for t in types))
         return min(self.max_width, bits // widest)
 
     def _tile(

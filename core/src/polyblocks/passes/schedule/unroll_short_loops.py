@@ -10,7 +10,7 @@ from polyblocks.affine.expr import Expr
 from polyblocks.affine.model import For, Node, Sequence, clone, remove_dead
 from polyblocks.affine.rewrites.simplify import eliminate_common
 from polyblocks.affine.subnests import change_subnests, parallel_shell
-from polyblocks.affine.vectors.lanes import BITS, NoLanesError, lanes_of
+from polyblocks.affine.vectors.lanes import NoLanesError, lanes_of
 from polyblocks.passes.base import NestPass
 
 
@@ -109,5 +109,5 @@ def _fills_vectors(loop: For, vector_bits: int) -> bool:
         lanes = lanes_of(loop)
     except NoLanesError:
         return False
-    bits = max(BITS[name] for name in lanes.types)
+    bits = max(dtype.bits for dtype in lanes.types)
     return not lanes.interleaved and 2 * loop.trips * bits >= vector_bits

@@ -18,6 +18,7 @@ from polyblocks.affine.model import (
     Value,
     walk,
 )
+from polyblocks.affine.ops import has_flag
 
 #: The name of each op in ``arith::AtomicRMWKind``, whose numbers differ between versions of MLIR.
 KINDS = {
@@ -81,7 +82,7 @@ def _update(
     op = next((n for n in nodes if isinstance(n, Op) and store.value in n.results), None)
     if op is None or op.name not in KINDS or str(store.value.type) not in _TYPES:
         return None
-    if op.name in NEED_FLAG and "reassoc" not in str(op.attributes.get("fastmath", "")):
+    if op.name in NEED_FLAG and not has_flag(op, "reassoc"):
         return None
     if load.buffer is not store.buffer:
         return None
