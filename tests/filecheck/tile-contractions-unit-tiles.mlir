@@ -1,4 +1,4 @@
-// PASSES: plan-contractions,tile-contractions
+// PASSES: tile-contractions
 // ARCH: sapphirerapids
 //
 // A unit of tiles computes 32 rows and 32 columns in loops of its own. Results that are its sums go
@@ -45,7 +45,7 @@ module {
         }
         affine.store %r, %c[%i, %j] : memref<2048x2048xi32>
       }
-    }
+    } {polyblocks.schedule = {unit = "tdpbssd", register_tile = [32, 32], transposed = false}}
     affine.for %i = 0 to 2048 {
       affine.for %j = 0 to 2048 {
         %r = affine.for %k = 0 to 256 iter_args(%s = %zf) -> (f32) {
@@ -60,7 +60,7 @@ module {
         %n = arith.truncf %r : f32 to bf16
         affine.store %n, %f[%i, %j] : memref<2048x2048xbf16>
       }
-    }
+    } {polyblocks.schedule = {unit = "tdpbf16ps", register_tile = [32, 32], transposed = false}}
     return
   }
 }

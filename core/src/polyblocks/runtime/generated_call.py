@@ -141,7 +141,7 @@ class _Writer:
         return self.source.name("bound", self._weights.arrays[k - self._passed])
 
     def pointers(self) -> list[str] | None:
-        """What the program is given for each of its slots; None if one must be prepared."""
+        """The pointer for each of the slots of the program; None if one must be prepared."""
         source, found = self.source, []
         slots = zip(self._signature.slots, self._signature.sources, strict=True)
         for number, (slot, (kind, k)) in enumerate(slots):
