@@ -146,7 +146,7 @@ def test_inner_loops_of_narrow_numbers(arch: str, types: dict[str, str], dot: st
 @pytest.mark.parametrize(("types", "product"), [(BFLOATS, "tdpbf16ps"), (BYTES, "tdpbssd")])
 def test_inner_loops_of_tiles(types: dict[str, str], product: str) -> None:
     """Four products of tiles, for which two tiles of rows and two of columns are loaded."""
-    text = assembly("sapphirerapids", 2048, 2048, 512, NARROW, **types)
+    text = assembly("sapphirerapids", 2048, 2048, 2048, NARROW, **types)
     loops = inner_loops(text, rf"{product}\s")
     assert loops
     for lines in loops:

@@ -65,6 +65,7 @@ NODES: list[Node] = [
         PLACE,
         True,
         32,
+        {"k_block": 8},
         "tiles",
         Simd(8, masked=False),
         [Prefetch(OLD, PLACE, True, 2)],

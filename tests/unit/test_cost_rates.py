@@ -227,7 +227,7 @@ def test_without_rates_work_is_shared_among_all_threads() -> None:
     busy = dataclasses.replace(TARGET, parallel=(slow, TARGET.parallel[1]))
     for target, what, why in (
         (busy, "serial", "without vectors; starting threads takes 1 s"),
-        (with_flops(busy, 0.0), "team", "how long it takes is unknown"),
+        (with_flops(busy, 0.0), "team", "its time is unknown"),
     ):
         decisions = decided(MapParallelismPass(), target, chain())
         assert [w for w, _ in decisions] == [what] * 2
@@ -281,9 +281,9 @@ def test_what_is_unknown_is_said_once() -> None:
     decisions = decided(EstimateNestsPass(), target, Sequence([], []))
     assert [sentence({"what": what, **numbers}) for what, numbers in decisions] == [
         "no flops of float32 and no bandwidth of the main memory in the description of target "
-        "'bare': predicted times are unknown, and what they would decide is left at its default",
-        "no bandwidth of L1 in the description of target 'bare': such a cache counts as no faster "
-        "than what is behind it",
+        "'bare': predicted times are unknown, and decisions that need them keep their defaults",
+        "no bandwidth of L1 in the description of target 'bare': it counts as fast as the next "
+        "level",
     ]
     body = Sequence([], [])
     body.name = "loop"

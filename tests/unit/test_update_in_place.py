@@ -102,10 +102,10 @@ def test_a_margin_may_lie_around_but_not_across_it() -> None:
     nests, buffers = program()
     a, _, new, _ = buffers
     margin = weighted(new, (ROWS, 0), (2, COLUMNS), (a, HERE, 0.0))
-    nests[1].body += margin.body
+    nests[1].replace([*nests[1].body, *margin.body])
     check(nests, buffers, in_place=True)
     nests, buffers = program()
     a, _, new, _ = buffers
     margin = weighted(new, (ROWS - 1, 0), (2, COLUMNS), (a, HERE, 0.0))
-    nests[1].body += margin.body
+    nests[1].replace([*nests[1].body, *margin.body])
     check(nests, buffers, in_place=False)

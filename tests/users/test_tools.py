@@ -139,7 +139,7 @@ def test_help_is_not_cut_off(run, command, columns):
         assert "--polyblocks-disable-unsafe-math-canonicalizations" in words
         assert "float32[3,224,224]" in words
     if not command:
-        assert "Say what was compiled, into which kernels and why, how long each takes" in words
+        assert "Show kernels, decisions, times, fallbacks." in words
 
 
 def test_the_command_alone_shows_its_help(run):
