@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from bench.counting_driver import CountingDriver
 from bench.host_launches import executable as counted_program
+from sweeps import sweep
 from tests.support.random_launches import (
     COLUMNS,
     REFUSED,
@@ -480,7 +481,8 @@ def test_random_calls_of_several_threads(bench):
     assert min(counts[name] for name in ("launch", "replay", "update_node", "instantiate")) > 0
 
 
-def test_20000_calls_keep_no_memory(tmp_path):
+@pytest.mark.parametrize("calls", sweep((20_000, 100_000), 20_000))
+def test_calls_keep_no_memory(calls, tmp_path):
     api = CountingDriver(tmp_path)
     driver = CudaDriver(api, api.library)
     driver.rank = lambda *_: 0
@@ -498,7 +500,7 @@ def test_20000_calls_keep_no_memory(tmp_path):
     tracemalloc.start()
     try:
         before = tracemalloc.get_traced_memory()[0]
-        for n in range(2000, 22_000):
+        for n in range(2000, 2000 + calls):
             call(n)
         after = tracemalloc.get_traced_memory()[0]
     finally:
