@@ -6,9 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from polyblocks.affine.analysis.facts import NestFacts
-from polyblocks.affine.contraction.absent import absent_of
 from polyblocks.affine.contraction.choice import fewest, has_enough, tilings_of
-from polyblocks.affine.contraction.kept_panels import KeptPanels
 from polyblocks.affine.contraction.schedule import schedule_of
 from polyblocks.affine.flat_views import FlatViews
 from polyblocks.affine.model import For, Nest, Node, Sequence
@@ -73,13 +71,10 @@ class PlanContractionsPass(NestPass):
                 # Operands that are used so seldom are not worth packing.
                 reason = "few rows or columns"
                 found = [tiled for tiled in found if tiled.cost.in_place]
+            level = None if inside else target.shared_level.name
             for tiled in found:
-                product, level = tiled.cost.product, None if inside else target.shared_level.name
-                kept = (
-                    None if prologue is None else KeptPanels(product, tiled.tiling, prologue, nest)
-                )
                 try:
-                    tiled_nodes(tiled, level, kept, absent_of(product, margins))
+                    tiled_nodes(tiled, nest, level, prologue, margins)
                 except NoLanesError as error:
                     reason = str(error)
                     continue

@@ -7,9 +7,7 @@ from math import prod
 from typing import Any, ClassVar
 
 from polyblocks.affine.analysis.facts import NestFacts
-from polyblocks.affine.contraction.absent import absent_of
 from polyblocks.affine.contraction.choice import Tiled, TilingCost, costs_of
-from polyblocks.affine.contraction.kept_panels import KeptPanels
 from polyblocks.affine.contraction.prediction import predicted, predicted_in_tiles
 from polyblocks.affine.contraction.schedule import scheduled
 from polyblocks.affine.cost.estimate import Estimate, Estimator
@@ -114,10 +112,9 @@ class TileContractionsPass(NestPass):
             costs = costs_of(contraction, views, target, threads, prologue)
         tiled = scheduled(costs, loop.schedule, nest.name)
         product = tiled.cost.product
-        kept = None if prologue is None else KeptPanels(product, tiled.tiling, prologue, nest)
         level = None if around else target.shared_level.name
         try:
-            new = tiled_nodes(tiled, level, kept, absent_of(product, margins))
+            new, kept = tiled_nodes(tiled, nest, level, prologue, margins)
         except NoLanesError as error:
             raise UnsupportedError(
                 f"invalid schedule for '{nest.name}': expected columns that can be vectors, got "

@@ -2,32 +2,43 @@
 
 from __future__ import annotations
 
-from polyblocks.affine.contraction.absent import Absent
+from collections.abc import Mapping
+
+from polyblocks.affine.contraction.absent import absent_of
 from polyblocks.affine.contraction.builder import ContractionBuilder
 from polyblocks.affine.contraction.choice import Tiled
 from polyblocks.affine.contraction.kept_panels import KeptPanels
-from polyblocks.affine.model import For, Node, remove_dead, walk
+from polyblocks.affine.model import Buffer, For, Nest, Node, remove_dead, walk
+from polyblocks.affine.padding.margins import Margin
+from polyblocks.affine.prologue import Prologue
 from polyblocks.affine.vectors.lanes import lanes_of
 
 
 def tiled_nodes(
-    tiled: Tiled, level: str | None, kept: KeptPanels | None, absent: Absent | None
-) -> list[Node]:
-    """The nodes of a contraction in tiles.
+    tiled: Tiled,
+    nest: Nest,
+    level: str | None,
+    prologue: Prologue | None,
+    margins: Mapping[Buffer, Margin],
+) -> tuple[list[Node], KeptPanels | None]:
+    """The nodes of a contraction in tiles, and the panels that are kept between calls.
 
     Args:
         tiled: the product and its tiling.
+        nest: that the contraction is from.
         level: see :class:`ContractionBuilder`.
-        kept: see there; panels are added to it.
-        absent: see there.
+        prologue: of the program, or of the loop that this is in; may fill panels.
+        margins: of the program's buffers.
 
     Raises:
         NoLanesError: something keeps columns from being lanes.
     """
     product, tiling = tiled.cost.product, tiled.tiling
+    kept = None if prologue is None else KeptPanels(product, tiling, prologue, nest)
+    absent = absent_of(product, margins)
     nodes = ContractionBuilder(product, tiling, tiled.cost.width, level, kept, absent).nodes()
     remove_dead(nodes)
     for node in walk(nodes):
         if isinstance(node, For) and node.lanes:
             lanes_of(node)
-    return nodes
+    return nodes, kept
