@@ -139,7 +139,8 @@ def tilings_of(
         prologue: of the program, if it has constant arguments, or of the loop that this is in.
     """
     found: list[tuple[float, Tiled]] = []
-    for cost in costs_of(contraction, views, target, threads, prologue):
+    for product in candidates_of(contraction, views, target, prologue):
+        cost = cost_of(product, target, threads, prologue)
         tiling = choose_tiling(cost)
         if tiling is not None:
             time = cost.cost(tiling)
@@ -149,24 +150,28 @@ def tilings_of(
     return [tiled for _, tiled in sorted(found, key=lambda one: one[0])]
 
 
-def costs_of(
+def candidates_of(
     contraction: Contraction,
     views: FlatViews,
     target: TargetDescription,
-    threads: int | None,
     prologue: Prologue | None = None,
-) -> list[TilingCost]:
-    """The cost of tilings of each product that a contraction can be seen as."""
-    found = []
-    lasting = 0 if prologue is None else prologue.lasting_bytes
-    for product in products_of(contraction, views, target):
-        for operand in product.operands:
-            if prologue is not None:
+) -> list[Product]:
+    """The products that a contraction can be seen as, with the operands that can be kept."""
+    found = products_of(contraction, views, target)
+    if prologue is not None:
+        for product in found:
+            for operand in product.operands:
                 operand.kept = can_be_kept(operand, product, prologue)
-        bits = max(8 * element_bytes(v.type) for v in product.results)
-        width = target.vector_bits // bits
-        found.append(TilingCost(product, target, width, threads, lasting))
     return found
+
+
+def cost_of(
+    product: Product, target: TargetDescription, threads: int | None, prologue: Prologue | None
+) -> TilingCost:
+    """The cost of tilings of a product; see :func:`tilings_of`."""
+    bits = max(8 * element_bytes(v.type) for v in product.results)
+    lasting = 0 if prologue is None else prologue.lasting_bytes
+    return TilingCost(product, target, target.vector_bits // bits, threads, lasting)
 
 
 def choose_tiling(cost: TilingCost) -> Tiling | None:

@@ -9,7 +9,7 @@ the limit that it breaks.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,25 +65,32 @@ def _of_tiling(tiling: Tiling) -> dict[str, Any]:
     }
 
 
-def scheduled(costs: Sequence[TilingCost], schedule: Mapping[str, Any], name: str) -> Tiled:
+def scheduled(
+    products: Sequence[Product],
+    cost_of: Callable[[Product], TilingCost],
+    schedule: Mapping[str, Any],
+    name: str,
+) -> Tiled:
     """The contraction in the tiles of a schedule.
 
     Args:
-        costs: the products that it can be seen as.
+        products: what it can be seen as.
+        cost_of: the cost of tilings of one of these.
         schedule: see :data:`KEYS`.
         name: of the nest, for messages.
 
     Raises:
         UnsupportedError: the contraction or the chip does not allow for the schedule; says why.
     """
-    return _Schedule(costs, schedule, name).tiled()
+    return _Schedule(products, cost_of, schedule, name).tiled()
 
 
 @dataclass(frozen=True)
 class _Schedule:
     """One schedule being read."""
 
-    costs: Sequence[TilingCost]
+    products: Sequence[Product]
+    cost_of: Callable[[Product], TilingCost]
     schedule: Mapping[str, Any]
     name: str
 
@@ -126,10 +133,10 @@ class _Schedule:
     def _costs(self) -> list[TilingCost]:
         """The products that the schedule may mean."""
         asked = {k: self.schedule[k] for k in _OF_PRODUCT if k in self.schedule}
-        known = [_of_product(cost.product) for cost in self.costs]
+        known = [_of_product(product) for product in self.products]
         found = [
-            cost
-            for cost, keys in zip(self.costs, known, strict=True)
+            self.cost_of(product)
+            for product, keys in zip(self.products, known, strict=True)
             # No unit unless one is named.
             if asked.items() <= keys.items() and ("unit" in keys) == ("unit" in asked)
         ]

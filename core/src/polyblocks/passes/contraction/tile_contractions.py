@@ -7,7 +7,7 @@ from math import prod
 from typing import Any, ClassVar
 
 from polyblocks.affine.analysis.facts import NestFacts
-from polyblocks.affine.contraction.choice import Tiled, TilingCost, costs_of
+from polyblocks.affine.contraction.choice import Tiled, candidates_of, cost_of
 from polyblocks.affine.contraction.prediction import predicted, predicted_in_tiles
 from polyblocks.affine.contraction.schedule import scheduled
 from polyblocks.affine.cost.estimate import Estimate, Estimator
@@ -107,10 +107,15 @@ class TileContractionsPass(NestPass):
         contraction = NestFacts(nodes).contraction
         # Inside of a tile there is one thread.
         threads = 1 if around else None
-        costs: list[TilingCost] = []
+        products = []
         if contraction is not None:
-            costs = costs_of(contraction, views, target, threads, prologue)
-        tiled = scheduled(costs, loop.schedule, nest.name)
+            products = candidates_of(contraction, views, target, prologue)
+        tiled = scheduled(
+            products,
+            lambda product: cost_of(product, target, threads, prologue),
+            loop.schedule,
+            nest.name,
+        )
         product = tiled.cost.product
         level = None if around else target.shared_level.name
         try:
