@@ -67,7 +67,7 @@ test: SELECTION := -m "not slow"
 test: test-all
 
 test-all: $(VENV)/.done-test $(VENV)/.done-demo $(VENV)/.done-docs $(VENV)/.done-bench
-	$(PY) -m pytest --numprocesses=$(TEST_PROCESSES) --dist=loadfile --no-loadscope-reorder $(SELECTION) $(PYTEST_ARGS)
+	$(PY) tests/run.py --processes=$(TEST_PROCESSES) $(SELECTION) $(PYTEST_ARGS)
 
 lint: $(VENV)/.done-lint
 	$(PY) -m ruff check .

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-import json
+import logging
 import os
 import signal
 import subprocess
@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import durations
 import each_choice
-import longest_first
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -25,23 +25,33 @@ os.environ.setdefault("POLYBLOCKS_POISON", "1")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    longest_first.register(config)
+    durations.register(config)
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m takes its choice
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Of products of parameters, most combinations are slow; what takes long begins first."""
+    """Of products of parameters, most combinations are slow."""
     each_choice.mark_slow(items)
-    longest_first.sort_by_duration(items, json.loads(longest_first.DURATIONS.read_text()))
 
 
 def pytest_collection_finish() -> None:
     """Spare the run what grows with all that a process of many tests has imported."""
     # Imported to stay: a full collection of three frameworks takes a second.
     gc.freeze()
-    # PyTorch clears the caches and times its guards at each compilation, for its log alone.
+    _spare_pytorchs_records()
+
+
+def _spare_pytorchs_records() -> None:
+    """No record of how PyTorch compiles: it takes a tenth of the time of a small function."""
+    if "torch" not in sys.modules:
+        return
+    # It writes a trace for whoever listens: pytest, to each logger that passes nothing on.
+    logging.getLogger("torch.__trace").propagate = True
     if "torch._dynamo.guards" in sys.modules:
+        # It clears the caches and times its guards at each compilation, for its log alone.
         sys.modules["torch._dynamo.guards"].profile_guard_manager = lambda *_: 0.0
+        # Files end with a collection, see below.
+        sys.modules["torch._dynamo.config"].run_gc_after_compile = False
 
 
 @pytest.fixture(scope="module", autouse=True)

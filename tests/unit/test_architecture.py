@@ -65,6 +65,10 @@ def sources(folder: Path) -> list[Path]:
     return files
 
 
+#: Nodes that are statements or hold some. Expressions, which hold none, are most of a tree.
+HOLD_STATEMENTS = (ast.stmt, ast.ExceptHandler, ast.match_case)
+
+
 @functools.cache
 def imports(path: Path) -> list[tuple[str, bool]]:
     """Modules that a file imports, and whether the import runs (not for type checkers only)."""
@@ -91,7 +95,8 @@ def imports_of(source: str) -> list[tuple[str, bool]]:
                 visit(child, runs)
             return
         for child in ast.iter_child_nodes(node):
-            visit(child, runs)
+            if isinstance(child, HOLD_STATEMENTS):
+                visit(child, runs)
 
     visit(ast.parse(source), True)
     return found

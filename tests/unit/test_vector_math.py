@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from mpmath import mp
+from sweeps import sweep
 from vector_math_coefficients import TARGET, coefficients_file
 from vector_math_jit import (
     CALL,
@@ -177,18 +178,19 @@ def _float64_errors(result: np.ndarray, references: list[tuple[float, float, boo
 
 
 @functools.cache
-def _float64_case(op: str) -> tuple[list[np.ndarray], list[tuple[float, float, bool]]]:
-    """Arguments and their exact values, the same for all chips."""
+def _float64_case(op: str, count: int) -> tuple[list[np.ndarray], list[tuple[float, float, bool]]]:
+    """Special and random arguments and their exact values, the same for all chips."""
     arguments = _arguments(op, "f64", 4000)
-    keep = np.random.default_rng(2).permutation(len(arguments[0]))[:1500]
+    keep = np.random.default_rng(2).permutation(len(arguments[0]))[:count]
     arguments = [np.concatenate([a[: len(specials("f64"))], a[keep]]) for a in arguments]
     with mp.workdps(50):
         return arguments, _float64_references(op, arguments)
 
 
+@pytest.mark.parametrize("count", sweep([500, 1500], 500))
 @pytest.mark.parametrize("op", FLOAT_OPS)
-def test_float64_error(f64: Compiled, op: str) -> None:
-    arguments, references = _float64_case(op)
+def test_float64_error(f64: Compiled, op: str, count: int) -> None:
+    arguments, references = _float64_case(op, count)
     (result,) = f64(_short(op), *arguments)
     errors = _float64_errors(result, references)
     worst = int(np.argmax(errors))

@@ -1,0 +1,99 @@
+"""Parts of the suite, a process each: files of tests that import the same frameworks.
+
+To import PyTorch, JAX and TensorFlow takes longer than most files of tests, and their modules stay
+in memory, so no process imports a framework that none of its tests needs.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+SUPPORT = Path(__file__).parent
+#: Framework -> words in names of modules that import it.
+FRAMEWORKS = {
+    "torch": {"torch", "polyblocks_torch", "torch_polyblocks_compiler", "transformers"},
+    "jax": {"jax", "polyblocks_jax", "jax_polyblocks_compiler", "flax", "equinox", "optax"},
+    "tensorflow": {"tensorflow", "keras", "polyblocks_tf", "tf_polyblocks_compiler"},
+}
+#: Seconds of a file that has no recorded duration.
+GUESS = 0.5
+
+
+@dataclass(frozen=True)
+class Part:
+    """What one process runs.
+
+    Attributes:
+        frameworks: that its files import, sorted.
+        files: of tests.
+        seconds: sum of their durations.
+    """
+
+    frameworks: tuple[str, ...]
+    files: tuple[str, ...]
+    seconds: float
+
+    @property
+    def label(self) -> str:
+        return "+".join(self.frameworks) or "core"
+
+
+def frameworks_of(path: Path) -> frozenset[str]:
+    """Frameworks that a file imports, itself or through modules of tests/support."""
+    words: set[str] = set()
+    todo = [path.resolve()]
+    seen = set()
+    while todo:
+        seen.add(file := todo.pop())
+        words |= (found := _imported_words(file))
+        support = {SUPPORT / f"{word}.py" for word in found}
+        todo += [other for other in support - seen if other.is_file()]
+    return frozenset(name for name, known in FRAMEWORKS.items() if known & words)
+
+
+def split(files: Iterable[str], durations: Mapping[str, float], longest: float) -> list[Part]:
+    """Distribute files over parts; the longest part first.
+
+    Args:
+        files: of tests, relative to the root of the project, which is the current folder.
+        durations: file -> seconds.
+        longest: seconds that a part may take, unless it is one file.
+    """
+    groups: dict[tuple[str, ...], list[str]] = defaultdict(list)
+    for file in files:
+        groups[tuple(sorted(frameworks_of(Path(file))))].append(file)
+    parts = []
+    for frameworks, members in groups.items():
+        seconds = {file: durations.get(file, GUESS) for file in members}
+        bins: list[list[str]] = [[] for _ in range(math.ceil(sum(seconds.values()) / longest))]
+        for file in sorted(members, key=lambda file: (-seconds[file], file)):
+            min(bins, key=lambda some: sum(seconds[f] for f in some)).append(file)
+        parts += [
+            Part(frameworks, tuple(sorted(some)), sum(seconds[file] for file in some))
+            for some in bins
+            if some
+        ]
+    return sorted(parts, key=lambda part: (-part.seconds, part.files))
+
+
+@functools.cache
+def _imported_words(path: Path) -> frozenset[str]:
+    """Words, between dots, of the modules that a file imports anywhere in it."""
+    modules = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        match node:
+            case ast.Import(names=names):
+                modules |= {alias.name for alias in names}
+            case ast.ImportFrom(module=str(module), names=names):
+                modules |= {f"{module}.{alias.name}" for alias in names}
+            case ast.Call(
+                func=ast.Attribute(attr="importorskip"), args=[ast.Constant(value=str(module)), *_]
+            ):
+                modules.add(module)
+    return frozenset(word for module in modules for word in module.split("."))

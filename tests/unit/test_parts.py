@@ -1,0 +1,75 @@
+"""Parts of the suite: which frameworks a file imports, and how files are distributed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from parts import GUESS, Part, frameworks_of, split
+
+ROOT = Path(__file__).resolve().parents[2]
+RUN = [sys.executable, str(ROOT / "tests" / "run.py")]
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("import os", set()),
+        ("import torch.nn as nn", {"torch"}),
+        ("from polyblocks_torch import polyblocks_jit_torch", {"torch"}),
+        ("from polyblocks.jax_polyblocks_compiler import polyblocks_jit_jax", {"jax"}),
+        ("from polyblocks import tf_polyblocks_compiler", {"tensorflow"}),
+        ("pytest.importorskip('tensorflow')", {"tensorflow"}),
+        ("def f():\n    import jax\n    import torch", {"torch", "jax"}),
+        ("import jax_bodies", {"jax"}),  # of tests/support
+        ("import polyblocks.torchlike", set()),
+    ],
+)
+def test_frameworks_that_a_file_imports(tmp_path: Path, source: str, expected: set[str]) -> None:
+    (tmp_path / "test_it.py").write_text(source)
+    assert frameworks_of(tmp_path / "test_it.py") == expected
+
+
+def test_files_of_the_same_frameworks_come_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("a", "b", "c", "d", "e"):
+        Path(f"{name}.py").write_text("import torch" if name < "d" else "import os")
+    found = split(["a.py", "b.py", "c.py", "d.py", "e.py"], {"a.py": 6, "b.py": 3, "c.py": 2}, 8)
+    assert found == [
+        Part(("torch",), ("a.py",), 6),
+        Part(("torch",), ("b.py", "c.py"), 5),
+        Part((), ("d.py", "e.py"), 2 * GUESS),
+    ]
+    assert [part.label for part in found] == ["torch", "torch", "core"]
+
+
+def test_a_long_file_is_a_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.py").write_text("import os")
+    assert split(["a.py"], {"a.py": 60}, 8) == [Part((), ("a.py",), 60)]
+
+
+def test_every_file_is_in_one_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    files = sorted(str(path) for path in Path("tests").rglob("test_*.py"))
+    assert sorted(file for part in split(files, {}, 40) for file in part.files) == files
+
+
+def test_run_selects_and_fails_as_pytest_does() -> None:
+    def status(*arguments: str) -> tuple[int, str]:
+        done = subprocess.run([*RUN, *arguments], capture_output=True, text=True, timeout=300)
+        return done.returncode, done.stdout
+
+    file = "tests/unit/test_parts.py"
+    code, output = status(f"{file}::test_a_long_file_is_a_part", "tests/unit/test_durations.py")
+    assert code == 0
+    assert "part 1 of 1: core" in output
+    assert "4 passed" in output
+    assert status(file, "-k", "no_test_is_called_so")[0] == 5
+    code, output = status(f"{file}::test_that_is_not_there")
+    assert code == 4
+    assert "not found" in output
