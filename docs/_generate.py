@@ -190,7 +190,7 @@ def schedule_keys() -> str:
 
 def contraction_schedule_keys() -> str:
     """What a schedule of a CPU's contraction says."""
-    from polyblocks.affine.contraction.schedule import KEYS
+    from polyblocks.affine.contraction.tilings.schedule import KEYS
 
     rows = [f"| `{key}` | {sentence(meaning)} |" for key, meaning in KEYS.items()]
     return "\n".join(["| key | meaning |", "|---|---|", *rows])

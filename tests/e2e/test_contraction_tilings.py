@@ -11,8 +11,9 @@ from some_tilings import tiling_of
 from sweeps import sweep
 from torch.nn import functional
 
-from polyblocks.affine.contraction import builder, choice
-from polyblocks.affine.contraction.choice import TilingCost
+from polyblocks.affine.contraction import builder
+from polyblocks.affine.contraction.tilings import choice
+from polyblocks.affine.contraction.tilings.tiling_cost import TilingCost
 from polyblocks.events import Event, listening
 from polyblocks_torch import polyblocks_jit_torch
 
@@ -25,7 +26,7 @@ def check(
     """Compile as some product with some tiling, compare with float64."""
     draw = random.Random(seed)
     monkeypatch.setattr(choice, "choose_tiling", lambda cost: tiling_of(cost, draw))
-    monkeypatch.setattr(TilingCost, "cost", lambda *_: draw.random())
+    monkeypatch.setattr(TilingCost, "time", lambda *_: draw.random())
     # Panels are on the stack, or parts of one allocation for all threads.
     monkeypatch.setattr(builder, "STACK_BYTES", draw.choice([1024, builder.STACK_BYTES]))
     monkeypatch.setenv("POLYBLOCKS_CACHE_DIR", str(tmp_path))

@@ -11,8 +11,8 @@ from some_tilings import tiling_of
 from sweeps import sweep
 from torch.nn import functional
 
-from polyblocks.affine.contraction import choice
-from polyblocks.affine.contraction.choice import TilingCost
+from polyblocks.affine.contraction.tilings import choice
+from polyblocks.affine.contraction.tilings.tiling_cost import TilingCost
 from polyblocks.events import Event, listening
 from polyblocks.options import CompileOptions
 from polyblocks_cpu.describe import describe
@@ -36,7 +36,7 @@ def run(function, *arguments: torch.Tensor, tmp_path: Path, monkeypatch, seed: i
         monkeypatch.setattr(choice, "choose_tiling", lambda cost: tiling_of(cost, draw))
         # Whatever tiling, but one of a unit.
         monkeypatch.setattr(
-            TilingCost, "cost", lambda cost, _: draw.random() + (cost.product.unit is None)
+            TilingCost, "time", lambda cost, _: draw.random() + (cost.product.unit is None)
         )
     monkeypatch.setenv("POLYBLOCKS_CACHE_DIR", str(tmp_path))
     tiled: list[Event] = []

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 
-from polyblocks.affine.contraction.choice import TilingCost
 from polyblocks.affine.contraction.tiling import Tiling
+from polyblocks.affine.contraction.tilings.tiling_cost import TilingCost
 
 
 def tiling_of(cost: TilingCost, draw: random.Random) -> Tiling:

@@ -239,19 +239,21 @@ ROOMS: dict[str, str] = {
     "passes/contraction passes/schedule passes/map",
     "passes/tensor": "affine",
     "passes/bufferize": "affine affine/analysis affine/mlir passes/tensor",
-    "passes/normalize": "affine affine/analysis affine/contraction affine/cost affine/mlir "
-    "affine/padding affine/rewrites affine/tiles passes",
+    "passes/normalize": "affine affine/analysis affine/contraction affine/contraction/tilings "
+    "affine/cost affine/mlir affine/padding affine/rewrites affine/tiles passes",
     "passes/layout": "affine affine/analysis affine/rewrites passes",
-    "passes/fuse": "affine affine/analysis affine/contraction affine/cost affine/mlir "
-    "affine/padding affine/rewrites affine/tiles passes passes/normalize",
-    "passes/contraction": "affine affine/analysis affine/contraction affine/cost affine/mlir "
-    "affine/padding affine/rewrites affine/vectors codegen/gpu/matrix passes",
+    "passes/fuse": "affine affine/analysis affine/contraction affine/contraction/tilings "
+    "affine/cost affine/mlir affine/padding affine/rewrites affine/tiles passes passes/normalize",
+    "passes/contraction": "affine affine/analysis affine/contraction affine/contraction/tilings "
+    "affine/cost affine/mlir affine/padding affine/rewrites affine/vectors codegen/gpu/matrix "
+    "passes",
     "passes/schedule": "affine affine/analysis affine/cost affine/mlir affine/rewrites "
     "affine/vectors passes",
     "passes/map": "affine affine/analysis affine/cost affine/mlir affine/rewrites affine/vectors "
     "codegen/gpu/emission codegen/gpu/mapping codegen/gpu/matrix passes",
     "affine": "",
-    "affine/contraction": "affine affine/analysis affine/cost affine/padding affine/vectors",
+    "affine/contraction": "affine affine/analysis affine/padding affine/vectors",
+    "affine/contraction/tilings": "affine affine/analysis affine/contraction affine/cost",
     "affine/analysis": "affine",
     "affine/padding": "affine affine/analysis",
     "affine/vectors": "affine affine/analysis",

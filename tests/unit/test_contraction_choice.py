@@ -10,17 +10,13 @@ from tests.support.gpu_target import gpu_target
 
 from polyblocks import mlir
 from polyblocks.affine.analysis.contractions import contraction_of
-from polyblocks.affine.contraction.choice import (
-    Tiled,
-    TilingCost,
-    choose_tiling,
-    is_tiled,
-    tilings_of,
-)
 from polyblocks.affine.contraction.copies import operand_time
 from polyblocks.affine.contraction.product import Product, products_of
-from polyblocks.affine.contraction.schedule import schedule_of, scheduled
 from polyblocks.affine.contraction.tiling import Tiling
+from polyblocks.affine.contraction.tilings.choice import Tiled, choose_tiling, tilings_of
+from polyblocks.affine.contraction.tilings.eligibility import is_tiled
+from polyblocks.affine.contraction.tilings.schedule import schedule_of, scheduled
+from polyblocks.affine.contraction.tilings.tiling_cost import TilingCost
 from polyblocks.affine.contraction.windows import Windows, innermost
 from polyblocks.affine.expr import Expr
 from polyblocks.affine.flat_views import FlatViews
@@ -111,6 +107,12 @@ def test_pieces_for_all_threads_or_for_none() -> None:
     assert (small.threads, small.row_pieces, small.column_pieces) == (1, 1, 1)
 
 
+def test_results_as_large_as_the_private_cache_do_not_stay_in_it() -> None:
+    # A chunk of 64 x 4096 results fills it, which leaves no step of the operands any room.
+    found = tiling(chip("znver4"), 4096, 64, 8192)
+    assert found.row_block * found.column_block * 4 < chip("znver4").memory[1].size
+
+
 def test_one_thread_in_a_tile() -> None:
     found = tiling(chip("x86-64-v4"), 64, 1024, 64, threads=1)
     assert (found.threads, found.row_pieces, found.column_pieces) == (1, 1, 1)
@@ -192,7 +194,7 @@ def test_rows_of_which_steps_meet_in_one_set_are_copied(apart: int, in_place: bo
     index = (Expr(0, {row: 16}) + (Expr.of(step) % 100) * apart + Expr.of(step) // 100,)
     buffer = Buffer((1 << 20,), None, "input")
     load = Load(Value(None), buffer, index)
-    assert cost.collide(replace(operand, load=load, nodes=[load]), 8) is not in_place
+    assert cost.footprints.conflicts(replace(operand, load=load, nodes=[load]), 8) is not in_place
 
 
 def test_few_channels_are_copied() -> None:
@@ -272,7 +274,7 @@ def test_rows_in_a_panel_that_leaves_the_first_cache_cost_its_lines() -> None:
     near = replace(found, rows=14, row_block=14, pack_rows=True)
     far = replace(near, row_block=1568)
     assert near.row_block * near.depth * 4 < target.memory[0].size < far.row_block * far.depth * 4
-    assert cost.cost(far) > cost.cost(near)
+    assert cost.time(far) > cost.time(near)
 
 
 @pytest.mark.parametrize(("pixels", "stay"), [(14, True), (112, False)])
@@ -284,9 +286,9 @@ def test_rows_in_windows_come_again_for_every_block_unless_they_stay(
     cost, found = tiled.cost, replace(tiled.tiling, row_pieces=1, column_pieces=1, threads=1)
     few, many = (replace(found, column_block=columns) for columns in (256, 64))
     assert cost.product.windows is not None
-    assert cost.shared > 0
-    again = cost.cost(many) - cost.cost(few)
-    assert again == pytest.approx(0 if stay else 3 * cost.shared, rel=1e-6, abs=1.0)
+    assert cost._window_time > 0
+    again = cost.time(many) - cost.time(few)
+    assert again == pytest.approx(0 if stay else 3 * cost._window_time, rel=1e-6, abs=1.0)
 
 
 def test_passes_are_whole_inner_loops_and_a_part_of_the_next() -> None:
@@ -363,20 +365,22 @@ def test_gradients_of_weights_go_through_pixels_that_stay_near(
     assert results + found.depth * found.column_block * 4 < l2 // 2
     passes = images * pixels * pixels // found.depth
     whole = replace(found, depth=passes * found.depth, row_block=found.rows)
-    assert cost.cost(whole) >= cost.cost(found)
+    assert cost.time(whole) >= cost.time(found)
     # Neither a panel nor pixels of so many steps stay in a private cache.
-    assert (cost.cost(whole) > 1.2 * cost.cost(found)) == (whole.depth * found.lanes * 4 > l2)
+    assert (cost.time(whole) > 1.2 * cost.time(found)) == (whole.depth * found.lanes * 4 > l2)
 
 
 def test_rows_in_windows_cost_the_lines_that_do_not_stay() -> None:
     near = convolution(64, 64, 14, "sapphirerapids")
-    assert near.cost._far(near.tiling, 2, 1) == pytest.approx(0.0, abs=near.cost.far_load)
-    shared = near.cost.shared_load
-    assert shared > near.cost.far_load > 0
+    assert near.cost._cache_time(near.tiling, 2, 1) == pytest.approx(
+        0.0, abs=near.cost.core.l2_load
+    )
+    shared = near.cost.core.shared_load
+    assert shared > near.cost.core.l2_load > 0
     # A panel that no private cache holds comes from the one that threads share.
     steps = near.cost.steps
-    near.cost.l2 = near.cost.width * steps
-    assert near.cost._far(near.tiling, 2, 1) >= shared
+    near.cost.core = replace(near.cost.core, l2_bytes=near.cost.width * steps)
+    assert near.cost._cache_time(near.tiling, 2, 1) >= shared
 
 
 def test_results_that_take_the_time_are_stored_row_by_row() -> None:
@@ -386,7 +390,7 @@ def test_results_that_take_the_time_are_stored_row_by_row() -> None:
     assert found is not None
     assert (found.row_block, found.column_block) == (found.rows, 4096)
     across = replace(found, row_block=4608)
-    assert few.cost(across) > 1.1 * few.cost(found)
+    assert few.time(across) > 1.1 * few.time(found)
     # Not of many steps: all rows of a panel use its columns then, one after the other.
     found = choose_tiling(many)
     assert found is not None

@@ -8,8 +8,9 @@ import pytest
 
 from polyblocks import mlir
 from polyblocks.affine.analysis.contractions import contraction_of
-from polyblocks.affine.contraction.choice import TilingCost, choose_tiling
 from polyblocks.affine.contraction.product import products_of
+from polyblocks.affine.contraction.tilings.choice import choose_tiling
+from polyblocks.affine.contraction.tilings.tiling_cost import TilingCost
 from polyblocks.affine.contraction.units import Grouped, in_groups
 from polyblocks.affine.flat_views import FlatViews
 from polyblocks.affine.mlir import reader
@@ -179,5 +180,5 @@ def test_a_unit_has_its_own_rate() -> None:
                 for p in products_of(contraction, FlatViews(sequence), target)
             ]
         best = [(cost, choose_tiling(cost)) for cost in costs]
-        seconds.append(min(c.seconds(c.cost(t)) or 0.0 for c, t in best if t is not None))
+        seconds.append(min(c.seconds(c.time(t)) or 0.0 for c, t in best if t is not None))
     assert 0.35 < seconds[1] / seconds[0] < 0.75

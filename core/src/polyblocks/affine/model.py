@@ -551,7 +551,7 @@ class For(Node):
         lanes: of the loop around the rows of a register tile, how many of its iterations are lanes
             of vectors at a time; 0 of any other loop. Its body stays as it is made.
         schedule: how the contraction that it is the outermost loop of is to be tiled, see
-            :mod:`polyblocks.affine.contraction.schedule`; None for nothing.
+            :mod:`polyblocks.affine.contraction.tilings.schedule`; None for nothing.
         unit: the matrix unit that computes all of it: a loop over rows, around one over columns,
             around one over steps that carries their sum, which is stored. Empty for any other loop.
         simd: how it is written in vectors; None for a scalar loop.

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from polyblocks.affine.analysis.facts import NestFacts
-from polyblocks.affine.contraction.choice import fewest, has_enough, tilings_of
-from polyblocks.affine.contraction.schedule import schedule_of
+from polyblocks.affine.contraction.tilings.choice import tilings_of
+from polyblocks.affine.contraction.tilings.eligibility import has_enough, min_extent
+from polyblocks.affine.contraction.tilings.schedule import schedule_of
 from polyblocks.affine.flat_views import FlatViews
 from polyblocks.affine.model import For, Nest, Node, Sequence
 from polyblocks.affine.padding.margins import margins_of
@@ -24,11 +25,11 @@ from polyblocks.passes.contraction.tiled_nodes import tiled_nodes
 class PlanContractionsPass(NestPass):
     """Attach to every contraction its schedule, the way to tile it. For CPUs.
 
-    The sizes are those that :mod:`polyblocks.affine.contraction.choice` predicts to be the fastest,
-    of the products that the contraction can be seen as: either side may be that of the vectors,
-    results may be staged, and a matrix unit may take the steps. What the keys mean is said in
-    :mod:`polyblocks.affine.contraction.schedule`. Nothing else changes; ``tile-contractions``, the
-    next pass, obeys the schedule.
+    The sizes are those that :mod:`polyblocks.affine.contraction.tilings.choice` predicts to be the
+    fastest, of the products that the contraction can be seen as: either side may be that of the
+    vectors, results may be staged, and a matrix unit may take the steps.
+    :mod:`polyblocks.affine.contraction.tilings.schedule` documents the keys. Nothing else changes;
+    ``tile-contractions``, the next pass, obeys the schedule.
 
     Before::
 
@@ -59,7 +60,7 @@ class PlanContractionsPass(NestPass):
             if contraction is not None and split_at_digits(contraction.reduction.loops):
                 nest.replace()
                 contraction = NestFacts(nodes).contraction
-            if contraction is None or fewest(contraction) < 2:
+            if contraction is None or min_extent(contraction) < 2:
                 return
             enough = has_enough(contraction)
             if inside and not enough:

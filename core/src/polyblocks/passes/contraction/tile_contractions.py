@@ -7,9 +7,9 @@ from math import prod
 from typing import Any, ClassVar
 
 from polyblocks.affine.analysis.facts import NestFacts
-from polyblocks.affine.contraction.choice import Tiled, candidates_of, cost_of
-from polyblocks.affine.contraction.prediction import predicted, predicted_in_tiles
-from polyblocks.affine.contraction.schedule import scheduled
+from polyblocks.affine.contraction.tilings.choice import Tiled, candidate_products, cost_of
+from polyblocks.affine.contraction.tilings.prediction import predicted, predicted_in_tiles
+from polyblocks.affine.contraction.tilings.schedule import scheduled
 from polyblocks.affine.cost.estimate import Estimate, Estimator
 from polyblocks.affine.flat_views import FlatViews
 from polyblocks.affine.mlir.json_attributes import to_attribute
@@ -109,7 +109,7 @@ class TileContractionsPass(NestPass):
         threads = 1 if around else None
         products = []
         if contraction is not None:
-            products = candidates_of(contraction, views, target, prologue)
+            products = candidate_products(contraction, views, target, prologue)
         tiled = scheduled(
             products,
             lambda product: cost_of(product, target, threads, prologue),

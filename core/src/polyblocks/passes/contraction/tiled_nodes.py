@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from polyblocks.affine.contraction.absent import absent_of
 from polyblocks.affine.contraction.builder import ContractionBuilder
-from polyblocks.affine.contraction.choice import Tiled
 from polyblocks.affine.contraction.kept_panels import KeptPanels
+from polyblocks.affine.contraction.tilings.choice import Tiled
 from polyblocks.affine.model import Buffer, For, Nest, Node, remove_dead, walk
 from polyblocks.affine.padding.margins import Margin
 from polyblocks.affine.prologue import Prologue

@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 
 from polyblocks.affine.analysis.dependent_reductions import have_dependent_reductions
 from polyblocks.affine.analysis.facts import NestFacts, facts_of
-from polyblocks.affine.contraction.choice import is_tiled, tilings_of
+from polyblocks.affine.contraction.tilings.choice import tilings_of
+from polyblocks.affine.contraction.tilings.eligibility import is_tiled
 from polyblocks.affine.cost import rates
 from polyblocks.affine.cost.block_cost import BlockCost, room_of_block
 from polyblocks.affine.cost.group_cost import alone, cost_of

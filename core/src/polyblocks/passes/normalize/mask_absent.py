@@ -10,8 +10,8 @@ from typing import Any, ClassVar, TypeGuard
 from polyblocks.affine.analysis.boxes import Box
 from polyblocks.affine.analysis.facts import NestFacts
 from polyblocks.affine.analysis.reductions import EXTENSIONS
-from polyblocks.affine.contraction.choice import has_enough, has_tiles
 from polyblocks.affine.contraction.factors import has_units, is_product
+from polyblocks.affine.contraction.tilings.eligibility import has_enough, has_tiles
 from polyblocks.affine.expr import Expr
 from polyblocks.affine.model import Buffer, For, Load, Nest, Node, Op, Sequence, Value, walk
 from polyblocks.affine.ops import Integers, Ops

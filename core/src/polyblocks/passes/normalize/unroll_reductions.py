@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 from polyblocks.affine.access import address
 from polyblocks.affine.analysis.facts import NestFacts
 from polyblocks.affine.analysis.reductions import ReductionNest, free_of_order
-from polyblocks.affine.contraction.choice import has_tiles, is_tiled
 from polyblocks.affine.contraction.factors import has_units, is_product
+from polyblocks.affine.contraction.tilings.eligibility import has_tiles, is_tiled
 from polyblocks.affine.expr import Expr
 from polyblocks.affine.model import (
     For,

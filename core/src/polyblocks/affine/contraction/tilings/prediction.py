@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from polyblocks.affine.contraction.choice import Tiled
+from polyblocks.affine.contraction.tilings.choice import Tiled
 from polyblocks.affine.cost import rates
 from polyblocks.affine.cost.estimate import COMPUTE, LAUNCH, Estimate
 from polyblocks.target import TargetDescription

@@ -13,9 +13,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from polyblocks.affine.contraction.choice import TILE_BYTES, Tiled, TilingCost
 from polyblocks.affine.contraction.product import Product
 from polyblocks.affine.contraction.tiling import Tiling
+from polyblocks.affine.contraction.tilings.choice import Tiled
+from polyblocks.affine.contraction.tilings.tiling_cost import TilingCost
+from polyblocks.affine.contraction.tilings.tiling_space import TILE_BYTES, TilingSpace
 from polyblocks.affine.contraction.windows import innermost
 from polyblocks.errors import UnsupportedError
 
@@ -112,9 +114,9 @@ class _Schedule:
             return self._obeyed(costs[0], given)
         fastest = min(
             (
-                (cost.cost(tiling) * (cost.each or 1.0), i, tiling)
+                (cost.time(tiling) * (cost.core.seconds or 1.0), i, tiling)
                 for i, cost in enumerate(costs)
-                for tiling in cost.candidates()
+                for tiling in TilingSpace(cost).tilings()
                 if given.items() <= _of_tiling(tiling).items()
             ),
             key=lambda one: one[:2],
@@ -167,7 +169,7 @@ class _Schedule:
         self._check_blocks(cost, tiling)
         self._check_steps(cost, tiling)
         self._check_threads(cost, tiling)
-        return Tiled(cost, tiling, cost.seconds(cost.cost(tiling)))
+        return Tiled(cost, tiling, cost.seconds(cost.time(tiling)))
 
     # Values
 

@@ -1,0 +1,88 @@
+"""Which tiling a contraction gets: the one that the model predicts to be the fastest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from polyblocks.affine.analysis.contractions import Contraction
+from polyblocks.affine.contraction.kept_panels import can_be_kept
+from polyblocks.affine.contraction.product import Product, products_of
+from polyblocks.affine.contraction.tiling import Tiling
+from polyblocks.affine.contraction.tilings.tiling_cost import TilingCost
+from polyblocks.affine.contraction.tilings.tiling_space import TilingSpace
+from polyblocks.affine.element import element_bytes
+from polyblocks.affine.flat_views import FlatViews
+from polyblocks.affine.prologue import Prologue
+from polyblocks.target import TargetDescription
+
+
+@dataclass(frozen=True)
+class Tiled:
+    """A contraction as the product that it is tiled as.
+
+    Attributes:
+        cost: the product, and what its tilings cost.
+        tiling: the best one.
+        seconds: the predicted time; None if the target's rate is unknown.
+    """
+
+    cost: TilingCost
+    tiling: Tiling
+    seconds: float | None
+
+
+def tilings_of(
+    contraction: Contraction,
+    views: FlatViews,
+    target: TargetDescription,
+    threads: int | None,
+    prologue: Prologue | None = None,
+) -> list[Tiled]:
+    """The best tiling of each product that a contraction can be seen as, the fastest one first.
+
+    Args:
+        contraction: what is tiled.
+        views: one-dimensional views of the program's buffers.
+        target: the chip.
+        threads: threads for it; None for all that there are.
+        prologue: of the program, if it has constant arguments, or of the loop that this is in.
+    """
+    ranked: list[tuple[float, Tiled]] = []
+    for product in candidate_products(contraction, views, target, prologue):
+        cost = cost_of(product, target, threads, prologue)
+        tiling = choose_tiling(cost)
+        if tiling is not None:
+            time = cost.time(tiling)
+            # Units differ in what a multiply-add of theirs takes.
+            seconds = cost.seconds(time)
+            ranked.append((time if seconds is None else seconds, Tiled(cost, tiling, seconds)))
+    return [tiled for _, tiled in sorted(ranked, key=lambda one: one[0])]
+
+
+def candidate_products(
+    contraction: Contraction,
+    views: FlatViews,
+    target: TargetDescription,
+    prologue: Prologue | None = None,
+) -> list[Product]:
+    """The products that a contraction can be seen as, with the operands that can be prepacked."""
+    products = products_of(contraction, views, target)
+    if prologue is not None:
+        for product in products:
+            for operand in product.operands:
+                operand.kept = can_be_kept(operand, product, prologue)
+    return products
+
+
+def cost_of(
+    product: Product, target: TargetDescription, threads: int | None, prologue: Prologue | None
+) -> TilingCost:
+    """The cost of tilings of a product; see :func:`tilings_of`."""
+    bits = max(8 * element_bytes(v.type) for v in product.results)
+    lasting = 0 if prologue is None else prologue.lasting_bytes
+    return TilingCost(product, target, target.vector_bits // bits, threads, lasting)
+
+
+def choose_tiling(cost: TilingCost) -> Tiling | None:
+    """The fastest tiling of a product on a target, the first of equals; None if it has none."""
+    return min(TilingSpace(cost).tilings(), key=cost.time, default=None)

@@ -1,0 +1,45 @@
+"""Which contractions are tiled at all."""
+
+from __future__ import annotations
+
+from math import prod
+
+from polyblocks.affine.analysis.contractions import Contraction
+from polyblocks.target import TargetDescription
+
+#: Least M, N and K of a tiled contraction.
+MIN_EXTENT = 4
+#: K that is too large for straight-line code, whatever M and N are.
+LARGE_K = 65
+#: M or N that feeds all threads then, so that these need not share K.
+ENOUGH_FOR_THREADS = 64
+
+
+def has_tiles(target: TargetDescription) -> bool:
+    """Whether contractions have tiles on a target: with vectors, and no blocks of threads."""
+    return target.multiprocessor is None and target.vector_bits > 0
+
+
+def is_tiled(contraction: Contraction | None, target: TargetDescription) -> bool:
+    """Whether a nest that is this contraction, or None, has tiles on a target.
+
+    A small M, N or K is better off as straight-line code, unless other things make loops of it.
+    """
+    return contraction is not None and has_tiles(target) and has_enough(contraction)
+
+
+def has_enough(contraction: Contraction) -> bool:
+    """Whether M, N and K of a contraction are large enough for tiles of any kind."""
+    least = min_extent(contraction)
+    sides = (contraction.rows, contraction.columns)
+    widest = max(prod(v.extent for v in side) for side in sides)
+    many = contraction.reduction.trips >= LARGE_K and widest >= ENOUGH_FOR_THREADS
+    return least >= MIN_EXTENT or (least > 1 and many)
+
+
+def min_extent(contraction: Contraction) -> int:
+    """The smallest of M, N and K; 0 for a contraction that is unrolled."""
+    if not contraction.reduction.loops:
+        return 0
+    sides = (contraction.rows, contraction.columns, contraction.reduction.order)
+    return min(prod(v.extent for v in side) for side in sides)
