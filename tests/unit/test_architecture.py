@@ -239,19 +239,26 @@ ROOMS: dict[str, str] = {
     "passes/contraction passes/schedule passes/map",
     "passes/tensor": "affine",
     "passes/bufferize": "affine affine/analysis affine/mlir passes/tensor",
-    "passes/normalize": "affine affine/analysis affine/contraction affine/contraction/tilings "
-    "affine/cost affine/mlir affine/padding affine/rewrites affine/tiles passes",
-    "passes/layout": "affine affine/analysis affine/rewrites passes",
-    "passes/fuse": "affine affine/analysis affine/contraction affine/contraction/tilings "
-    "affine/cost affine/mlir affine/padding affine/rewrites affine/tiles passes passes/normalize",
+    "passes/normalize": "affine affine/analysis affine/buffers affine/cleanup affine/contraction "
+    "affine/contraction/tilings affine/cost affine/mlir affine/naming affine/padding affine/rewrites affine/tiles passes",
+    "passes/layout": "affine affine/analysis affine/buffers affine/rewrites passes",
+    "passes/fuse": "affine affine/analysis affine/cleanup affine/contraction "
+    "affine/contraction/tilings affine/cost "
+    "affine/fusion affine/mlir affine/naming affine/padding affine/rewrites affine/tiles passes "
+    "passes/normalize",
     "passes/contraction": "affine affine/analysis affine/contraction affine/contraction/tilings "
     "affine/cost affine/mlir affine/padding affine/rewrites affine/vectors codegen/gpu/matrix "
     "passes",
-    "passes/schedule": "affine affine/analysis affine/cost affine/mlir affine/rewrites "
-    "affine/vectors passes",
-    "passes/map": "affine affine/analysis affine/cost affine/mlir affine/rewrites affine/vectors "
-    "codegen/gpu/emission codegen/gpu/mapping codegen/gpu/matrix passes",
+    "passes/schedule": "affine affine/analysis affine/cleanup affine/cost affine/mlir "
+    "affine/rewrites affine/vectors passes",
+    "passes/map": "affine affine/analysis affine/cost affine/mlir affine/naming affine/rewrites "
+    "affine/vectors codegen/gpu/emission codegen/gpu/mapping codegen/gpu/matrix passes",
     "affine": "",
+    "affine/cleanup": "affine",
+    "affine/buffers": "affine affine/analysis",
+    "affine/naming": "affine affine/analysis affine/cost affine/mlir",
+    "affine/fusion": "affine affine/analysis affine/cleanup affine/contraction affine/cost "
+    "affine/mlir affine/naming affine/rewrites affine/tiles",
     "affine/contraction": "affine affine/analysis affine/padding affine/vectors",
     "affine/contraction/tilings": "affine affine/analysis affine/contraction affine/cost",
     "affine/analysis": "affine",
@@ -416,6 +423,45 @@ def test_a_room_imports_from_its_neighbours_only() -> None:
         wrong += [f"{room} no longer imports {other}" for other in allowed - running]
         wrong += [f"{room} takes no types from {other}" for other in for_types - annotating]
     assert sorted(wrong) == []
+
+
+def of_passes() -> dict[Path, ast.Module]:
+    """Files of passes, and their code."""
+    files = [path for path in (CORE / "passes").glob("*/*.py") if path.name != "__init__.py"]
+    return {path: ast.parse(path.read_text()) for path in files}
+
+
+def pass_classes(code: ast.Module) -> list[ast.ClassDef]:
+    """The passes that a file defines."""
+    return [n for n in code.body if isinstance(n, ast.ClassDef) and n.name.endswith("Pass")]
+
+
+def test_a_pass_uses_no_other_pass() -> None:
+    passes = {path for path, code in of_passes().items() if pass_classes(code)}
+    assert len(passes) > 60
+    used = {path: sorted(p.stem for p in files_imported(path) & passes) for path in passes}
+    assert {path.stem: names for path, names in used.items() if names} == {}
+
+
+def test_a_pass_is_derived_from_the_frame_of_passes_alone() -> None:
+    bases = {
+        base.id
+        for code in of_passes().values()
+        for found in pass_classes(code)
+        for base in found.bases
+        if isinstance(base, ast.Name)
+    }
+    assert bases == {"NestPass"}
+
+
+def test_no_pass_asks_for_the_kind_of_a_target() -> None:
+    asking = [
+        f"{path.stem}: {ast.unparse(node)}"
+        for path, code in of_passes().items()
+        for node in ast.walk(code)
+        if isinstance(node, ast.Compare) and "multiprocessor" in ast.unparse(node)
+    ]
+    assert asking == []
 
 
 def test_a_room_can_be_surveyed() -> None:

@@ -8,7 +8,8 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 from polyblocks import mlir
 from polyblocks.errors import UnsupportedError
-from polyblocks.passes.tensor.check_sizes import CheckSizesPass, unequal_cast
+from polyblocks.passes.tensor.casts import unequal_cast
+from polyblocks.passes.tensor.check_sizes import CheckSizesPass
 from polyblocks_torch.importing.lowering import lower_graph
 
 CASTS = """

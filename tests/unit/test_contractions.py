@@ -16,12 +16,12 @@ from polyblocks import mlir
 from polyblocks.affine.analysis.contractions import Contraction, contraction_of
 from polyblocks.affine.mlir import reader
 from polyblocks.affine.model import Nest, Sequence
+from polyblocks.affine.naming.kinds import kind
 from polyblocks.codegen.gpu.mapping.contraction import refusal, tiled_kernels
 from polyblocks.codegen.gpu.mapping.distribution import outer_loops
 from polyblocks.options import CompileOptions
 from polyblocks.passes.base import NestPass
 from polyblocks.passes.fuse import fuse_tiles
-from polyblocks.passes.normalize.classify_nests import kind
 from polyblocks.passes.standard import standard_pipeline
 from polyblocks.pipeline import PassContext
 

@@ -9,8 +9,8 @@ from tests.support.nests import Context, buffer, row_sum, run, weighted
 from polyblocks.affine.analysis.dependent_reductions import have_dependent_reductions
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import Buffer, For, Load, Nest, Node, Op, Sequence, Store, Value
+from polyblocks.affine.naming.names import name_nests
 from polyblocks.passes.fuse.fuse_tiles import FuseTilesPass
-from polyblocks.passes.normalize.classify_nests import name_nests
 
 
 def scaled(target: Buffer, source: Buffer) -> Nest:

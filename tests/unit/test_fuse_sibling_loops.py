@@ -24,10 +24,10 @@ from polyblocks.affine.model import (
     around,
     walk,
 )
+from polyblocks.affine.naming.names import name_nests
 from polyblocks.affine.rewrites.merging import forward
 from polyblocks.passes.fuse.fuse_sibling_loops import FuseSiblingLoopsPass
 from polyblocks.passes.fuse.fuse_tiles import FuseTilesPass
-from polyblocks.passes.normalize.classify_nests import name_nests
 
 
 def merge(sequence: Sequence, **options: int) -> Context:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from polyblocks.affine.cleanup.invariants import invariants
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
     Buffer,
@@ -15,7 +16,6 @@ from polyblocks.affine.model import (
     Store,
     Value,
 )
-from polyblocks.passes.schedule.hoist_invariants import invariants
 
 TABLE = Buffer((10, 8), "f32", "input")
 ROWS = Buffer((4,), "index", "input")

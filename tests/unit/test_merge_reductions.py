@@ -18,8 +18,8 @@ from polyblocks.affine.model import (
     Value,
     walk,
 )
+from polyblocks.affine.naming.names import name_nests
 from polyblocks.passes.fuse.merge_reductions import MergeReductionsPass
-from polyblocks.passes.normalize.classify_nests import name_nests
 
 ROWS, STEPS = 6, 9
 

@@ -7,8 +7,8 @@ from tests.support.nests import Context, buffer, weighted
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.mlir.source import is_constant_fill, together
 from polyblocks.affine.model import Buffer, For, Nest, Op, Sequence, Store, Value
+from polyblocks.affine.naming.names import name_nests, own_name
 from polyblocks.explanation.decisions import follow
-from polyblocks.passes.normalize.classify_nests import name_nests, own_name
 
 
 def test_an_early_name_can_be_followed() -> None:

@@ -477,6 +477,51 @@ class TargetDescription:
         """The level over which the outer iterations of a nest are shared out: the outermost."""
         return self.parallel_level("team") or self.parallel[0]
 
+    @property
+    def lanes(self) -> int:
+        """Elements of 32 bits in one vector register; 1 without vectors."""
+        return max(self.vector_bits // 32, 1)
+
+    @property
+    def launches_nests(self) -> bool:
+        """Whether every nest is a kernel by itself: started alone, by as many threads as it has."""
+        return self.multiprocessor is not None
+
+    @property
+    def shares_inner_loops(self) -> bool:
+        """Whether threads share all loops of a nest that are parallel, not the outer one alone."""
+        return self.multiprocessor is not None
+
+    @property
+    def has_shared_memory(self) -> bool:
+        """Whether threads stage tiles in a memory of their own, which is small and has no lines."""
+        return self.multiprocessor is not None
+
+    @property
+    def updates_atomically(self) -> bool:
+        """Whether threads add to elements of memory by atomic operations, any at any time."""
+        return self.multiprocessor is not None
+
+    @property
+    def extends_floats_freely(self) -> bool:
+        """Whether to extend a float that was loaded costs nothing, as it does of integers."""
+        return self.multiprocessor is not None
+
+    @property
+    def code_holds_constants(self) -> bool:
+        """Whether arrays of constants are part of the code; large ones are better loaded."""
+        return self.multiprocessor is not None
+
+    @property
+    def has_register_tiles(self) -> bool:
+        """Whether a thread computes contractions in tiles of its vector registers."""
+        return self.vector_bits > 0 and self.multiprocessor is None
+
+    @property
+    def tiles_contractions(self) -> bool:
+        """Whether contractions are computed in tiles, of vectors or of blocks of threads."""
+        return self.vector_bits > 0 or self.multiprocessor is not None
+
     def to_json(self) -> str:
         """Canonical JSON, equal for equal descriptions."""
         return json.dumps(dataclasses.asdict(self), sort_keys=True, default=list)

@@ -103,7 +103,7 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
     of threads, or with vector registers.
     """
     del options
-    blocks, vectors = target.multiprocessor is not None, target.vector_bits > 0
+    blocks, vectors = target.launches_nests, target.vector_bits > 0
     team = not blocks
     # Programs that keep something are handed over in two parts, which a target must know of.
     keeps = team and "freeze_weights" in target.options

@@ -15,7 +15,7 @@ def cost_of(
     target: TargetDescription, stages: list[FusionStage], found: Slices, local: set[Buffer]
 ) -> TileCost:
     """The model of a group on this target."""
-    kind = TileCost if target.multiprocessor is None else BlockCost
+    kind = BlockCost if target.has_shared_memory else TileCost
     return kind(target, stages, found, local)
 
 

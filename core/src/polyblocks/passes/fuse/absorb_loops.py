@@ -91,7 +91,7 @@ class AbsorbLoopsPass(NestPass):
         if len(inner) > 1 or own:
             few = var.extent < self.rows * target.shared_level.size
             large = sum(b.nbytes for b in own) > self.own_bytes
-            if few or large or target.multiprocessor is not None:
+            if few or large or target.launches_nests:
                 return None
         known = {b: outer for b, outer in buffers.items() if outer is not None}
         known |= {b: _local(b) for b in own}

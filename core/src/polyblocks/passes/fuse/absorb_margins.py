@@ -7,14 +7,14 @@ from typing import Any, ClassVar
 
 from polyblocks.affine.analysis.boxes import Box, covered, volume, with_loops
 from polyblocks.affine.analysis.facts import facts_of
+from polyblocks.affine.cleanup.dead_nests import drop_dead_nests
 from polyblocks.affine.contraction.factors import has_units, is_product
 from polyblocks.affine.expr import Expr
 from polyblocks.affine.model import Buffer, Load, Nest, Sequence, Store, walk
+from polyblocks.affine.naming.names import name_nests
 from polyblocks.affine.padding.margins import Margin, margins_of, zeros_in
 from polyblocks.affine.users import Users
 from polyblocks.passes.base import NestPass
-from polyblocks.passes.normalize.classify_nests import name_nests
-from polyblocks.passes.normalize.normalize_nests import drop_dead_nests
 
 
 @dataclass(frozen=True)

@@ -5,40 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from polyblocks.affine import operation_cost as cost
-from polyblocks.affine.analysis.facts import facts_of
-from polyblocks.affine.mlir.regions import stands_before
+from polyblocks.affine.cleanup.dead_nests import drop_dead_nests
+from polyblocks.affine.fusion.siblings import SiblingFusion, clean
 from polyblocks.affine.model import (
-    Alloca,
-    AnyLoad,
-    Buffer,
-    For,
     Nest,
-    Node,
     Sequence,
-    Store,
-    Value,
-    reads,
-    remove_dead,
-    replace_values,
-    walk,
-    writes,
 )
-from polyblocks.affine.rewrites.merging import (
-    accesses,
-    fills_gaps,
-    fits,
-    forward,
-    merged,
-    split_between,
-)
+from polyblocks.affine.naming.names import name_nests
 from polyblocks.affine.subnests import has_register_tile
 from polyblocks.passes.base import NestPass
-from polyblocks.passes.normalize.classify_nests import name_nests
-from polyblocks.passes.normalize.normalize_nests import drop_dead_nests
-
-#: Kinds of nests whose siblings are fused; some contractions are, too.
-_KINDS = {"copy", "pointwise", "reduction", "stencil"}
 
 
 @dataclass(frozen=True)
@@ -73,151 +48,30 @@ class FuseSiblingLoopsPass(NestPass):
         """Merge inside of every nest, then siblings."""
         if context.options.polyblocks_disable_affine_fusion:
             return
+        siblings = SiblingFusion(self.max_operations, self.max_accesses, self.reach)
         for nest in sequence.nests():
-            self._inside(nest, context)
-        if self._siblings(sequence, context):
+            self._inside(siblings, nest, context)
+        if self._siblings(siblings, sequence, context):
             drop_dead_nests(sequence)
             name_nests(self.name, sequence, context)
 
-    def _inside(self, nest: Nest, context: Any) -> None:
-        count = 0 if has_register_tile(nest.body) else self._merge(nest.body)
+    def _inside(self, siblings: SiblingFusion, nest: Nest, context: Any) -> None:
+        count = 0 if has_register_tile(nest.body) else siblings.merge_loops(nest.body)
         if count:
             clean(nest)
             context.decide(self.name, nest.name, "merged", loops=count)
 
-    def _merge(self, nodes: list[Node]) -> int:
-        """Merge neighbours in a list of nodes and below; how many loops there are less."""
-        count = 0
-        position = 0
-        while position < len(nodes):
-            first = nodes[position]
-            if not isinstance(first, For):
-                position += 1
-                continue
-            other = next(
-                (i for i in range(position + 1, len(nodes)) if isinstance(nodes[i], For)), None
-            )
-            if other is not None:
-                second = nodes[other]
-                assert isinstance(second, For)
-                parts = split_between(nodes[position + 1 : other], first, second)
-                if parts is not None and self._worth(first, second) and fits(first, second):
-                    before, after = parts
-                    nodes[position : other + 1] = [*before, merged(first, second), *after]
-                    position += len(before)
-                    count += 1
-                    continue
-            count += self._merge(first.body)
-            position += 1
-        return count
-
-    def _worth(self, a: For, b: For) -> bool:
-        """Whether one loop has less to load than two, and is not too long."""
-        mine, theirs = accesses([a]), accesses([b])
-        touched = {n.buffer for n in mine}
-        common = any(n.buffer in touched and isinstance(n, AnyLoad) for n in theirs)
-        if not common and not fills_gaps(a, b):
-            return False
-        if len(mine) + len(theirs) > self.max_accesses:
-            return False
-        return cost.operations([a]) + cost.operations([b]) <= self.max_operations
-
-    def _siblings(self, sequence: Sequence, context: Any) -> int:
+    def _siblings(self, siblings: SiblingFusion, sequence: Sequence, context: Any) -> int:
         """Merge nests with earlier ones that read the same; the number that are gone."""
         count = 0
         position = 0
         while position < len(sequence.items):
             nest = sequence.items[position]
-            first = self._partner(sequence, position) if isinstance(nest, Nest) else None
+            first = siblings.partner(sequence, position) if isinstance(nest, Nest) else None
             if first is None or not isinstance(nest, Nest):
                 position += 1
                 continue
             context.decide(self.name, first.name, "merged", with_=[nest.name])
-            self._join(sequence, first, nest)
+            siblings.join(sequence, first, nest)
             count += 1
         return count
-
-    def merge_nests(self, sequence: Sequence, nests: list[Nest]) -> int:
-        """Merge these nests, which are in program order, with the first; how many are gone."""
-        count = 0
-        for nest in nests[1:]:
-            if self._partner(sequence, sequence.items.index(nest)) is not nests[0]:
-                break
-            self._join(sequence, nests[0], nest)
-            count += 1
-        return count
-
-    def merge_loops(self, nodes: list[Node]) -> int:
-        """Merge neighbours in a list of nodes and below; how many loops there are less."""
-        return self._merge(nodes)
-
-    def _join(self, sequence: Sequence, first: Nest, nest: Nest) -> None:
-        """Make one nest of two that may be."""
-        a, b = first.body[0], nest.body[0]
-        assert isinstance(a, For)
-        assert isinstance(b, For)
-        first.replace([merged(a, b)])
-        first.sources = list(dict.fromkeys([*first.sources, *nest.sources]))
-        sequence.items.remove(nest)
-        self._merge(first.body)
-        clean(first)
-
-    def _partner(self, sequence: Sequence, position: int) -> Nest | None:
-        """The nearest nest before that one at ``position`` with which it can be merged.
-
-        One that stores what this one loads need not store it, if nothing else loads it.
-        """
-        nest = sequence.items[position]
-        assert isinstance(nest, Nest)
-        if not has_siblings(nest) or len(nest.body) != 1 or not isinstance(nest.body[0], For):
-            return None
-        loaded = {b.base for b in reads(nest)}
-        stored = {b.base for b in writes(nest)}
-        for item in reversed(sequence.items[max(0, position - self.reach) : position]):
-            read = {b.base for b in reads(item)}
-            written = {b.base for b in writes(item)}
-            shared = (read | written) & loaded or written & stored
-            if isinstance(item, Nest) and shared and self._mergeable(item, nest):
-                return item if stands_before(nest, item) else None
-            if written & (loaded | stored) or read & stored:
-                return None
-        return None
-
-    def _mergeable(self, first: Nest, second: Nest) -> bool:
-        if not has_siblings(first) or len(first.body) != 1:
-            return False
-        a, b = first.body[0], second.body[0]
-        return isinstance(a, For) and isinstance(b, For) and self._worth(a, b) and fits(a, b)
-
-
-def has_siblings(nest: Nest) -> bool:
-    """Whether a nest may be merged with others at all.
-
-    Products, and contractions whose loops are no longer as they were, have a schedule that is made
-    for the registers of one.
-    """
-    if nest.kind != "contraction":
-        return nest.kind in _KINDS
-    parts = facts_of(nest).contraction
-    return parts is not None and not parts.multiplies_once
-
-
-def clean(nest: Nest) -> None:
-    """Forward what is stored, drop what nothing needs."""
-    known: dict[Value, Value] = {}
-    for node in walk(nest.body):
-        if isinstance(node, For) and not any(isinstance(n, For) for n in node.body):
-            forward(node.body, known)
-    replace_values(nest.body, known)
-    local = {n.buffer for n in walk(nest.body) if isinstance(n, Alloca)}
-    used = {n.buffer for n in accesses(nest.body) if isinstance(n, AnyLoad)}
-    _drop_stores(nest.body, local - used)
-    remove_dead(nest.body)
-    nest.replace()
-
-
-def _drop_stores(nodes: list[Node], buffers: set[Buffer]) -> None:
-    nodes[:] = [n for n in nodes if not (isinstance(n, Store) and n.buffer in buffers)]
-    for node in nodes:
-        if isinstance(node, For):
-            _drop_stores(node.body, buffers)

@@ -28,6 +28,7 @@ from polyblocks.affine.model import (
     walk,
     writes,
 )
+from polyblocks.affine.naming.names import name_nests
 from polyblocks.affine.preparation import Preparation
 from polyblocks.affine.subnests import change_subnests
 from polyblocks.affine.tiles.fusion_stages import FusionStage
@@ -37,7 +38,6 @@ from polyblocks.affine.tiles.tile_writer import shared_bytes, tiled
 from polyblocks.affine.tiles.updates import in_place
 from polyblocks.affine.users import Users
 from polyblocks.passes.base import NestPass
-from polyblocks.passes.normalize.classify_nests import name_nests
 
 #: Iterations of a group with a product over those that are needed: neighbours of a tile, which are
 #: computed again, would be computed with all steps.
@@ -86,7 +86,7 @@ class FuseTilesPass(NestPass):
             return
         grouping = _Grouping(self, sequence, context)
         groups = grouping.grow()
-        if context.target.multiprocessor is not None:
+        if context.target.has_shared_memory:
             groups = grouping.stage_inputs(groups)
         for group in groups:
             grouping.write(group)
@@ -354,7 +354,7 @@ class _Grouping:
         root = next((b for b in own if b in kept), None)
         if root is None:
             return None
-        rows = self.context.target.multiprocessor is None
+        rows = not self.context.target.has_shared_memory
         found = slices(stages, root, kept, updated, rows)
         if found is None or not all(all_run(s, found) for s in stages if s.checked):
             return None
@@ -454,5 +454,5 @@ class _Grouping:
     def _body(self, group: _Group) -> list[Node] | None:
         """The body of the nest of a group; None if its tiles cannot be written."""
         assert group.found is not None
-        stages, rows = group.staged or group.stages, self.context.target.multiprocessor is None
+        stages, rows = group.staged or group.stages, not self.context.target.has_shared_memory
         return tiled(stages, group.found, group.tile, group.local, rows)

@@ -9,6 +9,7 @@ from polyblocks.affine.analysis.contractions import Contraction
 from polyblocks.affine.analysis.dataflow import ops_of
 from polyblocks.affine.analysis.facts import facts_of
 from polyblocks.affine.element import BF16, F16, F32, dtype_of
+from polyblocks.affine.fusion.candidates import candidate_buffers
 from polyblocks.affine.mlir.source import together
 from polyblocks.affine.model import (
     Load,
@@ -21,13 +22,12 @@ from polyblocks.affine.model import (
     replace_values,
     walk,
 )
+from polyblocks.affine.naming.names import name_nests
 from polyblocks.affine.ops import Ops, has_flag
 from polyblocks.affine.rewrites.inlining import Candidate, Producer, inline_into
 from polyblocks.affine.rewrites.simplify import eliminate_common
 from polyblocks.affine.users import Users
 from polyblocks.passes.base import NestPass
-from polyblocks.passes.fuse.fuse_slices import candidate_buffers
-from polyblocks.passes.normalize.classify_nests import name_nests
 from polyblocks.passes.normalize.precision_modes import container_of, products
 
 #: Type of what is multiplied -> the largest factor, and the inverse of the smallest, that may move.

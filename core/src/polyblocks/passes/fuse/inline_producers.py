@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from polyblocks.affine.model import For, Load, walk
-from polyblocks.affine.rewrites.inlining import Candidate, Producer
-from polyblocks.passes.fuse.fuse_slices import FuseSlicesPass
-from polyblocks.passes.fuse.recomputing import against_memory
-from polyblocks.target import TargetDescription
+from polyblocks.affine.fusion.through_buffers import fuse_through_buffers
+from polyblocks.affine.fusion.weighing import against_traffic
+from polyblocks.affine.model import Sequence
+from polyblocks.passes.base import NestPass
 
 
 @dataclass(frozen=True)
-class InlineProducersPass(FuseSlicesPass):
+class InlineProducersPass(NestPass):
     """As ``fuse-slices``, but recomputation is weighed against the way through memory.
 
     On a target whose description lacks a rate for that, ``fuse-slices`` has had the last word.
@@ -32,26 +31,10 @@ class InlineProducersPass(FuseSlicesPass):
     """
 
     name: ClassVar[str] = "inline-producers"
+    #: Nodes in one straight-line body; more spills registers and takes long to compile.
+    max_nodes: int = 600
 
-    def is_cheaper(
-        self, candidate: Candidate, producer: Producer, times: int, target: TargetDescription
-    ) -> tuple[bool, dict[str, float]]:
-        _, more = self.gathered(candidate, producer, target)
-        numbers = against_memory(candidate, producer, times, more, target)
-        if numbers is None:
-            return super().is_cheaper(candidate, producer, times, target)
-        if target.multiprocessor is not None and not _read_in_steps(candidate):
-            numbers["launch_seconds"] = target.shared_level.overhead
-        saved = numbers["traffic_seconds"] + numbers.get("launch_seconds", 0.0)
-        return numbers["recompute_seconds"] <= saved, numbers
-
-
-def _read_in_steps(candidate: Candidate) -> bool:
-    """Whether steps of a reduction read the buffer."""
-    return any(
-        isinstance(n, Load) and n.buffer is candidate.buffer
-        for consumer in candidate.consumers
-        for loop in walk(consumer.body)
-        if isinstance(loop, For) and loop.inits
-        for n in walk(loop.body)
-    )
+    def transform(self, sequence: Sequence, context: Any) -> None:
+        """Fuse through every buffer, in the order in which they are produced."""
+        if not context.options.polyblocks_disable_affine_fusion:
+            fuse_through_buffers(sequence, self.name, against_traffic, self.max_nodes, context)

@@ -6,16 +6,18 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from polyblocks.affine.analysis.known_values import KnownValues
+from polyblocks.affine.fusion.producer_inlining import ProducerInlining
+from polyblocks.affine.fusion.weighing import against_traffic
 from polyblocks.affine.model import Nest, Sequence, remove_dead, replace_values
 from polyblocks.affine.rewrites.inlining import Candidate
 from polyblocks.affine.rewrites.simplify import eliminate_common
 from polyblocks.affine.users import Users
-from polyblocks.passes.fuse.inline_producers import InlineProducersPass
+from polyblocks.passes.base import NestPass
 from polyblocks.passes.fuse.stacking import stacked
 
 
 @dataclass(frozen=True)
-class InlineStacksPass(InlineProducersPass):
+class InlineStacksPass(NestPass):
     """As ``inline-producers``, of arrays that point-wise nests make slabs of.
 
     Where the slab of an element that is read is not known, all are computed and one is chosen.
@@ -37,12 +39,15 @@ class InlineStacksPass(InlineProducersPass):
     """
 
     name: ClassVar[str] = "inline-stacks"
+    #: Nodes in one straight-line body; more spills registers and takes long to compile.
+    max_nodes: int = 600
 
     def transform(self, sequence: Sequence, context: Any) -> None:
         """Inline every array that is put together of slabs, if that beats memory."""
         if context.options.polyblocks_disable_affine_fusion:
             return
         users, viewed = Users(sequence), sequence.viewed()
+        inlining = ProducerInlining(self.name, against_traffic, self.max_nodes)
         for buffer in list(sequence.buffers):
             if buffer.kind != "alloc" or buffer.base is not buffer or buffer in viewed:
                 continue
@@ -58,7 +63,7 @@ class InlineStacksPass(InlineProducersPass):
             several = candidate is not None and len(candidate.consumers) > 1
             found: Nest | None = None
             if candidate is not None and several:
-                found = self._slice(sequence, users, candidate, context)
+                found = inlining.inline(users, candidate, context)
             users.drop(whole)
             if candidate is None or found is None:
                 for part in parts:

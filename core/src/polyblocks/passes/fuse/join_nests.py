@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from polyblocks.affine.cost.small_nests import seconds_of_small
 from polyblocks.affine.expr import Var
+from polyblocks.affine.fusion.independence import independent
 from polyblocks.affine.mlir.regions import stands_before
 from polyblocks.affine.model import For, Nest, Opaque, Sequence
 from polyblocks.passes.base import NestPass
-from polyblocks.passes.fuse.roll_nests import independent, seconds_of_small
 from polyblocks.target import TargetDescription
 
 

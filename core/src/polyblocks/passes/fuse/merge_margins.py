@@ -22,11 +22,11 @@ from polyblocks.affine.model import (
     around,
     walk,
 )
+from polyblocks.affine.naming.names import name_nests
 from polyblocks.affine.padding.margins import Margin, is_by, margins_of, zeros_in
 from polyblocks.affine.rewrites.moving import like
 from polyblocks.affine.users import Users
 from polyblocks.passes.base import NestPass
-from polyblocks.passes.normalize.classify_nests import name_nests
 
 #: Bytes to which rows are rounded up, and what is in front of their first element: a line.
 LINE = 64

@@ -8,6 +8,10 @@ from typing import Any, ClassVar
 from polyblocks.affine.analysis.parallel import is_parallel
 from polyblocks.affine.analysis.reductions import ReductionNest
 from polyblocks.affine.expr import Expr, Var
+from polyblocks.affine.fusion.candidates import candidate_buffers
+from polyblocks.affine.fusion.siblings import SiblingFusion, has_siblings
+from polyblocks.affine.fusion.through_buffers import fuse_through_buffers
+from polyblocks.affine.fusion.weighing import against_cache
 from polyblocks.affine.model import (
     Buffer,
     For,
@@ -24,8 +28,6 @@ from polyblocks.affine.rewrites.simplify import eliminate_common
 from polyblocks.affine.subnests import parallel_shell
 from polyblocks.affine.users import Users
 from polyblocks.passes.base import NestPass
-from polyblocks.passes.fuse.fuse_sibling_loops import FuseSiblingLoopsPass, has_siblings
-from polyblocks.passes.fuse.fuse_slices import FuseSlicesPass, candidate_buffers
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,8 @@ class MergeReductionsPass(NestPass):
     max_copies: int = 8
     #: Elements of a reduction that need no other threads than one.
     alone: int = 1 << 14
+    #: Nodes in one straight-line body; more spills registers and takes long to compile.
+    max_nodes: int = 600
 
     def transform(self, sequence: Sequence, context: Any) -> None:
         """Merge the readers of every buffer that its readers could do without."""
@@ -78,13 +82,13 @@ class MergeReductionsPass(NestPass):
                     changed, users = True, None
                     context.decide(self.name, consumer.name, "moved inside", copies=copies)
             first = candidate.consumers[0]
-            merged = FuseSiblingLoopsPass().merge_nests(sequence, candidate.consumers)
+            merged = SiblingFusion().merge_nests(sequence, candidate.consumers)
             if merged:
                 changed, users = True, None
                 eliminate_common(first.body)
                 context.decide(self.name, first.name, "merged", loops=merged)
         if changed:
-            FuseSlicesPass().transform(sequence, context)
+            fuse_through_buffers(sequence, self.name, against_cache, self.max_nodes, context)
 
     def _move_inside(self, nest: Nest, buffer: Buffer, threads: int) -> int:
         """Unroll the innermost loop around a reduction inside of it; how many copies there are."""
@@ -106,7 +110,7 @@ class MergeReductionsPass(NestPass):
         new: list[Node] = []
         for k in range(copies):
             new += clone(body, {}, {loop.var: Expr(k)})
-        FuseSiblingLoopsPass().merge_loops(new)
+        SiblingFusion().merge_loops(new)
         if sum(isinstance(n, For) for n in new) != 1:
             return 0
         body = nest.body

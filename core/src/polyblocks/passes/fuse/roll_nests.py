@@ -2,34 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import product
 from typing import Any, ClassVar
 
-from polyblocks.affine.analysis.boxes import overlap, touched
-from polyblocks.affine.cost import rates
+from polyblocks.affine.cost.small_nests import is_small
 from polyblocks.affine.expr import Expr, Var
+from polyblocks.affine.fusion.independence import independent
 from polyblocks.affine.mlir.regions import stands_before
 from polyblocks.affine.model import (
     AffineAccess,
-    AnyStore,
     For,
-    Index,
     Nest,
     Node,
     Op,
     Opaque,
     Sequence,
-    Store,
     Value,
-    reads,
     transform_indices,
     walk,
-    writes,
 )
 from polyblocks.passes.base import NestPass
-from polyblocks.target import TargetDescription
 
 
 @dataclass(frozen=True)
@@ -92,32 +84,6 @@ class RollNestsPass(NestPass):
         return group, apart or []
 
 
-def is_small(nest: Nest, target: TargetDescription) -> bool:
-    """Whether a nest takes less time than to launch it."""
-    seconds = seconds_of_small(nest, target)
-    return seconds is not None and seconds < target.shared_level.overhead
-
-
-def seconds_of_small(nest: Nest, target: TargetDescription) -> float | None:
-    """Time that the whole chip takes for what a nest moves; None of one that is not simple."""
-    moved = 0
-    for loops, node in _with_trips(nest.body):
-        if not isinstance(node, (For, Index, AffineAccess, Op)):
-            return None
-        if isinstance(node, For) and (node.bounded or node.unit or node.lanes):
-            return None
-        if isinstance(node, AffineAccess):
-            moved += loops * node.buffer.bytes_per_element
-    return rates.traffic_seconds(target, moved, moved) if moved else None
-
-
-def _with_trips(nodes: list[Node], trips: int = 1) -> Iterator[tuple[int, Node]]:
-    for node in nodes:
-        yield trips, node
-        if isinstance(node, For):
-            yield from _with_trips(node.body, trips * max(node.trips, 1))
-
-
 def _distances(first: Nest, second: Nest) -> list[int] | None:
     """By how much each expression of the second nest exceeds the first one's; None: not so."""
     values: dict[Value, Value] = {}
@@ -162,29 +128,6 @@ def _alike(a: Node, b: Node, values: dict[Value, Value]) -> bool:
     elif isinstance(a, AffineAccess) and isinstance(b, AffineAccess):
         same = a.buffer is b.buffer and len(a.exprs) == len(b.exprs)
     return same and [values.get(v, v) for v in given] == wanted
-
-
-def independent(nest: Nest, other: Nest | Opaque) -> bool:
-    """Whether two nests may change places."""
-    mine, theirs = ({b.base for b in writes(n)} for n in (nest, other))
-    read = {b.base for b in reads(nest)}, {b.base for b in reads(other)}
-    if mine & (read[0] | read[1]) or theirs & read[0]:
-        return False
-    both = mine & theirs
-    if not both or not isinstance(other, Nest):
-        return not both
-    stores = [
-        [n for n in walk(each.body) if isinstance(n, AnyStore) and n.buffer.base in both]
-        for each in (nest, other)
-    ]
-    return all(
-        isinstance(a, Store)
-        and isinstance(b, Store)
-        and a.buffer is b.buffer
-        and not overlap(touched(a.index), touched(b.index))
-        for a, b in product(*stores)
-        if a.buffer.base is b.buffer.base
-    )
 
 
 def _roll(nest: Nest, count: int, apart: list[int]) -> None:

@@ -10,12 +10,12 @@ from polyblocks.affine.analysis.reductions import identities
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.mlir.regions import stands_before
 from polyblocks.affine.model import For, Nest, Node, Op, Sequence, Store, Value, around, clone
+from polyblocks.affine.naming.names import own_name
 from polyblocks.affine.ops import like
 from polyblocks.affine.rewrites.rolling import NotAlikeError, Roller, digit_shapes
 from polyblocks.affine.users import Users
 from polyblocks.passes.base import NestPass
 from polyblocks.passes.fuse.term_sums import TermSum, step_of, term_sums
-from polyblocks.passes.normalize.classify_nests import own_name
 from polyblocks.target import TargetDescription
 
 

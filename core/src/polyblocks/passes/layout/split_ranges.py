@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from polyblocks.passes.layout.split_stacks import SplitStacksPass
+from polyblocks.affine.buffers.parts import PartSplitting
+from polyblocks.affine.model import Sequence
+from polyblocks.passes.base import NestPass
 
 
 @dataclass(frozen=True)
-class SplitRangesPass(SplitStacksPass):
+class SplitRangesPass(NestPass):
     """Give every part of an array along one dimension its own buffer, if each access stays in one.
 
     So are what was put one after the other and is read as it was before. A tile needs a box of each
@@ -36,4 +38,12 @@ class SplitRangesPass(SplitStacksPass):
     """
 
     name: ClassVar[str] = "split-ranges"
+    #: Parts of an array, at most.
+    parts: int = 16
+    #: Elements of a part along that dimension: any number.
     longest: int = sys.maxsize
+
+    def transform(self, sequence: Sequence, context: Any) -> None:
+        """Split every buffer that can be."""
+        if not context.options.polyblocks_disable_affine_fusion:
+            PartSplitting(self.name, self.parts, self.longest).split(sequence, context)

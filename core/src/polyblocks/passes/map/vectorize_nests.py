@@ -28,10 +28,10 @@ from polyblocks.affine.model import (
     Store,
     walk,
 )
+from polyblocks.affine.naming.estimates import estimate_nests
 from polyblocks.affine.rewrites.blocks import in_blocks
 from polyblocks.affine.vectors.lanes import Lanes, NoLanesError, lanes_of, last_is_contiguous
 from polyblocks.passes.base import NestPass
-from polyblocks.passes.map.estimate_nests import EstimateNestsPass
 from polyblocks.passes.map.nontemporal_stores import mark_nontemporal_stores
 from polyblocks.passes.map.prefetches import mark_next_columns, mark_next_panel, mark_prefetches
 
@@ -124,7 +124,7 @@ class VectorizeNestsPass(NestPass):
                 )
             mark_prefetches(nest, target)
         # While the loops are there: vector code is not read again.
-        EstimateNestsPass().transform(sequence, context)
+        estimate_nests(sequence, self.name, context)
 
     def _register_tile(
         self, nest: Nest, loop: For, around: list[For], flat: _OrderedViews, context: Any

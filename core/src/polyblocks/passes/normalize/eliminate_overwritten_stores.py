@@ -37,9 +37,9 @@ from polyblocks.affine.model import (
     walk,
     writes,
 )
+from polyblocks.affine.naming.names import own_name
 from polyblocks.affine.rewrites.moving import like
 from polyblocks.passes.base import NestPass
-from polyblocks.passes.normalize.classify_nests import own_name
 from polyblocks.target import TargetDescription
 
 Item = Nest | Opaque

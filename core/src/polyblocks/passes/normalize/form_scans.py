@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from polyblocks.affine.analysis.coverage import distinguishes, perfect_loops
+from polyblocks.affine.buffers.renaming import rename_buffers
 from polyblocks.affine.expr import Var
 from polyblocks.affine.model import (
     AnyLoad,
@@ -19,9 +20,8 @@ from polyblocks.affine.model import (
     Value,
     replace_values,
 )
+from polyblocks.affine.naming.names import own_name
 from polyblocks.passes.base import NestPass
-from polyblocks.passes.normalize.classify_nests import own_name
-from polyblocks.passes.normalize.form_reductions import rename_buffers
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from polyblocks.affine.access import begins_and_ends_with_memory
 from polyblocks.affine.analysis.coverage import perfect_loops
+from polyblocks.affine.cleanup.dead_nests import drop_dead_nests
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.mlir.source import together
 from polyblocks.affine.model import (
@@ -25,7 +26,6 @@ from polyblocks.affine.rewrites.moving import like
 from polyblocks.affine.steps import StepFunction
 from polyblocks.affine.users import Users
 from polyblocks.passes.base import NestPass
-from polyblocks.passes.normalize.normalize_nests import drop_dead_nests
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from polyblocks.affine.analysis.boxes import Box
 from polyblocks.affine.analysis.facts import NestFacts
 from polyblocks.affine.analysis.reductions import EXTENSIONS
 from polyblocks.affine.contraction.factors import has_units, is_product
-from polyblocks.affine.contraction.tilings.eligibility import has_enough, has_tiles
+from polyblocks.affine.contraction.tilings.eligibility import has_enough
 from polyblocks.affine.expr import Expr
 from polyblocks.affine.model import Buffer, For, Load, Nest, Node, Op, Sequence, Value, walk
 from polyblocks.affine.ops import Integers, Ops
@@ -80,7 +80,7 @@ def _in_tiles(nest: Nest, users: Users, target: TargetDescription) -> bool:
         NestFacts(with_conversions(nest, users)).contraction, target
     ):
         return True
-    if not has_tiles(target) and target.multiprocessor is None:
+    if not target.tiles_contractions:
         return False
     contraction = NestFacts(with_producers(nest, users)).contraction
     return contraction is not None and has_enough(contraction)

@@ -5,21 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from polyblocks.affine.cleanup.constant_loads import fold_constant_load
+from polyblocks.affine.cleanup.dead_nests import drop_dead_nests
+from polyblocks.affine.cleanup.splicing import splice_loops
 from polyblocks.affine.mlir.regions import nested_regions
 from polyblocks.affine.model import (
-    AnyStore,
-    Buffer,
     For,
     Load,
-    Nest,
     Node,
-    Op,
     Sequence,
-    Value,
-    reads,
     remove_dead,
-    replace_values,
-    writes,
 )
 from polyblocks.passes.base import NestPass
 
@@ -110,34 +105,6 @@ def _block_of(value: Any) -> Any:
     return owner if isinstance(owner, ir.Block) else owner.operation.block
 
 
-def splice_loops(nodes: list[Node]) -> list[Node]:
-    """The nodes, where a loop of one iteration is its body, and one of none is nothing."""
-    mapping: dict[Value, Value] = {}
-    nodes = _splice(nodes, mapping)
-    if mapping:
-        replace_values(nodes, mapping)
-    return nodes
-
-
-def _splice(nodes: list[Node], mapping: dict[Value, Value]) -> list[Node]:
-    out: list[Node] = []
-    for node in nodes:
-        if not isinstance(node, For):
-            out.append(node)
-            continue
-        if node.trips == 0:
-            mapping.update(zip(node.results, node.inits, strict=True))
-            continue
-        node.body = _splice(node.body, mapping)
-        if node.var.extent == 1 and not node.bounded:
-            mapping.update(zip(node.arguments, node.inits, strict=True))
-            mapping.update(zip(node.results, node.yields, strict=True))
-            out.extend(node.body)
-        else:
-            out.append(node)
-    return out
-
-
 def _fold_constant_loads(nodes: list[Node]) -> None:
     for i, node in enumerate(nodes):
         if isinstance(node, For):
@@ -146,49 +113,3 @@ def _fold_constant_loads(nodes: list[Node]) -> None:
             constant = fold_constant_load(node)
             if constant is not None:
                 nodes[i] = constant
-
-
-def fold_constant_load(load: Load) -> Op | None:
-    """The ``arith.constant`` that a load from a constant buffer is, if its index is constant."""
-    buffer = load.buffer
-    if buffer.constant is None:
-        return None
-    equal = all(v == buffer.constant[0] for v in buffer.constant[1:])
-    if not equal and not all(e.is_constant for e in load.index):
-        return None
-    position = 0
-    if not equal:
-        for expr, extent in zip(load.index, buffer.shape, strict=True):
-            position = position * extent + expr.const
-    if not buffer.constant:
-        return None
-    return Op("arith.constant", [], {"value": buffer.constant[position]}, [load.result])
-
-
-def drop_dead_nests(sequence: Sequence) -> None:
-    """Remove stores to allocations that nothing reads, and what was done for them."""
-    while True:
-        # A view may be read instead of its base.
-        read: set[Buffer] = {b.base for item in sequence.items for b in reads(item)}
-        again = False
-        for nest in sequence.nests():
-            dead = {b for b in writes(nest) if b.base.kind == "alloc" and b.base not in read}
-            if not dead:
-                continue
-            _drop_stores(nest.body, dead)
-            remove_dead(nest.body)
-            nest.replace()
-            again = True
-        sequence.items[:] = [i for i in sequence.items if not isinstance(i, Nest) or i.body]
-        if not again:
-            return
-
-
-def _drop_stores(nodes: list[Node], buffers: set[Buffer]) -> None:
-    nodes[:] = [n for n in nodes if not (isinstance(n, AnyStore) and n.buffer in buffers)]
-    for node in nodes:
-        if isinstance(node, For):
-            _drop_stores(node.body, buffers)
-
-
-__all__ = ["NormalizeNestsPass", "drop_dead_nests", "fold_constant_load", "splice_loops"]

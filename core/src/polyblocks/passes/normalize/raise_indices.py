@@ -14,8 +14,8 @@ from polyblocks.affine.model import (
     replace_values,
     walk,
 )
+from polyblocks.affine.naming.names import own_name
 from polyblocks.passes.base import NestPass
-from polyblocks.passes.normalize.classify_nests import own_name
 
 
 @dataclass(frozen=True)

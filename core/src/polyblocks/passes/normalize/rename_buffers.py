@@ -19,10 +19,10 @@ from polyblocks.affine.model import (
     around,
     walk,
 )
+from polyblocks.affine.naming.names import own_name
 from polyblocks.affine.tiles.fusion_stages import FusionStage
 from polyblocks.affine.users import Item, Users
 from polyblocks.passes.base import NestPass
-from polyblocks.passes.normalize.classify_nests import own_name
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from math import gcd
 from typing import Any, ClassVar
 
 from polyblocks.affine.analysis.reductions import ReductionNest, adds_products_of
+from polyblocks.affine.cleanup.splicing import splice_loops
 from polyblocks.affine.element import dtype_of
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
@@ -25,14 +26,13 @@ from polyblocks.affine.model import (
     clone,
     walk,
 )
+from polyblocks.affine.naming.names import own_name
 from polyblocks.affine.padding.lattices import Lattice, lattices_of
 from polyblocks.affine.padding.margins import is_by, operations_at
 from polyblocks.affine.rewrites.moving import like
 from polyblocks.affine.rewrites.permuting import permuted
 from polyblocks.attributes import ABSENT_ATTRIBUTE
 from polyblocks.passes.base import NestPass
-from polyblocks.passes.normalize.classify_nests import own_name
-from polyblocks.passes.normalize.normalize_nests import splice_loops
 from polyblocks.target import TargetDescription
 
 

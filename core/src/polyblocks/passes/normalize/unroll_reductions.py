@@ -8,8 +8,9 @@ from typing import Any, ClassVar
 from polyblocks.affine.access import address
 from polyblocks.affine.analysis.facts import NestFacts
 from polyblocks.affine.analysis.reductions import ReductionNest, free_of_order
+from polyblocks.affine.cleanup.constant_loads import fold_constant_load
 from polyblocks.affine.contraction.factors import has_units, is_product
-from polyblocks.affine.contraction.tilings.eligibility import has_tiles, is_tiled
+from polyblocks.affine.contraction.tilings.eligibility import is_tiled
 from polyblocks.affine.expr import Expr
 from polyblocks.affine.model import (
     For,
@@ -26,7 +27,6 @@ from polyblocks.affine.rewrites.inlining import with_conversions, with_producers
 from polyblocks.affine.rewrites.simplify import eliminate_common
 from polyblocks.affine.users import Users
 from polyblocks.passes.base import NestPass
-from polyblocks.passes.normalize.normalize_nests import fold_constant_load
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class UnrollReductionsPass(NestPass):
         """Unroll in every nest."""
         # It stays right: unrolled nests read and write what they did before.
         target = context.target
-        tiles, units = has_tiles(target), has_units(target)
+        tiles, units = target.has_register_tiles, has_units(target)
         users = Users(sequence)
         for nest in sequence.nests():
             if not any(isinstance(n, For) and n.inits for n in walk(nest.body)):

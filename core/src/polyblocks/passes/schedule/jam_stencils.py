@@ -109,7 +109,7 @@ class JamStencilsPass(NestPass):
             # Stores come last in a jammed body.
             return None
         *outer, inner = loops
-        lanes = max(target.vector_bits // 32, 1)
+        lanes = target.lanes
         if inner.trips < self.min_vectors * lanes or not is_parallel(inner, nodes):
             return None
         returning = dict.fromkeys(outer, 0.0)

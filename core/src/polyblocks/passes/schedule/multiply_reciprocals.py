@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from polyblocks.affine.cleanup.invariants import invariants
 from polyblocks.affine.element import F32, F64, dtype_of
 from polyblocks.affine.model import For, Node, Op, Sequence, Value
 from polyblocks.affine.ops import Floats, Ops, has_flag
 from polyblocks.passes.base import NestPass
-from polyblocks.passes.schedule.hoist_invariants import invariants
 
 #: For each type the exponents (of two) between which a number and its reciprocal are normal, and
 #: by how much others are moved first.

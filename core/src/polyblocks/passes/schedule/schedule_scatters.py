@@ -92,7 +92,7 @@ class ScheduleScattersPass(NestPass):
             eliminate_common(nest.body)
             if drop_repeated_checks(scatter.body):
                 nest.replace()
-            if target.multiprocessor is not None and scatter.start() is not None:
+            if target.updates_atomically and scatter.start() is not None:
                 # Threads by the thousand: each update is one atomic operation.
                 context.decide(self.name, nest.name, "atomic")
                 continue
@@ -198,7 +198,7 @@ class _Scatter:
 
         The peak counts all threads' lanes.
         """
-        lanes = max(target.vector_bits // 32, 1)
+        lanes = target.lanes
         *outer, inner = self.loops
         try:
             found = lanes_of(inner) if lanes > 1 and is_parallel(inner, [inner]) else None

@@ -55,7 +55,7 @@ class SplitReductionsPass(NestPass):
             shape = ReductionNest.of(nest)
             if shape is None or any(f.bounded for f in (*shape.parallel, *shape.reductions)):
                 continue
-            blocks = context.target.multiprocessor is not None
+            blocks = context.target.shares_inner_loops
             # Blocks share the inner loops as well, whichever they are.
             iterations = shape.iterations if blocks else shares(shape, context.target)
             extent = shape.reductions[0].var.extent

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from polyblocks.passes.tensor.casts import cast_from, extents
 from polyblocks.passes.tensor.control_flow import besides_bodies
 
 
@@ -37,54 +37,13 @@ class CheckSizesPass:
             if not _says_more(op):
                 continue
             raise ValueError(
-                f"a tensor of type {_cast_from(op).type} is cast to {op.results[0].type}, whose "
+                f"a tensor of type {cast_from(op).type} is cast to {op.results[0].type}, whose "
                 f"size it need not have, at {op.location}"
             )
         return False
 
 
-def unequal_cast(casts: Iterable[Any]) -> tuple[Any, Any, Any] | None:
-    """The first cast that changes a static size.
-
-    Args:
-        casts: ``tensor.cast`` operations; each may take what another one gives.
-
-    Returns:
-        The operation, the type that its operand is cast from, its own; or None.
-    """
-    for op in casts:
-        source, result = _cast_from(op).type, op.results[0].type
-        if any(a != b for a, b in _extents(source, result) if a is not None and b is not None):
-            return op, source, result
-    return None
-
-
 def _says_more(op: Any) -> bool:
     """Whether a cast gives a static size that its operand is not known to have."""
-    source, result = _cast_from(op).type, op.results[0].type
-    return any(b is not None and a != b for a, b in _extents(source, result))
-
-
-def _cast_from(op: Any) -> Any:
-    """The source type of a chain of casts."""
-    from polyblocks.mlir import ir
-
-    value = op.operands[0]
-    while isinstance(value.owner, ir.Operation | ir.OpView) and (
-        value.owner.operation.name == "tensor.cast"
-    ):
-        value = value.owner.operation.operands[0]
-    return value
-
-
-def _extents(*types: Any) -> list[tuple[int | None, ...]]:
-    """The extents of ranked types, by dimension; None where it is unknown."""
-    from polyblocks.mlir import ir
-
-    shapes = []
-    for kind in types:
-        if not isinstance(kind, ir.RankedTensorType):
-            return []
-        sizes = [(kind.is_dynamic_dim(d), kind.shape[d]) for d in range(kind.rank)]
-        shapes.append([None if unknown else size for unknown, size in sizes])
-    return list(zip(*shapes, strict=True))
+    source, result = cast_from(op).type, op.results[0].type
+    return any(b is not None and a != b for a, b in extents(source, result))

@@ -95,7 +95,7 @@ def _is_worth(op: Any, evaluator: Evaluator, target: Any) -> bool:
         or any(_is_destination(use) for use in op.results[0].uses)
     ):
         return False
-    blocks = target.multiprocessor is not None
+    blocks = target.code_holds_constants
     if blocks and nbytes > MOST_BYTES_OF_BLOCKS and not element.startswith("i"):
         return False
     tree = list(_tree(op))
@@ -122,7 +122,7 @@ def _is_worth(op: Any, evaluator: Evaluator, target: Any) -> bool:
 
 def _is_worth_its_text(values: Any, target: Any) -> bool:
     """Whether a table is small on a GPU, or will be an expression (``raise-tables``)."""
-    if target.multiprocessor is None or values.nbytes <= MOST_BYTES_OF_BLOCKS:
+    if not target.code_holds_constants or values.nbytes <= MOST_BYTES_OF_BLOCKS:
         return True
     integers = np.issubdtype(values.dtype, np.integer)
     return bool(integers) and StepFunction.of(values.reshape(-1).tolist()) is not None

@@ -20,7 +20,7 @@ from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 from polyblocks import mlir
 from polyblocks.errors import UnsupportedError
-from polyblocks.passes.tensor.check_sizes import unequal_cast
+from polyblocks.passes.tensor.casts import unequal_cast
 from polyblocks_torch.control_flow.importing import node_importer
 from polyblocks_torch.control_flow.operators import is_control_flow
 from polyblocks_torch.control_flow.reversed_scans import fold_reversals

@@ -15,17 +15,12 @@ LARGE_K = 65
 ENOUGH_FOR_THREADS = 64
 
 
-def has_tiles(target: TargetDescription) -> bool:
-    """Whether contractions have tiles on a target: with vectors, and no blocks of threads."""
-    return target.multiprocessor is None and target.vector_bits > 0
-
-
 def is_tiled(contraction: Contraction | None, target: TargetDescription) -> bool:
     """Whether a nest that is this contraction, or None, has tiles on a target.
 
     A small M, N or K is better off as straight-line code, unless other things make loops of it.
     """
-    return contraction is not None and has_tiles(target) and has_enough(contraction)
+    return contraction is not None and target.has_register_tiles and has_enough(contraction)
 
 
 def has_enough(contraction: Contraction) -> bool:

@@ -1,0 +1,1 @@
+"""Buffers renamed, and split in parts."""

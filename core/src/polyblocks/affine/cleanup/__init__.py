@@ -1,0 +1,1 @@
+"""Code that is needed no more or once only: dead, constant, invariant."""

@@ -1,0 +1,42 @@
+"""Nests that take less time than to launch them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from polyblocks.affine.cost import rates
+from polyblocks.affine.model import (
+    AffineAccess,
+    For,
+    Index,
+    Nest,
+    Node,
+    Op,
+)
+from polyblocks.target import TargetDescription
+
+
+def is_small(nest: Nest, target: TargetDescription) -> bool:
+    """Whether a nest takes less time than to launch it."""
+    seconds = seconds_of_small(nest, target)
+    return seconds is not None and seconds < target.shared_level.overhead
+
+
+def seconds_of_small(nest: Nest, target: TargetDescription) -> float | None:
+    """Time that the whole chip takes for what a nest moves; None of one that is not simple."""
+    moved = 0
+    for loops, node in _with_trips(nest.body):
+        if not isinstance(node, (For, Index, AffineAccess, Op)):
+            return None
+        if isinstance(node, For) and (node.bounded or node.unit or node.lanes):
+            return None
+        if isinstance(node, AffineAccess):
+            moved += loops * node.buffer.bytes_per_element
+    return rates.traffic_seconds(target, moved, moved) if moved else None
+
+
+def _with_trips(nodes: list[Node], trips: int = 1) -> Iterator[tuple[int, Node]]:
+    for node in nodes:
+        yield trips, node
+        if isinstance(node, For):
+            yield from _with_trips(node.body, trips * max(node.trips, 1))

@@ -1,0 +1,192 @@
+"""Point-wise consumers computed behind their producer's store."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from polyblocks.affine.analysis.coverage import digits, iteration_at, perfect_loops
+from polyblocks.affine.analysis.facts import facts_of
+from polyblocks.affine.fusion.candidates import count_nodes
+from polyblocks.affine.mlir.regions import stands_before
+from polyblocks.affine.mlir.source import together
+from polyblocks.affine.model import (
+    Buffer,
+    For,
+    IndirectLoad,
+    IndirectStore,
+    Load,
+    Nest,
+    Node,
+    Sequence,
+    Store,
+    Value,
+    clone,
+    reads,
+    remove_dead,
+    replace_values,
+    walk,
+    writes,
+)
+from polyblocks.affine.rewrites.digit_loops import split_at_digits
+from polyblocks.affine.rewrites.inlining import Candidate, is_plain
+from polyblocks.affine.rewrites.moving import in_the_way, move_before
+from polyblocks.affine.rewrites.simplify import (
+    eliminate_common,
+)
+from polyblocks.affine.users import Users
+from polyblocks.target import TargetDescription
+
+#: Ignore prologue outputs below this fraction (1/8) of the buffer.
+NEGLIGIBLE = 8
+
+
+@dataclass(frozen=True)
+class EpilogueFusion:
+    """Moves point-wise consumers behind the store of what they read, reductions included.
+
+    Attributes:
+        owner: name of the pass, for decisions.
+        max_nodes: nodes in one straight-line body.
+    """
+
+    owner: str
+    max_nodes: int = 600
+
+    def fuse(
+        self, sequence: Sequence, users: Users, candidate: Candidate, context: Any
+    ) -> Nest | None:
+        """Move a point-wise consumer behind the producer's store; returns the consumer if so."""
+        if not candidate.consumers or candidate.first_reader is not candidate.consumers[0]:
+            return None
+        consumer = candidate.consumers[0]
+        store = candidate.store
+        loops, body = perfect_loops(consumer.body)
+        if any(isinstance(n, (For, IndirectStore)) for n in body):
+            return None
+        if any(f.inits or f.bounded for f in loops):
+            return None
+        variables = [f.var for f in loops]
+        loads = [n for n in walk(body) if isinstance(n, Load) and n.buffer is candidate.buffer]
+        others = [
+            n for n in walk(body) if isinstance(n, IndirectLoad) and n.buffer is candidate.buffer
+        ]
+        if others or not loads or any(n.index != loads[0].index for n in loads):
+            return None
+        found = digits(candidate.buffer, loads[0].index, variables)
+        if found is None:
+            return None
+        substitution = iteration_at(found, candidate.buffer.shape, store.index)
+        plain = is_plain(substitution.values(), store.index)
+        if not plain and not _may_split(candidate, context.target):
+            return None
+        needs = {b.base for b in reads(consumer)} - {candidate.buffer}
+        makes = {b.base for b in writes(consumer)}
+        if not _may_interleave(candidate, consumer, needs, makes):
+            return None
+        moving = in_the_way(sequence, users, candidate.producer, consumer, needs, makes)
+        if moving is None or not all(stands_before(n, candidate.producer) for n in moving):
+            return None
+        if not _reduces(candidate.producer) and _large(moving, candidate.buffer.nbytes):
+            # Of point-wise nests and stencils, tiles are made of longer chains if each stays.
+            return None
+        # A consumer of its own that is better computed inside another keeps its freedom.
+        keep = (
+            candidate.buffer.kind == "output"
+            or not candidate.only_nests_read
+            or len(candidate.consumers) > 1
+        )
+        stores = sum(isinstance(n, Store) for n in walk(candidate.producer.body))
+        if stores > 1 and count_nodes(candidate.producer.body) + len(body) > self.max_nodes:
+            return None
+        move_before(sequence, users, moving, candidate.producer)
+        place = _enclosing(candidate.producer.body, store)
+        values: dict[Value, Value] = {n.result: store.value for n in loads}
+        copy = clone([n for n in body if n not in loads], values, substitution)
+        mapping = {n.result: store.value for n in loads}
+        replace_values(copy, mapping)
+        position = place.index(store)
+        place[position + 1 :] = [*copy, *place[position + 1 :]]
+        if not keep:
+            place.remove(store)
+        context.decide(
+            self.owner,
+            candidate.producer.name,
+            "epilogue",
+            consumers=[consumer.name],
+            buffer=list(candidate.buffer.shape),
+            buffer_bytes=candidate.buffer.nbytes,
+            kept=keep,
+            moved=[nest.name for nest in moving],
+        )
+        producer = candidate.producer
+        if not plain:
+            split_at_digits(perfect_loops(producer.body)[0])
+        producer.sources = together([consumer, producer])
+        eliminate_common(producer.body)
+        remove_dead(producer.body)
+        producer.replace()
+        users.refresh(producer)
+        return consumer
+
+    def fuse_of_contraction(
+        self, sequence: Sequence, users: Users, candidate: Candidate, context: Any
+    ) -> Nest | None:
+        """As :meth:`fuse`, where only that reads a contraction, and keeps no more of it."""
+        if len(candidate.consumers) != 1 or not candidate.only_nests_read:
+            return None
+        if candidate.buffer.kind == "output" or facts_of(candidate.producer).contraction is None:
+            return None
+        made = sum(b.nbytes for b in writes(candidate.consumers[0]))
+        if made > candidate.buffer.nbytes:
+            return None
+        return self.fuse(sequence, users, candidate, context)
+
+
+def _may_split(candidate: Candidate, target: TargetDescription) -> bool:
+    """Whether the loops that count through what a contraction makes may become several each."""
+    if not target.launches_nests or facts_of(candidate.producer).contraction is None:
+        return False
+    return all(
+        len(e.terms) <= 1 and e.const == 0 and all(factor == 1 for _, factor in e.terms)
+        for e in candidate.store.index
+    )
+
+
+def _reduces(nest: Nest) -> bool:
+    """Whether a nest has loops that carry values."""
+    return any(isinstance(n, For) and n.inits for n in walk(nest.body))
+
+
+def _large(nests: list[Nest], nbytes: int) -> bool:
+    """Whether these nests write about as many bytes as ``nbytes``."""
+    return NEGLIGIBLE * sum(b.nbytes for n in nests for b in writes(n)) > nbytes
+
+
+def _may_interleave(
+    candidate: Candidate, consumer: Nest, needs: set[Buffer], makes: set[Buffer]
+) -> bool:
+    """Whether the consumer can run in the producer's iterations, without undoing what it does.
+
+    Args:
+        candidate: the producer and what it makes.
+        consumer: who reads that.
+        needs: what it reads besides.
+        makes: what it writes.
+    """
+    producer = candidate.producer
+    if not stands_before(consumer, producer) or needs & {b.base for b in writes(producer)}:
+        return False
+    return not makes & {b.base for b in reads(producer) | writes(producer)}
+
+
+def _enclosing(nodes: list[Node], target: Node) -> list[Node]:
+    """The list of nodes that directly holds ``target``."""
+    for node in nodes:
+        if node is target:
+            return nodes
+        if isinstance(node, For):
+            found = _enclosing(node.body, target)
+            if found:
+                return found
+    return []

@@ -1,0 +1,135 @@
+"""Producers computed inside of all of their consumers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from polyblocks.affine.access import stride_along
+from polyblocks.affine.analysis.facts import facts_of
+from polyblocks.affine.contraction.factors import ON_THE_WAY, has_units, is_product
+from polyblocks.affine.fusion.candidates import count_nodes, count_sites, distinct_reads
+from polyblocks.affine.fusion.weighing import Weigh, gathered, is_needless
+from polyblocks.affine.mlir.source import together
+from polyblocks.affine.model import (
+    Load,
+    Nest,
+    Op,
+    remove_dead,
+)
+from polyblocks.affine.rewrites.inlining import Candidate, Producer, inline_into
+from polyblocks.affine.rewrites.run_time_places import gathers
+from polyblocks.affine.rewrites.simplify import (
+    drop_roundings,
+    eliminate_common,
+)
+from polyblocks.affine.users import Users
+from polyblocks.target import TargetDescription
+
+
+@dataclass(frozen=True)
+class ProducerInlining:
+    """Computes producers inside of all of their consumers, where that is worth it.
+
+    Attributes:
+        owner: name of the pass, for decisions.
+        weigh: whether it costs less to compute elements anew, and the numbers that say so.
+        max_nodes: nodes in one straight-line body; more spills registers and takes long to
+            compile.
+    """
+
+    owner: str
+    weigh: Weigh
+    max_nodes: int = 600
+
+    def inline(self, users: Users, candidate: Candidate, context: Any) -> Nest | None:
+        """Compute the producer inside all of its consumers; returns it if it is needed no more."""
+        producer = Producer.of(candidate)
+        if producer is None or not candidate.only_nests_read or candidate.buffer.kind == "output":
+            return None
+        if not all(candidate.may_inline(users, c) for c in candidate.consumers):
+            return None
+        if not all(producer.is_plain_in(c) for c in candidate.consumers):
+            return None
+        target = context.target
+        if any(not _may_hold(c, producer, target) for c in candidate.consumers):
+            return None
+        if not self._worth(candidate, producer, context):
+            return None
+        rounded = any(is_needless(n, target) for n in producer.body)
+        for consumer in candidate.consumers:
+            gathered = gathers(consumer.touching(candidate.buffer), candidate.buffer)
+            inline_into(consumer.body, producer)
+            if rounded:
+                drop_roundings(consumer.body)
+            eliminate_common(consumer.body)
+            if rounded or gathered:
+                # Roundings, or places that nothing is loaded at any more.
+                remove_dead(consumer.body)
+            consumer.replace()
+            users.refresh(consumer)
+            consumer.sources = together([candidate.producer, consumer])
+        return candidate.producer
+
+    def _worth(self, candidate: Candidate, producer: Producer, context: Any) -> bool:
+        """Whether all consumers compute the producer's elements themselves."""
+        times = 0
+        for consumer in candidate.consumers:
+            times += distinct_reads(consumer.body, candidate.buffer, 1)
+        numel = max(candidate.buffer.numel, 1)
+        nodes = max(
+            count_nodes(c.body) + count_sites(c, candidate.buffer) * len(producer.body)
+            for c in candidate.consumers
+        )
+        cheap, numbers = self.weigh(candidate, producer, times, context.target)
+        once = times <= numel and not gathered(candidate, producer, context.target)[0]
+        accept = nodes <= self.max_nodes and (once or cheap)
+        accept = accept and not any(_scatters(c, candidate, producer) for c in candidate.consumers)
+        context.decide(
+            self.owner,
+            candidate.producer.name,
+            "fused" if accept else "kept apart",
+            buffer=list(candidate.buffer.shape),
+            buffer_bytes=candidate.buffer.nbytes,
+            consumers=[c.name for c in candidate.consumers],
+            redundancy=times / numel,
+            nodes=nodes,
+            **numbers,
+        )
+        return accept
+
+
+def _may_hold(consumer: Nest, producer: Producer, target: TargetDescription) -> bool:
+    """Whether a consumer that a matrix unit computes still is one, with a producer inside.
+
+    A unit multiplies elements of memory, some of them under conditions, and may convert them.
+    """
+    found = facts_of(consumer).contraction if has_units(target) else None
+    if not is_product(found, target):
+        return True
+    loads = [o.load for o in found.operands if o.load.buffer is producer.buffer] if found else []
+    copies = not any(isinstance(n, Op) and n.name not in ON_THE_WAY for n in producer.body)
+    return not loads or (copies and not any(load.where for load in loads))
+
+
+def _scatters(consumer: Nest, candidate: Candidate, producer: Producer) -> bool:
+    """Whether what a contraction reads in order of a copy is not in order in what is copied.
+
+    Squares of what lies along the steps are transposed where they are used.
+    """
+    if len(producer.body) != 1 or not isinstance(producer.body[0], Load):
+        return False
+    found = facts_of(consumer).contraction
+    for operand in found.operands if found is not None else ():
+        load = operand.load
+        if found is None or load.buffer is not candidate.buffer:
+            continue
+        (source,), _ = producer.body_at(load.index)
+        assert isinstance(source, Load)
+        last = (found.rows if operand.of_rows else found.columns)[-1]
+        if stride_along(load.buffer, load.index, last) != 1:
+            continue
+        sides = (last, *found.reduction.order)
+        if not any(stride_along(source.buffer, source.index, v) == 1 for v in sides):
+            return True
+    return False

@@ -1,0 +1,1 @@
+"""What nests say of themselves: kinds, names, estimates."""
