@@ -110,6 +110,27 @@ def passes() -> str:
     return "\n\n".join(parts)
 
 
+def facts() -> str:
+    """The facts that passes need, and which ones establish and break them."""
+    from polyblocks.options import CompileOptions
+    from polyblocks.passes.facts import AT_START, FACTS, declared
+    from polyblocks.passes.standard import standard_pipeline
+
+    members: dict[str, Any] = {}
+    for description in (cpu(), gpu("nvgpu")):
+        for stage in standard_pipeline(description, CompileOptions()).stages.values():
+            members |= {p.name: p for p in stage}
+
+    def those(what: str, fact: str) -> str:
+        return ", ".join(f"`{n}`" for n, p in members.items() if fact in declared(p, what))
+
+    lines = ["| fact | what it says | established by | broken by |", "|---|---|---|---|"]
+    for fact, meaning in FACTS.items():
+        makers = "the frontend" if fact in AT_START else those("establishes", fact)
+        lines.append(f"| `{fact}` | {meaning} | {makers} | {those('breaks', fact)} |")
+    return "\n".join(lines)
+
+
 def cpu_passes() -> str:
     """The passes of the CPU target's S4, on a chip that lacks all that can be lacking."""
     from polyblocks_cpu.lower import stage_s4
@@ -474,6 +495,7 @@ GENERATORS: dict[str, Callable[[], str]] = {
     "options": options,
     "releases": releases,
     "passes": passes,
+    "facts": facts,
     "cpu-passes": cpu_passes,
     "gpu-passes": gpu_passes,
     "s3-operations": s3_operations,

@@ -237,7 +237,7 @@ ROOMS: dict[str, str] = {
     "passes": "affine affine/mlir "
     "passes/tensor passes/bufferize passes/normalize passes/layout passes/fuse "
     "passes/contraction passes/schedule passes/map",
-    "passes/tensor": "affine",
+    "passes/tensor": "affine passes",
     "passes/bufferize": "affine affine/analysis affine/mlir passes/tensor",
     "passes/normalize": "affine affine/analysis affine/buffers affine/cleanup affine/contraction "
     "affine/contraction/tilings affine/cost affine/mlir affine/naming affine/padding affine/rewrites affine/tiles passes",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ from polyblocks import events
 from polyblocks.attributes import RESUME_ATTRIBUTE
 from polyblocks.failures.attribution import attribute_failure
 from polyblocks.options import CompileOptions
+from polyblocks.passes import facts
 from polyblocks.passes.base import NestPass
 from polyblocks.stages import STAGES, mark
 from polyblocks.target import TargetDescription
@@ -154,7 +156,11 @@ def watching(watcher: Watcher) -> Iterator[None]:
 
 @runtime_checkable
 class Pass(Protocol):
-    """One named step: changes the module in place and leaves it valid."""
+    """One named step: changes the module in place and leaves it valid.
+
+    It may say what it ``needs``, ``establishes`` and ``breaks``: sets of names of
+    :mod:`polyblocks.passes.facts`.
+    """
 
     name: ClassVar[str]
 
@@ -168,6 +174,15 @@ class UpstreamPass:
 
     name: str
     textual: str
+    needs: frozenset[str] = frozenset()
+    establishes: frozenset[str] = frozenset()
+    breaks: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        """Add the facts that passes of upstream break."""
+        words = set(re.findall(r"[\w-]+", self.textual))
+        found = (names for word, names in facts.UPSTREAM_BREAKS.items() if word in words)
+        object.__setattr__(self, "breaks", frozenset(self.breaks).union(*found))
 
     def run(self, module: Any, context: PassContext) -> None:
         """Run the textual pipeline on the module; the caller verifies it."""
@@ -183,6 +198,9 @@ class FunctionPass:
 
     name: str
     function: Callable[[Any, PassContext], bool | None]
+    needs: frozenset[str] = frozenset()
+    establishes: frozenset[str] = frozenset()
+    breaks: frozenset[str] = frozenset()
 
     def run(self, module: Any, context: PassContext) -> bool | None:
         """Call the function."""
@@ -196,6 +214,14 @@ class Pipeline:
 
         pipeline.insert_after("normalize-nests", MyPass())
         pipeline.remove("fuse-slices")
+
+    After every change the order is checked: what a pass needs must hold where it stands (see
+    :mod:`polyblocks.passes.facts`). Changes that are right together only go into one
+    :meth:`editing` block.
+
+    Raises:
+        ValueError: of every method that changes it, when the order is wrong; the pipeline is as it
+            was before then.
     """
 
     def __init__(self, stages: dict[str, Sequence[Any]]) -> None:
@@ -204,6 +230,32 @@ class Pipeline:
         doubles = {n for n in names if names.count(n) > 1}
         if doubles:
             raise ValueError(f"pass names must be unique; twice: {', '.join(sorted(doubles))}")
+        self._former: list[Any] = []
+        self._open = False
+        self._check([])
+
+    @contextmanager
+    def editing(self) -> Iterator[None]:
+        """Check the order once, at the end of the block; an error undoes what the block did."""
+        before = {name: list(passes) for name, passes in self.stages.items()}
+        outer, self._open = self._open, True
+        try:
+            yield
+            if not outer:
+                self._check([p for passes in before.values() for p in passes])
+        except BaseException:
+            self.stages.clear()
+            self.stages.update(before)
+            raise
+        finally:
+            self._open = outer
+
+    def _check(self, before: list[Any]) -> None:
+        """Check the order, with the passes that there were before."""
+        passes = [(stage, p) for stage, members in self.stages.items() for p in members]
+        present = {id(p) for _, p in passes}
+        self._former = [p for p in (*self._former, *before) if id(p) not in present]
+        facts.check(passes, self._former)
 
     def names(self) -> list[str]:
         """All pass names in order."""
@@ -227,19 +279,22 @@ class Pipeline:
 
     def replace(self, name: str, new: Any) -> None:
         """Replace the pass called ``name`` by ``new``."""
-        stage, index = self._find(name)
-        del self.stages[stage][index]
-        self._insert(stage, index, new)
+        with self.editing():
+            stage, index = self._find(name)
+            del self.stages[stage][index]
+            self._insert(stage, index, new)
 
     def remove(self, name: str) -> None:
         """Take the pass called ``name`` out."""
-        stage, index = self._find(name)
-        del self.stages[stage][index]
+        with self.editing():
+            stage, index = self._find(name)
+            del self.stages[stage][index]
 
     def _insert(self, stage: str, index: int, new: Any) -> None:
         if new.name in self.names():
             raise ValueError(f"there is a pass '{new.name}' already; use replace()")
-        self.stages[stage].insert(index, new)
+        with self.editing():
+            self.stages[stage].insert(index, new)
 
     def _find(self, name: str) -> tuple[str, int]:
         for stage, passes in self.stages.items():

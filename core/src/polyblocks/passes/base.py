@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from polyblocks.affine.model import Sequence
+from polyblocks.passes import facts
 
 
 class NestPass:
@@ -12,7 +13,15 @@ class NestPass:
 
     In a pipeline such passes share one model: it is read before the first of them and written
     after the last (see :meth:`polyblocks.pipeline.PassContext.nests`).
+
+    Attributes:
+        needs, establishes, breaks: names of :mod:`polyblocks.passes.facts`. A subclass that needs
+            more adds to :data:`facts.NESTS`.
     """
+
+    needs: ClassVar[frozenset[str]] = frozenset({facts.NESTS})
+    establishes: ClassVar[frozenset[str]] = frozenset()
+    breaks: ClassVar[frozenset[str]] = frozenset()
 
     def run(self, module: Any, context: Any) -> None:
         """Prepare, read, transform, write: the pass by itself."""

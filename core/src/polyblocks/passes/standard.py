@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from polyblocks.options import CompileOptions
+from polyblocks.passes import facts
 from polyblocks.passes.bufferize.bind_arguments import BindArgumentsPass
 from polyblocks.passes.bufferize.bind_loops import BindLoopsPass
 from polyblocks.passes.bufferize.bufferize_scans import BufferizeScansPass
@@ -126,17 +127,28 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 # After the last `canonicalize` on tensors, which folds branches to choices.
                 SelectElementsPass(),
                 BindLoopsPass(),
-                # After the last `cse`, which would merge them again.
                 SeparateEmptiesPass(),
-                UpstreamPass("eliminate-empties", "eliminate-empty-tensors"),
+                UpstreamPass(
+                    "eliminate-empties",
+                    "eliminate-empty-tensors",
+                    needs=frozenset({facts.OWN_EMPTIES}),
+                ),
                 BufferizeScansPass(),
-                UpstreamPass("bufferize", "one-shot-bufferize{bufferize-function-boundaries}"),
-                # While the only loops are the program's own.
+                UpstreamPass(
+                    "bufferize",
+                    "one-shot-bufferize{bufferize-function-boundaries}",
+                    needs=frozenset({facts.TENSORS, facts.BOUND_ARGUMENTS}),
+                    establishes=frozenset({facts.BUFFERS, facts.PROGRAM_LOOPS}),
+                    breaks=frozenset({facts.TENSORS, facts.OWN_EMPTIES}),
+                ),
                 FormRegionsPass(),
                 LowerScattersPass(),
                 UpstreamPass(
                     "linalg-to-affine",
                     "func.func(tm-tensor-to-loops,convert-linalg-to-affine-loops)",
+                    needs=frozenset({facts.BUFFERS}),
+                    establishes=frozenset({facts.AFFINE_LOOPS}),
+                    breaks=frozenset({facts.PROGRAM_LOOPS}),
                 ),
                 HoistBuffersPass(),
                 GuardIndicesPass(),
@@ -154,7 +166,6 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 ForwardCopiesPass(),
                 # When all parts of an array are written to their place.
                 EliminateOverwrittenStoresPass(),
-                # Before reductions are unrolled, while they can still be told from other code.
                 WidenAccumulatorsPass(),
                 SetPrecisionPass(),
                 UnrollReductionsPass(),

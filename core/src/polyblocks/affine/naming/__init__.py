@@ -1,1 +1,1 @@
-"""What nests say of themselves: kinds, names, estimates."""
+"""Annotations of nests: kinds, names, estimates."""

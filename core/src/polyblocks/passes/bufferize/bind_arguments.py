@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from polyblocks import signature
+from polyblocks.passes import facts
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,8 @@ class BindArgumentsPass:
     """
 
     name: ClassVar[str] = "bind-arguments"
+    needs: ClassVar[frozenset[str]] = frozenset({facts.TENSORS})
+    establishes: ClassVar[frozenset[str]] = frozenset({facts.BOUND_ARGUMENTS})
 
     def run(self, module: Any, context: Any) -> None:
         """Rewrite ``@main`` in place."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from polyblocks.passes import facts
 from polyblocks.passes.bufferize.destinations import (
     alloc,
     ancestor,
@@ -56,6 +57,7 @@ class BindLoopsPass:
     """
 
     name: ClassVar[str] = "bind-loops"
+    needs: ClassVar[frozenset[str]] = frozenset({facts.TENSORS, facts.BOUND_ARGUMENTS})
 
     def run(self, module: Any, context: Any) -> bool:
         """Rewrite in place; returns whether there was anything to bind."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from polyblocks.passes import facts
 from polyblocks.passes.tensor.control_flow import besides_bodies
 
 #: Casts between tensors and buffers.
@@ -24,6 +25,7 @@ class BufferizeScansPass:
     """
 
     name: ClassVar[str] = "bufferize-scans"
+    needs: ClassVar[frozenset[str]] = frozenset({facts.TENSORS})
 
     def run(self, module: Any, context: Any) -> bool:
         """Rewrite in place; returns whether there was such an operation."""

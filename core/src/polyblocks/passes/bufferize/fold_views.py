@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from polyblocks.passes import facts
+
 
 @dataclass(frozen=True)
 class FoldViewsPass:
@@ -26,6 +28,7 @@ class FoldViewsPass:
     """
 
     name: ClassVar[str] = "fold-views"
+    needs: ClassVar[frozenset[str]] = frozenset({facts.AFFINE_LOOPS})
 
     def run(self, module: Any, context: Any) -> None:
         """Rewrite in place."""

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from polyblocks import signature
 from polyblocks.attributes import PREPARATION, REGION_ATTRIBUTE
+from polyblocks.passes import facts
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,7 @@ class FormPreparationPass:
     """
 
     name: ClassVar[str] = "form-preparation"
+    needs: ClassVar[frozenset[str]] = frozenset({facts.AFFINE_LOOPS, facts.BOUND_ARGUMENTS})
 
     def run(self, module: Any, context: Any) -> bool:
         """Rewrite in place; returns whether there are constant arguments."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from polyblocks.attributes import REGION_ATTRIBUTE
+from polyblocks.passes import facts
 from polyblocks.passes.tensor.control_flow import (
     CONTROL_FLOW,
     LOOPS,
@@ -39,6 +40,7 @@ class FormRegionsPass:
     """
 
     name: ClassVar[str] = "form-regions"
+    needs: ClassVar[frozenset[str]] = frozenset({facts.BUFFERS, facts.PROGRAM_LOOPS})
 
     def run(self, module: Any, context: Any) -> bool:
         """Rewrite in place; returns whether there was control flow."""

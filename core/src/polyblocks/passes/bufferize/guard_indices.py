@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from polyblocks.passes import facts
+
 LOOPS = {"affine.for", "affine.parallel", "scf.for", "scf.parallel", "scf.forall"}
 #: Casts that keep the numbers that fit.
 CASTS = {"arith.index_cast", "arith.index_castui", "arith.extsi", "arith.trunci"}
@@ -36,6 +38,7 @@ class GuardIndicesPass:
     """
 
     name: ClassVar[str] = "guard-indices"
+    needs: ClassVar[frozenset[str]] = frozenset({facts.AFFINE_LOOPS})
 
     def run(self, module: Any, context: Any) -> None:
         """Rewrite in place."""

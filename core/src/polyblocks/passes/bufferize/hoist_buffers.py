@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from polyblocks.attributes import REGION_ATTRIBUTE
+from polyblocks.passes import facts
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,7 @@ class HoistBuffersPass:
     """
 
     name: ClassVar[str] = "hoist-buffers"
+    needs: ClassVar[frozenset[str]] = frozenset({facts.BUFFERS})
 
     def run(self, module: Any, context: Any) -> None:
         """Rewrite in place."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from polyblocks.passes import facts
 from polyblocks.passes.tensor.control_flow import besides_bodies
 
 
@@ -31,6 +32,8 @@ class LowerScattersPass:
     """
 
     name: ClassVar[str] = "lower-scatters"
+    needs: ClassVar[frozenset[str]] = frozenset({facts.BUFFERS})
+    breaks: ClassVar[frozenset[str]] = frozenset({facts.PROGRAM_LOOPS})
 
     def run(self, module: Any, context: Any) -> bool:
         """Rewrite in place; returns whether there was a scatter."""

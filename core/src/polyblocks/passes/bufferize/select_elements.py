@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from polyblocks.passes import facts
 from polyblocks.passes.tensor.control_flow import besides_bodies
 
 
@@ -27,6 +28,7 @@ class SelectElementsPass:
     """
 
     name: ClassVar[str] = "select-elements"
+    needs: ClassVar[frozenset[str]] = frozenset({facts.TENSORS})
 
     def run(self, module: Any, context: Any) -> bool:
         """Rewrite in place; returns whether there was such a choice."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from polyblocks.passes import facts
 from polyblocks.passes.tensor.control_flow import besides_bodies
 
 
@@ -36,6 +37,8 @@ class SeparateEmptiesPass:
     """
 
     name: ClassVar[str] = "separate-empties"
+    needs: ClassVar[frozenset[str]] = frozenset({facts.TENSORS})
+    establishes: ClassVar[frozenset[str]] = frozenset({facts.OWN_EMPTIES})
 
     def run(self, module: Any, context: Any) -> None:
         """Rewrite in place."""

@@ -17,6 +17,7 @@ from polyblocks.affine.preparation import Preparation
 from polyblocks.affine.rewrites.digit_loops import split_at_digits
 from polyblocks.affine.subnests import change_subnests
 from polyblocks.affine.vectors.lanes import NoLanesError
+from polyblocks.passes import facts
 from polyblocks.passes.base import NestPass
 from polyblocks.passes.contraction.tiled_nodes import tiled_nodes
 
@@ -47,6 +48,8 @@ class PlanContractionsPass(NestPass):
     """
 
     name: ClassVar[str] = "plan-contractions"
+    needs: ClassVar[frozenset[str]] = frozenset({facts.NESTS, facts.REDUCTIONS, facts.KINDS})
+    establishes: ClassVar[frozenset[str]] = frozenset({facts.PLANS})
 
     def transform(self, sequence: Sequence, context: Any) -> None:
         """Give every nest and sub-nest that is a contraction its schedule."""

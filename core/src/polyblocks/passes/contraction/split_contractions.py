@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from polyblocks.affine.cost import rates
 from polyblocks.affine.model import Sequence
+from polyblocks.passes import facts
 from polyblocks.passes.base import NestPass
 
 
@@ -38,6 +39,7 @@ class SplitContractionsPass(NestPass):
     """
 
     name: ClassVar[str] = "split-contractions"
+    needs: ClassVar[frozenset[str]] = frozenset({facts.NESTS, facts.REDUCTIONS, facts.WHOLE_LOOPS})
 
     def transform(self, sequence: Sequence, context: Any) -> None:
         """Split where that is predicted to be quicker; nothing if rates are unknown."""

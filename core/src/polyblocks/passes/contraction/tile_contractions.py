@@ -22,6 +22,7 @@ from polyblocks.affine.rewrites.simplify import eliminate_common
 from polyblocks.affine.subnests import change_subnests
 from polyblocks.affine.vectors.lanes import NoLanesError
 from polyblocks.errors import UnsupportedError
+from polyblocks.passes import facts
 from polyblocks.passes.base import NestPass
 from polyblocks.passes.contraction.tiled_nodes import tiled_nodes
 from polyblocks.target import TargetDescription
@@ -68,6 +69,8 @@ class TileContractionsPass(NestPass):
     """
 
     name: ClassVar[str] = "tile-contractions"
+    needs: ClassVar[frozenset[str]] = frozenset({facts.NESTS, facts.PLANS})
+    breaks: ClassVar[frozenset[str]] = frozenset({facts.PLANS, facts.UNTILED})
 
     def transform(self, sequence: Sequence, context: Any) -> None:
         """Tile every nest and sub-nest that has a schedule."""

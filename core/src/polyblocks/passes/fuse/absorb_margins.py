@@ -14,6 +14,7 @@ from polyblocks.affine.model import Buffer, Load, Nest, Sequence, Store, walk
 from polyblocks.affine.naming.names import name_nests
 from polyblocks.affine.padding.margins import Margin, margins_of, zeros_in
 from polyblocks.affine.users import Users
+from polyblocks.passes import facts
 from polyblocks.passes.base import NestPass
 
 
@@ -38,6 +39,8 @@ class AbsorbMarginsPass(NestPass):
     """
 
     name: ClassVar[str] = "absorb-margins"
+    needs: ClassVar[frozenset[str]] = frozenset({facts.NESTS, facts.KINDS, facts.UNTILED})
+    breaks: ClassVar[frozenset[str]] = frozenset({facts.UNFUSED})
 
     def transform(self, sequence: Sequence, context: Any) -> None:
         """Absorb the margins of all buffers that only such products read."""

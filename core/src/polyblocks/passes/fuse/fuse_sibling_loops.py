@@ -13,6 +13,7 @@ from polyblocks.affine.model import (
 )
 from polyblocks.affine.naming.names import name_nests
 from polyblocks.affine.subnests import has_register_tile
+from polyblocks.passes import facts
 from polyblocks.passes.base import NestPass
 
 
@@ -37,6 +38,8 @@ class FuseSiblingLoopsPass(NestPass):
     """
 
     name: ClassVar[str] = "fuse-sibling-loops"
+    needs: ClassVar[frozenset[str]] = frozenset({facts.NESTS, facts.KINDS})
+    breaks: ClassVar[frozenset[str]] = frozenset({facts.UNFUSED})
     #: Instructions of an innermost loop's body; more values than registers would have to wait.
     max_operations: int = 160
     #: Accesses of it: as many streams as hardware follows.

@@ -37,6 +37,7 @@ from polyblocks.affine.tiles.staging import copy_nest, worth_copies
 from polyblocks.affine.tiles.tile_writer import shared_bytes, tiled
 from polyblocks.affine.tiles.updates import in_place
 from polyblocks.affine.users import Users
+from polyblocks.passes import facts
 from polyblocks.passes.base import NestPass
 
 #: Iterations of a group with a product over those that are needed: neighbours of a tile, which are
@@ -70,6 +71,10 @@ class FuseTilesPass(NestPass):
     """
 
     name: ClassVar[str] = "fuse-tiles"
+    needs: ClassVar[frozenset[str]] = frozenset(
+        {facts.NESTS, facts.REDUCTIONS, facts.KINDS, facts.UNTILED}
+    )
+    breaks: ClassVar[frozenset[str]] = frozenset({facts.UNFUSED, facts.UNTILED})
     #: Stages of one group.
     max_stages: int = 64
     #: Nodes of one group; LLVM's time grows with it.

@@ -27,6 +27,7 @@ from polyblocks.affine.ops import Ops, has_flag
 from polyblocks.affine.rewrites.inlining import Candidate, Producer, inline_into
 from polyblocks.affine.rewrites.simplify import eliminate_common
 from polyblocks.affine.users import Users
+from polyblocks.passes import facts
 from polyblocks.passes.base import NestPass
 from polyblocks.passes.normalize.precision_modes import container_of, products
 
@@ -64,6 +65,9 @@ class HoistFactorsPass(NestPass):
     """
 
     name: ClassVar[str] = "hoist-factors"
+    needs: ClassVar[frozenset[str]] = frozenset(
+        {facts.NESTS, facts.REDUCTIONS, facts.KINDS, facts.UNTILED}
+    )
 
     def transform(self, sequence: Sequence, context: Any) -> None:
         """Move the factors of all buffers that only contractions read."""

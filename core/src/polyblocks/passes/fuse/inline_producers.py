@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from polyblocks.affine.fusion.through_buffers import fuse_through_buffers
 from polyblocks.affine.fusion.weighing import against_traffic
 from polyblocks.affine.model import Sequence
+from polyblocks.passes import facts
 from polyblocks.passes.base import NestPass
 
 
@@ -31,6 +32,8 @@ class InlineProducersPass(NestPass):
     """
 
     name: ClassVar[str] = "inline-producers"
+    needs: ClassVar[frozenset[str]] = frozenset({facts.NESTS, facts.REDUCTIONS, facts.KINDS})
+    breaks: ClassVar[frozenset[str]] = frozenset({facts.UNFUSED})
     #: Nodes in one straight-line body; more spills registers and takes long to compile.
     max_nodes: int = 600
 

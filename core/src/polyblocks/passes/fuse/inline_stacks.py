@@ -12,6 +12,7 @@ from polyblocks.affine.model import Nest, Sequence, remove_dead, replace_values
 from polyblocks.affine.rewrites.inlining import Candidate
 from polyblocks.affine.rewrites.simplify import eliminate_common
 from polyblocks.affine.users import Users
+from polyblocks.passes import facts
 from polyblocks.passes.base import NestPass
 from polyblocks.passes.fuse.stacking import stacked
 
@@ -39,6 +40,8 @@ class InlineStacksPass(NestPass):
     """
 
     name: ClassVar[str] = "inline-stacks"
+    needs: ClassVar[frozenset[str]] = frozenset({facts.NESTS, facts.KINDS, facts.UNTILED})
+    breaks: ClassVar[frozenset[str]] = frozenset({facts.UNFUSED})
     #: Nodes in one straight-line body; more spills registers and takes long to compile.
     max_nodes: int = 600
 

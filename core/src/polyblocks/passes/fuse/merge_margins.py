@@ -26,6 +26,7 @@ from polyblocks.affine.naming.names import name_nests
 from polyblocks.affine.padding.margins import Margin, is_by, margins_of, zeros_in
 from polyblocks.affine.rewrites.moving import like
 from polyblocks.affine.users import Users
+from polyblocks.passes import facts
 from polyblocks.passes.base import NestPass
 
 #: Bytes to which rows are rounded up, and what is in front of their first element: a line.
@@ -54,6 +55,8 @@ class MergeMarginsPass(NestPass):
     """
 
     name: ClassVar[str] = "merge-margins"
+    needs: ClassVar[frozenset[str]] = frozenset({facts.NESTS, facts.KINDS, facts.UNTILED})
+    breaks: ClassVar[frozenset[str]] = frozenset({facts.UNFUSED})
 
     def transform(self, sequence: Sequence, context: Any) -> None:
         """Merge the copies of every array that has some."""

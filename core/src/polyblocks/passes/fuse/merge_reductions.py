@@ -27,6 +27,7 @@ from polyblocks.affine.rewrites.inlining import Candidate, Producer
 from polyblocks.affine.rewrites.simplify import eliminate_common
 from polyblocks.affine.subnests import parallel_shell
 from polyblocks.affine.users import Users
+from polyblocks.passes import facts
 from polyblocks.passes.base import NestPass
 
 
@@ -55,6 +56,10 @@ class MergeReductionsPass(NestPass):
     """
 
     name: ClassVar[str] = "merge-reductions"
+    needs: ClassVar[frozenset[str]] = frozenset(
+        {facts.NESTS, facts.REDUCTIONS, facts.KINDS, facts.UNTILED}
+    )
+    breaks: ClassVar[frozenset[str]] = frozenset({facts.UNFUSED})
     #: Iterations of a short loop: each carries values of its own.
     max_copies: int = 8
     #: Elements of a reduction that need no other threads than one.

@@ -14,6 +14,7 @@ from polyblocks.affine.naming.names import own_name
 from polyblocks.affine.ops import like
 from polyblocks.affine.rewrites.rolling import NotAlikeError, Roller, digit_shapes
 from polyblocks.affine.users import Users
+from polyblocks.passes import facts
 from polyblocks.passes.base import NestPass
 from polyblocks.passes.fuse.term_sums import TermSum, step_of, term_sums
 from polyblocks.target import TargetDescription
@@ -45,6 +46,7 @@ class RollSumsPass(NestPass):
     """
 
     name: ClassVar[str] = "roll-sums"
+    needs: ClassVar[frozenset[str]] = frozenset({facts.NESTS, facts.UNFUSED})
     #: Terms of a sum, at least.
     min_terms: int = 8
     #: Nodes that ``fuse-slices`` lets one body have; sums that need no more are best without loops.

@@ -18,6 +18,7 @@ from polyblocks.affine.model import (
 )
 from polyblocks.affine.preparation import Preparation
 from polyblocks.affine.users import Users
+from polyblocks.passes import facts
 from polyblocks.passes.base import NestPass
 
 
@@ -45,6 +46,7 @@ class PrepareArgumentsPass(NestPass):
     """
 
     name: ClassVar[str] = "prepare-arguments"
+    needs: ClassVar[frozenset[str]] = frozenset({facts.NESTS, facts.KINDS, facts.UNFUSED})
 
     def transform(self, sequence: Sequence, context: Any) -> None:
         """Move them; in program order, so that what they make counts for those behind."""

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from polyblocks.affine.model import ControlFlow, Nest, Sequence
 from polyblocks.attributes import ESTIMATE_ATTRIBUTE, REGION_ATTRIBUTE, SCHEDULE_ATTRIBUTE
+from polyblocks.passes import facts
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,8 @@ class ChooseKernelsPass:
     """
 
     name: ClassVar[str] = "choose-kernels"
+    needs: ClassVar[frozenset[str]] = frozenset({facts.AFFINE_LOOPS})
+    establishes: ClassVar[frozenset[str]] = frozenset({facts.KERNELS})
 
     def run(self, module: Any, context: Any) -> bool:
         """Choose for all nests of ``@main``."""

@@ -10,6 +10,7 @@ from polyblocks.affine.mlir.views import VIEWS
 from polyblocks.affine.model import ControlFlow, Nest, Sequence, walk
 from polyblocks.attributes import REGION_ATTRIBUTE, SCHEDULE_ATTRIBUTE
 from polyblocks.errors import UnsupportedError
+from polyblocks.passes import facts
 
 #: Operations allowed in ``@main`` besides launches and loops around them.
 _LEFT = ("arith.", "affine.yield", "func.return", "gpu.", "index.", "scf.condition", "scf.yield")
@@ -42,6 +43,8 @@ class EmitKernelsPass:
     """
 
     name: ClassVar[str] = "emit-kernels"
+    needs: ClassVar[frozenset[str]] = frozenset({facts.KERNELS})
+    breaks: ClassVar[frozenset[str]] = frozenset({facts.NESTS, facts.AFFINE_LOOPS, facts.KERNELS})
 
     def run(self, module: Any, context: Any) -> bool:
         """Rewrite the module."""

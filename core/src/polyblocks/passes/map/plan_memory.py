@@ -11,6 +11,7 @@ from polyblocks.affine.element import element_bytes
 from polyblocks.affine.mlir.regions import LOOPS
 from polyblocks.artifact import KEPT
 from polyblocks.attributes import PREPARATION, REGION_ATTRIBUTE
+from polyblocks.passes import facts
 from polyblocks.program import ArraySpec
 
 #: A cache line on all targets; also what vector loads like best.
@@ -49,6 +50,7 @@ class PlanMemoryPass:
     """
 
     name: ClassVar[str] = "plan-memory"
+    needs: ClassVar[frozenset[str]] = frozenset({facts.BUFFERS, facts.BOUND_ARGUMENTS})
 
     def run(self, module: Any, context: Any) -> None:
         """Plan and rewrite."""

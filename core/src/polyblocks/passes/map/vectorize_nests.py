@@ -31,6 +31,7 @@ from polyblocks.affine.model import (
 from polyblocks.affine.naming.estimates import estimate_nests
 from polyblocks.affine.rewrites.blocks import in_blocks
 from polyblocks.affine.vectors.lanes import Lanes, NoLanesError, lanes_of, last_is_contiguous
+from polyblocks.passes import facts
 from polyblocks.passes.base import NestPass
 from polyblocks.passes.map.nontemporal_stores import mark_nontemporal_stores
 from polyblocks.passes.map.prefetches import mark_next_columns, mark_next_panel, mark_prefetches
@@ -59,6 +60,7 @@ class VectorizeNestsPass(NestPass):
     """
 
     name: ClassVar[str] = "vectorize-nests"
+    breaks: ClassVar[frozenset[str]] = frozenset({facts.NESTS})
     #: Shorter loops are left to be unrolled, in nests that have no vectors otherwise.
     min_trips: int = 4
     #: Iterations of a block of a loop that threads share: long against the start of a loop, short

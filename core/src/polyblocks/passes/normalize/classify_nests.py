@@ -11,6 +11,7 @@ from polyblocks.affine.model import (
 )
 from polyblocks.affine.naming.names import name_nests
 from polyblocks.affine.subnests import mark_tiles
+from polyblocks.passes import facts
 from polyblocks.passes.base import NestPass
 
 
@@ -32,6 +33,8 @@ class ClassifyNestsPass(NestPass):
     """
 
     name: ClassVar[str] = "classify-nests"
+    needs: ClassVar[frozenset[str]] = frozenset({facts.NESTS, facts.REDUCTIONS})
+    establishes: ClassVar[frozenset[str]] = frozenset({facts.KINDS})
 
     def transform(self, sequence: Sequence, context: Any) -> None:
         """Classify all nests."""

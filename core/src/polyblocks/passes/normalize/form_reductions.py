@@ -20,6 +20,7 @@ from polyblocks.affine.model import (
     Value,
     replace_values,
 )
+from polyblocks.passes import facts
 from polyblocks.passes.base import NestPass
 
 
@@ -50,6 +51,7 @@ class FormReductionsPass(NestPass):
     """
 
     name: ClassVar[str] = "form-reductions"
+    establishes: ClassVar[frozenset[str]] = frozenset({facts.REDUCTIONS, facts.ROLLED_REDUCTIONS})
 
     def transform(self, sequence: Sequence, context: object) -> None:
         """Form reductions in every nest, then give buffers versions."""

@@ -21,6 +21,7 @@ from polyblocks.affine.model import (
     replace_values,
 )
 from polyblocks.affine.naming.names import own_name
+from polyblocks.passes import facts
 from polyblocks.passes.base import NestPass
 
 
@@ -54,6 +55,7 @@ class FormScansPass(NestPass):
     """
 
     name: ClassVar[str] = "form-scans"
+    needs: ClassVar[frozenset[str]] = frozenset({facts.NESTS, facts.REDUCTIONS})
 
     def transform(self, sequence: Sequence, context: Any) -> None:
         """Form scans, then give buffers versions."""

@@ -21,6 +21,7 @@ from polyblocks.affine.rewrites.inlining import with_conversions, with_producers
 from polyblocks.affine.rewrites.simplify import eliminate_common
 from polyblocks.affine.users import Users
 from polyblocks.attributes import ABSENT_ATTRIBUTE
+from polyblocks.passes import facts
 from polyblocks.passes.base import NestPass
 from polyblocks.target import TargetDescription
 
@@ -50,6 +51,7 @@ class MaskAbsentPass(NestPass):
     """
 
     name: ClassVar[str] = "mask-absent"
+    needs: ClassVar[frozenset[str]] = frozenset({facts.NESTS, facts.REDUCTIONS, facts.UNFUSED})
 
     def transform(self, sequence: Sequence, context: Any) -> None:
         """Mask in every nest that reads its own operation's zeros."""

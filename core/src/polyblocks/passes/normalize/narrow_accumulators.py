@@ -22,6 +22,7 @@ from polyblocks.affine.model import (
     walk,
 )
 from polyblocks.affine.ops import Ops
+from polyblocks.passes import facts
 from polyblocks.passes.base import NestPass
 from polyblocks.passes.normalize.precision_modes import check_factors
 
@@ -59,6 +60,7 @@ class NarrowAccumulatorsPass(NestPass):
     """
 
     name: ClassVar[str] = "narrow-accumulators"
+    needs: ClassVar[frozenset[str]] = frozenset({facts.NESTS, facts.REDUCTIONS, facts.UNTILED})
 
     def transform(self, sequence: Sequence, context: Any) -> None:
         """Narrow in every nest that has such a reduction.

@@ -16,6 +16,7 @@ from polyblocks.affine.model import (
     Sequence,
     remove_dead,
 )
+from polyblocks.passes import facts
 from polyblocks.passes.base import NestPass
 
 
@@ -38,6 +39,10 @@ class NormalizeNestsPass(NestPass):
     """
 
     name: ClassVar[str] = "normalize-nests"
+    needs: ClassVar[frozenset[str]] = frozenset({facts.AFFINE_LOOPS})
+    establishes: ClassVar[frozenset[str]] = frozenset(
+        {facts.NESTS, facts.UNFUSED, facts.UNTILED, facts.WHOLE_LOOPS}
+    )
 
     def prepare(self, module: Any) -> None:
         """Hoist allocations."""

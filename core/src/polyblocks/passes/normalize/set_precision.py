@@ -13,6 +13,7 @@ from polyblocks.affine.element import BF16, F16, F32, dtype_of, printed
 from polyblocks.affine.model import Nest, Node, Op, Sequence, Value, replace_values
 from polyblocks.affine.ops import Floats, Ops, integer
 from polyblocks.options import FLOAT_MODES
+from polyblocks.passes import facts
 from polyblocks.passes.base import NestPass
 from polyblocks.passes.normalize.precision_modes import check_factors, container_of, products
 from polyblocks.target import TargetDescription
@@ -45,6 +46,9 @@ class SetPrecisionPass(NestPass):
     """
 
     name: ClassVar[str] = "set-precision"
+    needs: ClassVar[frozenset[str]] = frozenset(
+        {facts.NESTS, facts.ROLLED_REDUCTIONS, facts.UNFUSED}
+    )
 
     def transform(self, sequence: Sequence, context: Any) -> None:
         """Round in every nest that is a contraction.

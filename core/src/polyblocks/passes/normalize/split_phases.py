@@ -32,6 +32,7 @@ from polyblocks.affine.padding.margins import is_by, operations_at
 from polyblocks.affine.rewrites.moving import like
 from polyblocks.affine.rewrites.permuting import permuted
 from polyblocks.attributes import ABSENT_ATTRIBUTE
+from polyblocks.passes import facts
 from polyblocks.passes.base import NestPass
 from polyblocks.target import TargetDescription
 
@@ -64,6 +65,9 @@ class SplitPhasesPass(NestPass):
     """
 
     name: ClassVar[str] = "split-phases"
+    needs: ClassVar[frozenset[str]] = frozenset(
+        {facts.NESTS, facts.ROLLED_REDUCTIONS, facts.UNFUSED}
+    )
     #: Largest number of nests that replace one.
     max_nests: int = 64
 

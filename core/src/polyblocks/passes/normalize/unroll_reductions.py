@@ -26,6 +26,7 @@ from polyblocks.affine.model import (
 from polyblocks.affine.rewrites.inlining import with_conversions, with_producers
 from polyblocks.affine.rewrites.simplify import eliminate_common
 from polyblocks.affine.users import Users
+from polyblocks.passes import facts
 from polyblocks.passes.base import NestPass
 
 
@@ -54,6 +55,8 @@ class UnrollReductionsPass(NestPass):
     """
 
     name: ClassVar[str] = "unroll-reductions"
+    needs: ClassVar[frozenset[str]] = frozenset({facts.NESTS, facts.REDUCTIONS, facts.UNFUSED})
+    breaks: ClassVar[frozenset[str]] = frozenset({facts.ROLLED_REDUCTIONS})
     #: Enough for a 5 x 5 window; more would cost compile time and registers.
     max_trips: int = 32
     #: The same for several loops, none of which is long enough to be worth its start: 7 x 7. On

@@ -10,6 +10,7 @@ from polyblocks.affine.analysis.reductions import ReductionNest
 from polyblocks.affine.element import BF16, F16, dtype_of
 from polyblocks.affine.model import For, Node, Op, Sequence, Value, walk
 from polyblocks.affine.ops import Ops, like
+from polyblocks.passes import facts
 from polyblocks.passes.base import NestPass
 
 #: Reductions in which a rounding at every step adds up.
@@ -43,6 +44,7 @@ class WidenAccumulatorsPass(NestPass):
     """
 
     name: ClassVar[str] = "widen-accumulators"
+    needs: ClassVar[frozenset[str]] = frozenset({facts.NESTS, facts.ROLLED_REDUCTIONS})
 
     def transform(self, sequence: Sequence, context: Any) -> None:
         """Widen in every nest that has such a reduction."""

@@ -21,6 +21,7 @@ from polyblocks.affine.model import (
     walk,
 )
 from polyblocks.affine.subnests import change_subnests, parallel_shell
+from polyblocks.passes import facts
 from polyblocks.passes.base import NestPass
 
 
@@ -45,6 +46,7 @@ class FlattenNestsPass(NestPass):
     """
 
     name: ClassVar[str] = "flatten-nests"
+    needs: ClassVar[frozenset[str]] = frozenset({facts.NESTS, facts.WHOLE_LOOPS})
 
     def transform(self, sequence: Sequence, context: Any) -> None:
         """Flatten every nest and sub-nest as far as it goes."""

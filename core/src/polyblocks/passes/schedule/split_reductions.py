@@ -12,6 +12,7 @@ from polyblocks.affine.cost import rates
 from polyblocks.affine.cost.loop_order import shares
 from polyblocks.affine.model import Nest, Sequence
 from polyblocks.affine.rewrites.parts import split
+from polyblocks.passes import facts
 from polyblocks.passes.base import NestPass
 
 
@@ -38,6 +39,8 @@ class SplitReductionsPass(NestPass):
     """
 
     name: ClassVar[str] = "split-reductions"
+    needs: ClassVar[frozenset[str]] = frozenset({facts.NESTS, facts.REDUCTIONS})
+    breaks: ClassVar[frozenset[str]] = frozenset({facts.WHOLE_LOOPS})
     #: Parts for each thread: a thread that comes late leaves its share to the others.
     parts_per_thread: int = 4
     #: The smallest gain, in times the start of a team, that is worth a second nest.

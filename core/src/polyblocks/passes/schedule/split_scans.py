@@ -27,6 +27,7 @@ from polyblocks.affine.model import (
 from polyblocks.affine.ops import Ops
 from polyblocks.affine.rewrites.blocks import block_bounds
 from polyblocks.affine.vectors.scan_vectors import scan_combiners
+from polyblocks.passes import facts
 from polyblocks.passes.base import NestPass
 
 
@@ -54,6 +55,8 @@ class SplitScansPass(NestPass):
     """
 
     name: ClassVar[str] = "split-scans"
+    needs: ClassVar[frozenset[str]] = frozenset({facts.NESTS, facts.REDUCTIONS})
+    breaks: ClassVar[frozenset[str]] = frozenset({facts.WHOLE_LOOPS})
     #: Parts for each thread: a thread that comes late leaves its share to the others.
     parts_per_thread: int = 4
     #: Iterations of a part are a multiple of this: whole cache lines of every type.

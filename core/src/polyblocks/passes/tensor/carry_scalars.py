@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from polyblocks.passes import facts
 from polyblocks.passes.tensor.control_flow import (
     LOOPS,
     control_flow_of,
@@ -41,6 +42,7 @@ class CarryScalarsPass:
     """
 
     name: ClassVar[str] = "carry-scalars"
+    needs: ClassVar[frozenset[str]] = frozenset({facts.TENSORS})
 
     def run(self, module: Any, context: Any) -> bool:
         """Rewrite in place; returns whether there was control flow."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from polyblocks.passes import facts
 from polyblocks.passes.tensor.casts import cast_from, extents
 from polyblocks.passes.tensor.control_flow import besides_bodies
 
@@ -24,6 +25,7 @@ class CheckSizesPass:
     """
 
     name: ClassVar[str] = "check-sizes"
+    needs: ClassVar[frozenset[str]] = frozenset({facts.TENSORS})
 
     def run(self, module: Any, context: Any) -> bool:
         """Look at the casts; nothing is changed.

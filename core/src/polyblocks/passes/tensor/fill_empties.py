@@ -9,6 +9,7 @@ from itertools import pairwise
 from math import lcm, prod
 from typing import Any, ClassVar
 
+from polyblocks.passes import facts
 from polyblocks.passes.tensor.control_flow import besides_bodies
 
 #: Longest pattern of strides that is followed.
@@ -36,6 +37,7 @@ class FillEmptiesPass:
     """
 
     name: ClassVar[str] = "fill-empties"
+    needs: ClassVar[frozenset[str]] = frozenset({facts.TENSORS})
 
     def run(self, module: Any, context: Any) -> bool:
         """Rewrite in place; returns whether anything was filled."""

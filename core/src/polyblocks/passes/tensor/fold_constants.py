@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from polyblocks.affine.steps import StepFunction
+from polyblocks.passes import facts
 from polyblocks.passes.tensor.constant_values import Evaluator
 from polyblocks.passes.tensor.scalar_values import DTYPES, Unknown
 
@@ -49,6 +50,7 @@ class FoldConstantsPass:
     """
 
     name: ClassVar[str] = "fold-constants"
+    needs: ClassVar[frozenset[str]] = frozenset({facts.TENSORS})
 
     def run(self, module: Any, context: Any) -> bool:
         """Rewrite in place; returns whether anything was folded."""

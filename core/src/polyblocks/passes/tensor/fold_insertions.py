@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
+from polyblocks.passes import facts
 from polyblocks.passes.tensor.control_flow import besides_bodies
 
 
@@ -32,6 +33,7 @@ class FoldInsertionsPass:
     """
 
     name: ClassVar[str] = "fold-insertions"
+    needs: ClassVar[frozenset[str]] = frozenset({facts.TENSORS})
 
     def run(self, module: Any, context: Any) -> bool:
         """Rewrite in place; returns whether there was anything to fold."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from polyblocks.passes import facts
 from polyblocks.passes.tensor.control_flow import (
     constant_integer,
     control_flow_of,
@@ -49,6 +50,7 @@ class FormCountedLoopsPass:
     """
 
     name: ClassVar[str] = "form-counted-loops"
+    needs: ClassVar[frozenset[str]] = frozenset({facts.TENSORS})
 
     def run(self, module: Any, context: Any) -> bool:
         """Rewrite in place; returns whether there was such a loop."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from polyblocks.passes import facts
+
 #: Ops whose rounding may change; comparisons, minima and maxima keep NaN and signed zero as is.
 OPS = {
     "arith.addf",
@@ -33,6 +35,7 @@ class SetFastmathPass:
     """
 
     name: ClassVar[str] = "set-fastmath"
+    needs: ClassVar[frozenset[str]] = frozenset({facts.TENSORS})
 
     def run(self, module: Any, context: Any) -> None:
         """Rewrite in place."""
