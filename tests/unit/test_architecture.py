@@ -240,11 +240,12 @@ ROOMS: dict[str, str] = {
     "passes/tensor": "affine passes",
     "passes/bufferize": "affine affine/analysis affine/mlir passes/tensor",
     "passes/normalize": "affine affine/analysis affine/buffers affine/cleanup affine/contraction "
-    "affine/contraction/tilings affine/cost affine/mlir affine/naming affine/padding affine/rewrites affine/tiles passes",
+    "affine/contraction/tilings affine/cost affine/mlir affine/naming affine/padding "
+    "affine/rewrites affine/tiles passes",
     "passes/layout": "affine affine/analysis affine/buffers affine/rewrites passes",
     "passes/fuse": "affine affine/analysis affine/cleanup affine/contraction "
-    "affine/contraction/tilings affine/cost "
-    "affine/fusion affine/mlir affine/naming affine/padding affine/rewrites affine/tiles passes "
+    "affine/contraction/tilings affine/cost affine/fusion affine/mlir "
+    "affine/naming affine/padding affine/rewrites affine/tiles passes "
     "passes/normalize",
     "passes/contraction": "affine affine/analysis affine/contraction affine/contraction/tilings "
     "affine/cost affine/mlir affine/padding affine/rewrites affine/vectors codegen/gpu/matrix "
