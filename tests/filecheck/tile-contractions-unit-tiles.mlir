@@ -1,28 +1,22 @@
 // PASSES: tile-contractions
 // ARCH: sapphirerapids
 //
-// A unit of tiles computes 32 rows and 32 columns in loops of its own. Results that are its sums go
-// where they belong from there; others wait in a buffer, and what follows is done in vectors. Rows
-// are used where they are, columns are copied as words.
+// A unit of tiles multiplies 32 rows and 32 columns at a time. Results that are its sums go where
+// they belong from there; others wait in a buffer, and what follows is done in vectors. Rows are used
+// where they are, columns are copied as words: panels of 32 columns, step by step.
 
+// CHECK:         #[[ROWS:.*]] = affine_map<(d0, d1, d2)[s0, s1] -> (d0 * 2048 + s0 * 64 + {{.*}} + s1)>
+// CHECK:         #[[PANEL:.*]] = affine_map<(d0, d1, d2)[s0, s1] -> (d2, s0, s1)>
 // CHECK-LABEL: func.func @main
 // CHECK:         %[[A:.*]] = builtin.unrealized_conversion_cast %{{.*}} to memref<{{.*}}xi32>
 // CHECK:         affine.store %{{.*}}, %[[COLUMNS:.*]][
 // CHECK:         affine.for %[[M:.*]] = 0 to min #{{.*}} {
 // CHECK:           affine.for %[[N:.*]] = 0 to {{[0-9]+}} {
-// CHECK:             affine.for %[[I:.*]] = 0 to 32 {
-// CHECK-NEXT:          affine.for %[[J:.*]] = 0 to 32 {
-// CHECK:                 affine.for %[[K:.*]] = 0 to 64 iter_args(
-// CHECK:                   %[[Y:.*]] = affine.load %[[COLUMNS]][%[[N]], %[[K]], %[[J]]]
-// CHECK:                   %[[X:.*]] = affine.load %[[A]][
-// CHECK:                   llvm.call_intrinsic "llvm.polyblocks.dot.tdpbssd"(%{{.*}}, %[[X]], %[[Y]])
-// CHECK:                 affine.store %{{.*}}, %arg2[
-// CHECK:             {polyblocks.unit = "tdpbssd"}
+// CHECK-NEXT:        "polyblocks.multiply"(%[[A]], %[[COLUMNS]], %arg2, %[[M]], {{.*}}, %[[N]])
+// CHECK-SAME:          {a = #[[ROWS]], {{.*}} b = #[[PANEL]], shape = array<i64: 32, 32, 64>, unit = "tdpbssd"
 // CHECK-NOT:     polyblocks.lanes
 
-// CHECK:         llvm.call_intrinsic "llvm.polyblocks.dot.tdpbf16ps"(
-// CHECK:         affine.store %{{.*}}, %[[SUMS:.*]][
-// CHECK:         {polyblocks.unit = "tdpbf16ps"}
+// CHECK:         "polyblocks.multiply"({{[^,]*, [^,]*}}, %[[SUMS:[^,]*]], {{.*}} unit = "tdpbf16ps"
 // CHECK:         affine.load %[[SUMS]][
 // CHECK:         arith.truncf
 // CHECK:         affine.store %{{.*}}, %arg5[

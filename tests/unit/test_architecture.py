@@ -270,6 +270,7 @@ ROOMS: dict[str, str] = {
     "affine/tiles": "affine affine/analysis",
     "affine/cost": "affine affine/analysis affine/tiles affine/vectors",
     "codegen": "isolation",
+    "codegen/units": "affine affine/mlir codegen",
     "codegen/vector_math": "codegen",
     "codegen/gpu": "affine/cost affine/mlir codegen codegen/gpu/passes codegen/vector_math",
     "codegen/gpu/mapping": "affine affine/analysis affine/cost affine/tiles affine/vectors "

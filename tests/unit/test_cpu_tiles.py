@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from polyblocks import mlir
+from polyblocks.codegen.units.lower_units import LowerUnitsPass
 from polyblocks.errors import UnsupportedError
 from polyblocks.options import CompileOptions
 from polyblocks.pipeline import PassContext
@@ -12,66 +13,48 @@ from polyblocks_cpu import host as host_module
 from polyblocks_cpu.describe import describe, required_features
 from polyblocks_cpu.host import host, identify
 from polyblocks_cpu.instructions import tiles
+from polyblocks_cpu.instructions.tile_code import TileConfiguration
 from polyblocks_cpu.instructions.tiles import tile_units
-from polyblocks_cpu.passes.lower_tiles import LowerTilesPass
-from polyblocks_cpu.passes.tile_code import TileConfiguration
+from polyblocks_cpu.lower import TILE_EMITTERS
 
-#: Loops of a product, with places for what may be wrong about them.
 PRODUCT = """
-func.func @main(%a: memref<{rows}x64xi32>, %b: memref<64x64xi32>, %c: memref<64x64xi32>) {{
-  %z = arith.constant 0 : i32
-  affine.for %i = {begin} to {rows} {{
-    affine.for %j = 0 to 32 {{
-      %r = affine.for %k = 0 to 64 iter_args(%s = %z) -> (i32) {{
-        %x = affine.load %a[%i, %k] : memref<{rows}x64xi32>
-        %y = affine.load %b[{place}] : memref<64x64xi32>
-        %v = llvm.call_intrinsic "llvm.polyblocks.dot.tdpbssd"(%s, %x, {second})
-          : (i32, i32, i32) -> i32
-        affine.yield %v : i32
-      }}
-      affine.store %r, %c[%i, %j] : memref<64x64xi32>
-      {again}
-    }}
-  }} {{polyblocks.unit = "{unit}"}}
+func.func @main(%a: memref<64x64xi32>, %b: memref<64x64xi32>, %c: memref<64x64xi32>) {{
+  affine.for %i = 0 to 2 {{
+    "polyblocks.multiply"(%a, %b, %c, %i) {{
+      unit = "{unit}", shape = array<i64: {rows}, 32, 64>,
+      accumulator = affine_map<(d0)[s0, s1] -> (d0 * 32 + s0, s1)>,
+      a = affine_map<(d0)[s0, s1] -> (d0 * 32 + s0, s1)>,
+      b = affine_map<(d0)[s0, s1] -> ({place})>
+    }} : (memref<64x64xi32>, memref<64x64xi32>, memref<64x64xi32>, index) -> ()
+  }}
   return
 }}
 """
-RIGHT = {
-    "rows": "32",
-    "begin": "0",
-    "place": "%k, %j",
-    "second": "%y",
-    "again": "",
-    "unit": "tdpbssd",
-}
+RIGHT = {"rows": "32", "place": "s0, s1", "unit": "tdpbssd"}
 
 
 def lower(**changes: str) -> str:
     """The module of a product of tiles after the pass."""
     module = mlir.parse(PRODUCT.format(**RIGHT | changes))
     target = describe(CompileOptions(arch="sapphirerapids"))
-    LowerTilesPass().run(module, PassContext.create(target, CompileOptions()))
+    LowerUnitsPass(TILE_EMITTERS).run(module, PassContext.create(target, CompileOptions()))
     return str(module)
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"rows": "64"}, "8 tiles at most"),
-        ({"begin": "1"}, "loops from 0 on"),
-        ({"place": "%j, %k"}, "neighbours in order"),
-        ({"place": "%k mod 8, %j"}, "neighbours in order"),
-        ({"second": "%z"}, "operands in memory"),
-        (
-            {"again": "affine.store %r, %c[%i, %j] : memref<64x64xi32>"},
-            "one dot product and one store",
-        ),
-        ({"unit": "tdpother"}, "one dot product and one store"),
+        ({"rows": "64"}, "'tdpbssd' needs 14 tiles, expected 8 at most"),
+        ({"place": "s1, s0"}, "'tdpbssd' must have rows evenly apart and columns side by side"),
+        ({"place": "s0 mod 8, s1"}, "rows evenly apart"),
+        ({"unit": "tdpother"}, "'tdpother' and brings no instructions of it; .*: tdpbf16ps, "),
     ],
 )
-def test_loops_that_are_no_product_of_tiles(changes: dict[str, str], message: str) -> None:
-    assert "tdpbssd" in lower()
-    with pytest.raises(UnsupportedError, match=f"must be a product of tiles with {message}"):
+def test_products_that_the_unit_cannot_compute(changes: dict[str, str], message: str) -> None:
+    lowered = lower()
+    assert '"llvm.x86.tdpbssd"' in lowered
+    assert "polyblocks" not in lowered
+    with pytest.raises(UnsupportedError, match=message):
         lower(**changes)
 
 

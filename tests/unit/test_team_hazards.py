@@ -272,3 +272,30 @@ def test_footprints_of_a_kernel() -> None:
     assert rows.owned_beside(rows, 0, 0)
     assert not rows.owned_beside(columns, 0, 0)
     assert not rows.owned_beside(rows, 0, 4)
+
+
+def test_footprints_of_a_product_of_tiles() -> None:
+    module = mlir.parse(f"""func.func @main(%c: {MATRIX}, %a: {MATRIX}, %b: {MATRIX}) {{
+      affine.parallel (%i) = (0) to (4) {{
+        "polyblocks.multiply"(%a, %b, %c, %i) {{
+          unit = "u", shape = array<i64: 16, 8, 32>,
+          accumulator = affine_map<(d0)[s0, s1] -> (d0 * 16 + s0, s1)>,
+          a = affine_map<(d0)[s0, s1] -> (d0 * 16 + s0, s1 + 32)>,
+          b = affine_map<(d0)[s0, s1] -> (s0, s1)>
+        }} : ({MATRIX}, {MATRIX}, {MATRIX}, index) -> ()
+      }} {{polyblocks.kernel = "k", polyblocks.level = "team"}}
+      return }}""")
+    OutlineKernelsPass().run(module, None)
+    kernel = next(op for op in module.body.operations if TRIPS in op.operation.attributes)
+    names = list(kernel.operation.regions[0].blocks[0].arguments)[2:]
+    found = footprints(kernel.operation, 4)
+    ends = sorted((f.low.tolist(), f.high.tolist()) for f in found.values())
+    rows = [row * 16 * 256 for row in range(4)]
+    assert len(ends) == len(names) == 3
+    assert ends == sorted(
+        [
+            (rows, [r + 15 * 256 + 8 * 4 for r in rows]),
+            ([r + 128 for r in rows], [r + 15 * 256 + 256 for r in rows]),
+            ([0] * 4, [31 * 256 + 8 * 4] * 4),
+        ]
+    )

@@ -1,4 +1,4 @@
-"""Names of the discardable attributes that the compiler writes on MLIR operations.
+"""Names of the discardable attributes that the compiler writes on MLIR operations, and of its own.
 
 Every name is written here and nowhere else. A plugin's own attributes carry the plugin's name.
 """
@@ -32,7 +32,7 @@ LEVEL_ATTRIBUTE = "polyblocks.level"
 TILE_ATTRIBUTE = "polyblocks.tile"
 #: A loop around the rows of a register tile: how many of its iterations are lanes at a time.
 LANES_ATTRIBUTE = "polyblocks.lanes"
-#: A loop that is one product of tiles of a matrix unit, or a GPU's kernel: the unit's name.
+#: A GPU's kernel: the name of the matrix unit that it uses.
 UNIT_ATTRIBUTE = "polyblocks.unit"
 #: A nest: its name.
 KERNEL_ATTRIBUTE = "polyblocks.kernel"
@@ -69,3 +69,8 @@ RESIDENT_ATTRIBUTE = "polyblocks.resident"
 LAUNCHES_ATTRIBUTE = "polyblocks.launches"
 #: Module: alignment in bytes, by number of the program's argument, that kernels rely on.
 ALIGNMENTS_ATTRIBUTE = "polyblocks.alignments"
+
+# The operation of our own dialect.
+
+#: ``"polyblocks.multiply"(a, b, accumulator, indices...)``: a matrix unit's product of two tiles.
+MULTIPLY = "polyblocks.multiply"

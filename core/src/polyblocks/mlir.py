@@ -40,6 +40,28 @@ __all__ = [
     "translate_to_llvmir",
 ]
 
+#: Our own dialect, in IRDL: what no upstream operation says. See "Matrix units" in ``docs/s3.md``.
+_OWN_DIALECT = """
+irdl.dialect @polyblocks {
+  irdl.operation @multiply {
+    %a = irdl.base "!builtin.memref"
+    %b = irdl.base "!builtin.memref"
+    %accumulator = irdl.base "!builtin.memref"
+    %index = irdl.is index
+    irdl.operands(a: %a, b: %b, accumulator: %accumulator, indices: variadic %index)
+    %unit = irdl.base "#builtin.string"
+    %shape = irdl.any
+    %a_map = irdl.base "#builtin.affine_map"
+    %b_map = irdl.base "#builtin.affine_map"
+    %accumulator_map = irdl.base "#builtin.affine_map"
+    irdl.attributes {
+      "unit" = %unit, "shape" = %shape,
+      "a" = %a_map, "b" = %b_map, "accumulator" = %accumulator_map
+    }
+  }
+}
+"""
+
 _stablehlo_passes = False
 
 _DIALECT_MODULES = {"omp": "openmp", "acc": "openacc"}
@@ -54,8 +76,8 @@ def dialect(name: str) -> ModuleType:
 def preload() -> None:
     """Import the dialects that the passes touch; forked children then need not, one by one."""
     for name in (
-        "affine arith bufferization builtin cf complex func linalg llvm math memref omp scf tensor "
-        "ub vector"
+        "affine arith bufferization builtin cf complex func irdl linalg llvm math memref omp scf "
+        "tensor ub vector"
     ).split():
         dialect(name)
 
@@ -69,7 +91,19 @@ def make_context() -> Any:
     with context:
         loader = passmanager.PassManager.parse("builtin.module(func.func(tm-tensor-bufferize))")
         loader.run(ir.Module.parse("module {}", context).operation)
+        _no_module_of("polyblocks")
+        dialect("irdl").load_dialects(ir.Module.parse(_OWN_DIALECT, context))
     return context
+
+
+def _no_module_of(name: str) -> None:
+    """Spare the bindings their search for the Python module of a dialect that has none.
+
+    They look for it at every operation that they show: an empty one saves half of the time of
+    walking a module.
+    """
+    full = f"torch_mlir.dialects.{name}"
+    sys.modules.setdefault(full, ModuleType(full))
 
 
 def parse(text: str | bytes, context: Any = None) -> Any:
@@ -91,10 +125,7 @@ def register_stablehlo(context: Any) -> None:
     if not _stablehlo_passes:
         stablehlo.register_stablehlo_passes()
         for name in ("stablehlo", "chlo"):
-            # The bindings look up a module of the dialect at every operation that they show, and
-            # there is none: an empty one saves half of the time of walking a module.
-            full = f"torch_mlir.dialects.{name}"
-            sys.modules.setdefault(full, ModuleType(full))
+            _no_module_of(name)
         _stablehlo_passes = True
     stablehlo.register_dialect(context)
     # Nothing else can load CHLO: a pass that depends on it does, by running on nothing.

@@ -142,9 +142,9 @@ class MatrixUnit:
     :mod:`polyblocks.affine.contraction.units`. Sums of integers wrap around.
 
     One with ``registers`` works on tiles: ``m`` rows of ``k`` numbers, in words as above, and ``n``
-    columns of words of ``k`` numbers in all, step by step. On a target with vectors it is a nest of
-    three loops around that intrinsic, which the target's lowering takes as a whole; see
-    ``polyblocks.unit`` among the attributes of S3.
+    columns of words of ``k`` numbers in all, step by step. Contractions on a target with vectors
+    use it as ``polyblocks.multiply``, whose instructions the target brings; see
+    :mod:`polyblocks.codegen.units.lower_units`.
 
     Attributes:
         name: the name by which the target's lowering knows it.
@@ -184,11 +184,6 @@ class MatrixUnit:
     def both(self) -> tuple[str, str]:
         """The dtypes of the first and of the second operand."""
         return self.operands, self.second or self.operands
-
-    @property
-    def operation(self) -> str:
-        """The intrinsic that stands for a word's products until the target lowers it."""
-        return DOT_PREFIX + self.name
 
     @property
     def has_tiles(self) -> bool:

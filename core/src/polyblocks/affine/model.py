@@ -227,7 +227,8 @@ class Op(Node):
 
     def copied(self, to: Renaming) -> Op:
         results = [to.fresh(r) for r in self.results]
-        return Op(self.name, to.all(self.operands), self.attributes, results, self.location)
+        operands = to.all(self.operands)
+        return type(self)(self.name, operands, self.attributes, results, self.location)
 
     def replace_uses(self, use: Callable[[Value], Value]) -> None:
         self.operands = [use(v) for v in self.operands]
@@ -552,8 +553,8 @@ class For(Node):
             of vectors at a time; 0 of any other loop. Its body stays as it is made.
         schedule: how the contraction that it is the outermost loop of is to be tiled, see
             :mod:`polyblocks.affine.contraction.tilings.schedule`; None for nothing.
-        unit: the matrix unit that computes all of it: a loop over rows, around one over columns,
-            around one over steps that carries their sum, which is stored. Empty for any other loop.
+        unit: the matrix unit that goes through it and the loops in it by itself, see
+            :class:`polyblocks.affine.multiply.UnitTile`. Empty for any other loop.
         simd: how it is written in vectors; None for a scalar loop.
         prefetches: what each of its vectors fetches, or in a register tile each of its steps; only
             for loops with ``simd`` and in these.

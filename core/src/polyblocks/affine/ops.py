@@ -10,6 +10,11 @@ from typing import Any
 from polyblocks.affine.element import printed
 from polyblocks.affine.expr import Expr
 from polyblocks.affine.model import Index, Node, Op, Value
+from polyblocks.affine.multiply import Multiply
+from polyblocks.target import DOT_PREFIX
+
+#: A function of LLVM's that computes a number from numbers.
+INTRINSIC = "llvm.call_intrinsic"
 
 
 class Integers(IntEnum):
@@ -87,15 +92,28 @@ class Ops:
 
     def intrinsic(self, name: str, operands: Iterable[Value], type_: Any = None) -> Value:
         """A call of one of LLVM's intrinsics."""
-        from polyblocks.mlir import ir
-
         values = list(operands)
-        attributes = {
-            "intrin": ir.StringAttr.get(name),
-            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(values), 0]),
-            "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
-        }
-        return self.op("llvm.call_intrinsic", values, type_, attributes)
+        return self.op(INTRINSIC, values, type_, _call(name, len(values)))
+
+    def multiply(self, unit: str, accumulator: Value, a: Value, b: Value) -> Value:
+        """An accumulator with the products of two words added to it by the unit of this name."""
+        result = Value(accumulator.type)
+        attributes = _call(DOT_PREFIX + unit, 3)
+        self.out.append(
+            Multiply(INTRINSIC, [accumulator, a, b], attributes, [result], self.location)
+        )
+        return result
+
+
+def _call(name: str, operands: int) -> dict[str, Any]:
+    """Attributes of a call of one of LLVM's intrinsics."""
+    from polyblocks.mlir import ir
+
+    return {
+        "intrin": ir.StringAttr.get(name),
+        "operandSegmentSizes": ir.DenseI32ArrayAttr.get([operands, 0]),
+        "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
+    }
 
 
 def has_flag(op: Op, flag: str) -> bool:
@@ -128,4 +146,4 @@ def constant(number: float, type_: Any, location: Any = None, *, result: Value |
 def like(model: Op, operands: Iterable[Value], result: Value | None = None) -> Op:
     """An operation like another one, of other values; ``result`` is new by default."""
     made = Value(model.results[0].type) if result is None else result
-    return Op(model.name, list(operands), model.attributes, [made], model.location)
+    return type(model)(model.name, list(operands), model.attributes, [made], model.location)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from polyblocks.affine.expr import Var
 from polyblocks.affine.model import Access, Alloca, Buffer, For, Nest, Node, Value
+from polyblocks.affine.multiply import UnitTile, UnitTileError
 
 
 class InvalidNestError(Exception):
@@ -17,6 +18,7 @@ def verify_nest(nest: Nest) -> None:
     - A variable in an expression is that of a loop around, or of a loop of the program.
     - A loop hands on as many values as it carries, of the same types.
     - An access has one index for each dimension, and its buffer lives where it is.
+    - Loops of a matrix unit are a product of tiles.
 
     Raises:
         InvalidNestError: one of these does not hold.
@@ -68,6 +70,11 @@ class _Verifier:
         for values in zip(*carried, strict=True):
             if len({str(v.type) for v in values}) != 1:
                 self._fail(loop, f"expected one type, got {[str(v.type) for v in values]} carried")
+        if loop.unit:
+            try:
+                UnitTile.of(loop)
+            except UnitTileError as error:
+                self._fail(loop, str(error))
         before = set(self._defined)
         self.block(loop.body, variables | {loop.var}, frozenset(loop.arguments))
         self._visible(loop, loop.yields)

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from polyblocks.attributes import MULTIPLY
+
 #: Ops that make a memref of another one (operand 0) without new memory.
 VIEWS = frozenset(
     {
@@ -128,6 +130,8 @@ def written_operands(op: Any) -> Sequence[Any]:
         return ()
     if name == "vector.maskedstore":
         return (op.operands[0],)
+    if name == MULTIPLY:
+        return (op.operands[2],)
     return [v for v in op.operands if isinstance(v.type, ir.MemRefType)]
 
 

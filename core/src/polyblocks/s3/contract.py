@@ -15,13 +15,13 @@ from polyblocks.attributes import (
     KERNEL_ATTRIBUTE,
     KIND_ATTRIBUTE,
     LEVEL_ATTRIBUTE,
+    MULTIPLY,
     NAME_ATTRIBUTE,
     REGION_ATTRIBUTE,
     RESUME_ATTRIBUTE,
     SCHEDULE_ATTRIBUTE,
     SOURCES_ATTRIBUTE,
     TILE_ATTRIBUTE,
-    UNIT_ATTRIBUTE,
     VECTOR_ATTRIBUTE,
 )
 
@@ -119,6 +119,9 @@ VECTORS = {
         _ANYWHERE,
         "`llvm.polyblocks.dot.NAME`: the matrix unit NAME of the target's description, on each "
         "lane; see Matrix units. Or the function `rounding` of a unit of the description",
+    ),
+    MULTIPLY: Operation(
+        (NEST,), "a product of tiles by the unit of the target's description; see Matrix units"
     ),
     "vector.extract": Operation(_ANYWHERE, "at a constant position"),
     "vector.insert": Operation(_ANYWHERE, "at a constant position"),
@@ -266,9 +269,6 @@ ATTRIBUTES: dict[str, Attribute] = {
     ),
     TILE_ATTRIBUTE: Attribute(
         "loop", "unit", "nests follow each other in its body, a tile's; may be ignored"
-    ),
-    UNIT_ATTRIBUTE: Attribute(
-        "loop", "string", "name of the matrix unit that computes all of it; see Matrix units"
     ),
     REGION_ATTRIBUTE: Attribute(
         "region", "string", "name of a loop or branch of the program around whole nests"

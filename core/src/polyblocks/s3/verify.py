@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from polyblocks.affine.mlir.views import VIEWS
-from polyblocks.attributes import REGION_ATTRIBUTE
+from polyblocks.attributes import MULTIPLY, REGION_ATTRIBUTE
 from polyblocks.mlir import ir
 from polyblocks.s3 import arguments, attributes, types
 from polyblocks.s3.contract import DIVISIONS, MAIN, MODULE, NEST, OPERATIONS, SCALARS_ONLY
@@ -20,6 +20,7 @@ _STORES = {
     "memref.store": 1,
     "vector.maskedstore": 0,
     "vector.store": 1,
+    MULTIPLY: 2,
 }
 _MASKED = ("vector.maskedload", "vector.maskedstore")
 

@@ -10,6 +10,7 @@ from polyblocks.attributes import (
     CHECKS_ATTRIBUTE,
     ESTIMATES_ATTRIBUTE,
     KIND_ATTRIBUTE,
+    MULTIPLY,
     NESTS_ATTRIBUTE,
     SOURCES_ATTRIBUTE,
     VECTOR_ATTRIBUTE,
@@ -26,6 +27,7 @@ from polyblocks.codegen.merge_rare_branches import MergeRareBranchesPass
 from polyblocks.codegen.only_with import MEMORY, Contents, OnlyWith, OnlyWithOps
 from polyblocks.codegen.schedule_vectors import ScheduleVectorsPass
 from polyblocks.codegen.store_booleans_as_bytes import StoreBooleansAsBytesPass
+from polyblocks.codegen.units.lower_units import LowerUnitsPass
 from polyblocks.codegen.vector_math import EXPANDED, expand_math
 from polyblocks.options import CompileOptions
 from polyblocks.pipeline import FunctionPass, PassContext, UpstreamPass, run_stage
@@ -36,6 +38,8 @@ from polyblocks_cpu.emit import assembly, checked_symbols, compile_llvm
 from polyblocks_cpu.instructions.conversions import conversions
 from polyblocks_cpu.instructions.permute import pick_from
 from polyblocks_cpu.instructions.scalef import multiply_by_power
+from polyblocks_cpu.instructions.tile_emitter import TileInstructions
+from polyblocks_cpu.instructions.tiles import PRODUCTS
 from polyblocks_cpu.load import object_name
 from polyblocks_cpu.lookups.permute_lookups import PermuteLookupsPass
 from polyblocks_cpu.passes.emit_entry import ENTRY, EmitEntryPass
@@ -44,7 +48,6 @@ from polyblocks_cpu.passes.hoist_addresses import HoistAddressesPass
 from polyblocks_cpu.passes.hold_halves_as_integers import HoldHalvesAsIntegersPass
 from polyblocks_cpu.passes.lower_asserts import LowerAssertsPass
 from polyblocks_cpu.passes.lower_dots import LowerDotsPass
-from polyblocks_cpu.passes.lower_tiles import LowerTilesPass
 from polyblocks_cpu.passes.map_openmp import MapOpenmpPass
 from polyblocks_cpu.passes.merge_kernels import CALLS, MergeKernelsPass
 from polyblocks_cpu.passes.outline_kernels import OutlineKernelsPass
@@ -53,6 +56,9 @@ from polyblocks_cpu.passes.pair_gathers import GATHER, PairGathersPass
 from polyblocks_cpu.passes.share_team import ShareTeamPass
 from polyblocks_cpu.passes.time_kernels import ROWS, TimeKernelsPass
 from polyblocks_cpu.team.kernels import TRIPS
+
+#: Emitters of the units of tiles, by the unit's name.
+TILE_EMITTERS = dict.fromkeys(PRODUCTS, TileInstructions)
 
 
 def stage_s4(target: TargetDescription, profile: bool = False) -> list[Any]:
@@ -115,7 +121,7 @@ def _expand_arithmetic(target: TargetDescription, contents: Contents) -> list[An
         # Last of these, when nothing computes with halves any more.
         OnlyWith(HoldHalvesAsIntegersPass(held), held, contents),
         # Whose instructions take halves again.
-        LowerTilesPass(),
+        OnlyWithOps(LowerUnitsPass(TILE_EMITTERS), {MULTIPLY}, contents),
         OnlyWithOps(LowerDotsPass(), {"llvm.call_intrinsic"}, contents),
     ]
 

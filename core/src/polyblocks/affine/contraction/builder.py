@@ -20,13 +20,13 @@ from polyblocks.affine.analysis.reductions import identities
 from polyblocks.affine.contraction.absent import Absent
 from polyblocks.affine.contraction.copies import along_rows, is_scattered
 from polyblocks.affine.contraction.kept_panels import KeptPanels
+from polyblocks.affine.contraction.loop_digits import counted, row_of_lines
 from polyblocks.affine.contraction.product import Operand, Product
 from polyblocks.affine.contraction.step_loops import Place, StepLoops
 from polyblocks.affine.contraction.tiling import Tiling
 from polyblocks.affine.contraction.windows import innermost
 from polyblocks.affine.element import element_bytes
 from polyblocks.affine.expr import Expr, Var
-from polyblocks.affine.loop_digits import counted, row_of_lines
 from polyblocks.affine.model import (
     AffineAccess,
     Alloca,

@@ -9,11 +9,11 @@ from __future__ import annotations
 from math import prod
 
 from polyblocks.affine.analysis.dataflow import variables_of
+from polyblocks.affine.contraction.loop_digits import counted, row_of_lines
 from polyblocks.affine.contraction.product import Operand, Product
 from polyblocks.affine.contraction.tiling import Tiling
 from polyblocks.affine.element import element_bytes
 from polyblocks.affine.expr import Expr, Var
-from polyblocks.affine.loop_digits import counted, row_of_lines
 from polyblocks.affine.model import Access, Buffer, For, Nest, Node, Store, Value, around, clone
 from polyblocks.affine.prologue import Prologue
 

@@ -198,7 +198,7 @@ class _Grouping:
                 row = ops.op("arith.xori", [row, ops.constant(_SIGNS, row.type)])
             column = self._word(of_columns, var, group, views, ops)
             words = (row, column) if self.rows_first else (column, row)
-            value = ops.intrinsic(self.unit.operation, [value, *words])
+            value = ops.multiply(self.unit.name, value, *words)
         loops: list[For] = []
         for loop in reversed(reduction.loops):
             inside: list[Node] = [loops[0]] if loops else body

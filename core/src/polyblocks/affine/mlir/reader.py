@@ -29,24 +29,25 @@ from polyblocks.affine.model import (
     Value,
     around,
 )
+from polyblocks.affine.multiply import Multiply, UnitTile
+from polyblocks.affine.ops import INTRINSIC, Ops
 from polyblocks.attributes import (
     ESTIMATE_ATTRIBUTE,
     KERNEL_ATTRIBUTE,
     KIND_ATTRIBUTE,
     LANES_ATTRIBUTE,
     LEVEL_ATTRIBUTE,
+    MULTIPLY,
     REGION_ATTRIBUTE,
     SCHEDULE_ATTRIBUTE,
     SOURCES_ATTRIBUTE,
     TILE_ATTRIBUTE,
-    UNIT_ATTRIBUTE,
 )
 from polyblocks.mlir import ir
+from polyblocks.target import DOT_PREFIX
 
 #: Dialects whose operations without regions compute scalars from scalars.
 SCALAR_DIALECTS = ("arith.", "math.", "complex.", "index.")
-#: A function of LLVM's, which passes let nests call: one that computes a number from numbers.
-INTRINSIC = "llvm.call_intrinsic"
 #: Further operations allowed at the top of ``@main`` without a loop around them.
 STRAIGHT_LINE = {
     "affine.apply",
@@ -390,7 +391,10 @@ class _Reader:
             operands = [self._use(v, body, values, variables) for v in op.operands]
             attributes = {n: op.attributes[n] for n in op.attributes}
             results = [self._define(r, values) for r in op.results]
-            body.append(Op(name, operands, attributes, results, op.location))
+            node = Multiply if name == INTRINSIC and _is_of_a_unit(op) else Op
+            body.append(node(name, operands, attributes, results, op.location))
+        elif name == MULTIPLY:
+            body.append(self._multiply(op, values, variables))
         elif name == "memref.alloca" and not len(op.operands):
             buffer = self._buffer(op.results[0], "local")
             body.append(Alloca(buffer))
@@ -419,6 +423,37 @@ class _Reader:
         buffer, index = self._place(load.operands[0], index)
         return Load(self._define(op.results[0], values), buffer, index, load.location, where)
 
+    def _multiply(self, op: Any, values: dict[Any, Value], variables: dict[Any, Expr]) -> For:
+        """The loops that a matrix unit's product of tiles stands for."""
+        rows, columns, steps = ir.DenseI64ArrayAttr(op.attributes["shape"])
+        row, column, step = Var(rows), Var(columns), Var(steps)
+        places = []
+        for memref, name, own in zip(
+            op.operands,
+            ("a", "b", "accumulator"),
+            ((row, step), (step, column), (row, column)),
+            strict=False,
+        ):
+            amap = ir.AffineMapAttr(op.attributes[name])
+            dims = list(op.operands)[3:]
+            index = self._map(amap, dims, values, variables, [Expr.of(v) for v in own])
+            places.append(self._place(memref, index))
+        (first, a), (second, b), (sums, at) = places
+        zero, total, carried = (Value(sums.element) for _ in range(3))
+        x, y = Value(first.element), Value(second.element)
+        ops = Ops(location=op.location)
+        ops.multiply(ir.StringAttr(op.attributes["unit"]).value, carried, x, y)
+        (multiply,) = ops.out
+        assert isinstance(multiply, Multiply)
+        return UnitTile(
+            *(row, column, step),
+            Store(total, sums, at, op.location),
+            Load(x, first, a, op.location),
+            Load(y, second, b, op.location),
+            Op("arith.constant", [], {"value": zero_of(sums.element)}, [zero], op.location),
+            multiply,
+        ).loops()
+
     def _loop(
         self, op: Any, body: list[Node], values: dict[Any, Value], variables: dict[Any, Expr]
     ) -> For:
@@ -444,7 +479,6 @@ class _Reader:
             tile=TILE_ATTRIBUTE in op.attributes,
             lanes=_number(op.attributes, LANES_ATTRIBUTE),
             schedule=_schedule(op.attributes),
-            unit=_text(op.attributes, UNIT_ATTRIBUTE),
         )
 
     def _level(self, op: Any, values: dict[Any, Value], variables: dict[Any, Expr]) -> For:
@@ -572,6 +606,7 @@ class _Reader:
         operands: list[Any],
         values: dict[Any, Value],
         variables: dict[Any, Expr],
+        symbols: Iterable[Expr] = (),
     ) -> tuple[Expr, ...]:
         exprs = []
         for operand in operands:
@@ -587,6 +622,7 @@ class _Reader:
                 raise _Unreadable
         amap = ir.AffineMapAttr(attribute).value
         count = amap.n_dims
+        exprs += symbols
         return tuple(expr_of(e, exprs[:count], exprs[count:]) for e in amap.results)
 
     # Buffers
@@ -702,9 +738,9 @@ def _schedule(attributes: Any) -> Any:
     )
 
 
-def _text(attributes: Any, name: str) -> str:
-    """A string attribute; empty if it is not there."""
-    return str(ir.StringAttr(attributes[name]).value) if name in attributes else ""
+def _is_of_a_unit(call: Any) -> bool:
+    """Whether a call of an intrinsic stands for a matrix unit."""
+    return str(ir.StringAttr(call.attributes["intrin"]).value).startswith(DOT_PREFIX)
 
 
 def _map_of_set(attribute: Any) -> Any:

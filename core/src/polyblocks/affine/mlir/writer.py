@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from polyblocks.affine.element import zero_of
@@ -28,6 +28,7 @@ from polyblocks.affine.model import (
     Value,
     walk,
 )
+from polyblocks.affine.multiply import UnitTile
 from polyblocks.affine.vectors.transpose_writer import write_square
 from polyblocks.affine.vectors.vector_writer import write_loop
 from polyblocks.attributes import (
@@ -36,10 +37,10 @@ from polyblocks.attributes import (
     KIND_ATTRIBUTE,
     LANES_ATTRIBUTE,
     LEVEL_ATTRIBUTE,
+    MULTIPLY,
     SCHEDULE_ATTRIBUTE,
     SOURCES_ATTRIBUTE,
     TILE_ATTRIBUTE,
-    UNIT_ATTRIBUTE,
     VECTOR_ATTRIBUTE,
 )
 from polyblocks.mlir import dialect, ir
@@ -182,7 +183,37 @@ class _Writer:
             return self._alloca(node.buffer)
         # Atomic updates are formed in kernels, which are written elsewhere.
         assert isinstance(node, For)
+        if node.unit:
+            return self._multiply(UnitTile.of(node))
         return self._parallel(node) if node.level else self._for(node)
+
+    def _multiply(self, tile: UnitTile) -> Any:
+        """A matrix unit's product of tiles: its own variables are the symbols of the maps."""
+        accesses = {
+            "a": (tile.a, (tile.row, tile.step)),
+            "b": (tile.b, (tile.step, tile.column)),
+            "accumulator": (tile.accumulator, (tile.row, tile.column)),
+        }
+        own = {tile.row, tile.column, tile.step}
+        indices = [e for access, _ in accesses.values() for e in access.index]
+        around = dict.fromkeys(v for e in indices for v in e.variables() if v not in own)
+        dims = {var: ir.AffineDimExpr.get(i) for i, var in enumerate(around)}
+        maps = {}
+        for name, (access, variables) in accesses.items():
+            symbols = {var: ir.AffineSymbolExpr.get(i) for i, var in enumerate(variables)}
+            results = [affine_expr(e, dims | symbols) for e in access.index]
+            maps[name] = ir.AffineMapAttr.get(ir.AffineMap.get(len(dims), 2, results))
+        memrefs = [self.memref(access.buffer) for access, _ in accesses.values()]
+        return ir.Operation.create(
+            MULTIPLY,
+            operands=[*memrefs, *map(self.variable, around)],
+            attributes={
+                "unit": ir.StringAttr.get(tile.multiply.unit),
+                "shape": ir.DenseI64ArrayAttr.get(list(tile.shape)),
+                **maps,
+            },
+            loc=tile.multiply.location or self.unknown,
+        )
 
     def _load(self, node: Load) -> Any:
         amap, operands = self._map(node.index)
@@ -276,8 +307,6 @@ class _Writer:
             op.operation.attributes[LANES_ATTRIBUTE] = ir.IntegerAttr.get(i64, node.lanes)
         if node.schedule is not None:
             op.operation.attributes[SCHEDULE_ATTRIBUTE] = to_attribute(node.schedule)
-        if node.unit:
-            op.operation.attributes[UNIT_ATTRIBUTE] = ir.StringAttr.get(node.unit)
         self.variables[node.var] = op.regions[0].blocks[0].arguments[0]
         return op
 
@@ -403,20 +432,22 @@ class _Writer:
         for expr in index:
             for var in expr.variables():
                 order.setdefault(var, len(order))
-        results = [affine_expr(e, order) for e in index]
+        dims = {var: ir.AffineDimExpr.get(i) for var, i in order.items()}
+        results = [affine_expr(e, dims) for e in index]
         amap = ir.AffineMap.get(len(order), 0, results)
         return ir.AffineMapAttr.get(amap), [self.variable(v) for v in order]
 
 
-def affine_expr(expr: Expr, order: dict[Var, int]) -> Any:
+def affine_expr(expr: Expr, known: Mapping[Var, Any]) -> Any:
+    """An expression in MLIR, of the dimension or symbol that each variable is."""
     result: Any = None
     for atom, coefficient in expr.terms:
         if isinstance(atom, Var):
-            term = ir.AffineDimExpr.get(order[atom])
+            term = known[atom]
         elif isinstance(atom, Mod):
-            term = ir.AffineExpr.get_mod(affine_expr(atom.dividend, order), atom.divisor)
+            term = ir.AffineExpr.get_mod(affine_expr(atom.dividend, known), atom.divisor)
         else:
-            term = ir.AffineExpr.get_floor_div(affine_expr(atom.dividend, order), atom.divisor)
+            term = ir.AffineExpr.get_floor_div(affine_expr(atom.dividend, known), atom.divisor)
         if coefficient != 1:
             term = term * coefficient
         result = term if result is None else result + term

@@ -110,7 +110,9 @@ def _block(nodes: list[Node], known: dict[Any, list[Value]], mapping: dict[Value
             if known:
                 stored = {n.buffer.base for n in walk(node.body) if isinstance(n, AnyStore)}
                 forget(known, stored)
-            _block(node.body, dict(known), mapping)
+            # A matrix unit's loops are one operation.
+            if not node.unit:
+                _block(node.body, dict(known), mapping)
         if key is not None:
             if key in known:
                 mapping.update(zip(results, known[key], strict=True))

@@ -231,7 +231,8 @@ def _raise(main: Any) -> None:
         for var in expr.variables():
             order.setdefault(var, len(order))
         with ir.InsertionPoint(op), op.location:
-            amap = ir.AffineMap.get(len(order), 0, [affine_expr(expr, order)])
+            dims = {var: ir.AffineDimExpr.get(i) for var, i in order.items()}
+            amap = ir.AffineMap.get(len(order), 0, [affine_expr(expr, dims)])
             new = _apply(amap, [var.value for var in order])
         op.results[0].replace_all_uses_with(new)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from polyblocks.attributes import MULTIPLY
 from polyblocks.codegen.memory import (
     VIEWS,
     WITHOUT_MEMORY,
@@ -87,7 +88,7 @@ def footprints(kernel: Any, trips: int) -> dict[int, Footprint]:
             if argument < 0 or accesses * trips > BUDGET:
                 return {}
             hull = None
-            if _ACCESSES.get(name) == position:
+            if name == MULTIPLY or _ACCESSES.get(name) == position:
                 hull = _hull(op, position, values)
             if hull is None:
                 unknown.add(argument)
@@ -220,7 +221,22 @@ class _Values:
         if op.name in ("affine.load", "affine.store"):
             operands = list(op.operands)[position + 1 :]
             return self._mapped(op.attributes["map"].value, operands)
+        if op.name == MULTIPLY:
+            return self._of_tile(op, position)
         return [self.of(v) for v in list(op.operands)[position + 1 : position + 1 + rank]]
+
+    def _of_tile(self, op: Any, position: int) -> list[Interval | None]:
+        """Of a matrix unit's operand: of all rows and columns of the tile."""
+        rows, columns, steps = op.attributes["shape"]
+        name, *own = (
+            ("a", rows, steps),
+            ("b", steps, columns),
+            ("accumulator", rows, columns),
+        )[position]
+        dims = [self.of(operand) for operand in list(op.operands)[3:]]
+        symbols = [(0, extent - 1) for extent in own]
+        map_ = op.attributes[name].value
+        return [_expression(e, dims, symbols) for e in map_.results]
 
     def of(self, value: Any) -> Interval | None:
         """The interval of an index value."""

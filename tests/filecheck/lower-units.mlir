@@ -1,4 +1,4 @@
-// PASSES: lower-tiles
+// PASSES: lower-units
 // ARCH: sapphirerapids
 //
 // Sums of 32 rows and 32 columns are four tiles. The chip is told once, before the loop around, in
@@ -43,32 +43,20 @@
 module {
   func.func @main(%a: memref<128x64xi32>, %b: memref<64x32xi32>, %c: memref<128x32xf32>,
                   %d: memref<5x19xi32>, %e: memref<19x7xi32>, %f: memref<5x7xi32>) {
-    %z = arith.constant 0.0 : f32
-    %zi = arith.constant 0 : i32
     affine.for %t = 0 to 4 {
-      affine.for %i = 0 to 32 {
-        affine.for %j = 0 to 32 {
-          %r = affine.for %k = 0 to 64 iter_args(%s = %z) -> (f32) {
-            %x = affine.load %a[%t * 32 + %i, %k] : memref<128x64xi32>
-            %y = affine.load %b[%k, %j] : memref<64x32xi32>
-            %v = llvm.call_intrinsic "llvm.polyblocks.dot.tdpbf16ps"(%s, %x, %y) : (f32, i32, i32) -> f32
-            affine.yield %v : f32
-          }
-          affine.store %r, %c[%t * 32 + %i, %j] : memref<128x32xf32>
-        }
-      } {polyblocks.unit = "tdpbf16ps"}
+      "polyblocks.multiply"(%a, %b, %c, %t) {
+        unit = "tdpbf16ps", shape = array<i64: 32, 32, 64>,
+        accumulator = affine_map<(d0)[s0, s1] -> (d0 * 32 + s0, s1)>,
+        a = affine_map<(d0)[s0, s1] -> (d0 * 32 + s0, s1)>,
+        b = affine_map<(d0)[s0, s1] -> (s0, s1)>
+      } : (memref<128x64xi32>, memref<64x32xi32>, memref<128x32xf32>, index) -> ()
     }
-    affine.for %i = 0 to 5 {
-      affine.for %j = 0 to 7 {
-        %r = affine.for %k = 0 to 19 iter_args(%s = %zi) -> (i32) {
-          %x = affine.load %d[%i, %k] : memref<5x19xi32>
-          %y = affine.load %e[%k, %j] : memref<19x7xi32>
-          %v = llvm.call_intrinsic "llvm.polyblocks.dot.tdpbssd"(%s, %x, %y) : (i32, i32, i32) -> i32
-          affine.yield %v : i32
-        }
-        affine.store %r, %f[%i, %j] : memref<5x7xi32>
-      }
-    } {polyblocks.unit = "tdpbssd"}
+    "polyblocks.multiply"(%d, %e, %f) {
+      unit = "tdpbssd", shape = array<i64: 5, 7, 19>,
+      accumulator = affine_map<()[s0, s1] -> (s0, s1)>,
+      a = affine_map<()[s0, s1] -> (s0, s1)>,
+      b = affine_map<()[s0, s1] -> (s0, s1)>
+    } : (memref<5x19xi32>, memref<19x7xi32>, memref<5x7xi32>) -> ()
     return
   }
 }

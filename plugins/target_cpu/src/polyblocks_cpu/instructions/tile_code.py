@@ -8,13 +8,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from polyblocks.affine.expr import Expr, Var
-from polyblocks.affine.mlir.reader import expr_of
+from polyblocks.codegen.units.tile_products import Matrix, index_constant
 from polyblocks.mlir import ir
 from polyblocks_cpu.instructions.registers import invoke
 
-#: Assumed iterations of a loop with an unknown trip count.
-_ANY = 1 << 31
 #: Bytes of a word, and of the memory that describes tiles.
 WORD_BYTES, CONFIGURATION_BYTES = 4, 64
 
@@ -37,42 +34,6 @@ class TileConfiguration:
             struct.pack_into("<H", data, 16 + 2 * tile, columns * WORD_BYTES)
             data[48 + tile] = rows
         return bytes(data)
-
-
-@dataclass(frozen=True)
-class Matrix:
-    """Where the words of an operand are, or the sums.
-
-    Attributes:
-        memref: the buffer.
-        map: the affine map of its indices.
-        operands: of the map.
-        variables: those of the operands that count rows and columns of the matrix.
-        apart: words from a row to the next one; None if rows are not evenly apart.
-        along: words from a column to the next one; None as above.
-    """
-
-    memref: Any
-    map: Any
-    operands: tuple[Any, ...]
-    variables: tuple[Any, Any]
-    apart: int | None
-    along: int | None
-
-    @classmethod
-    def of(cls, access: Any, down: Any, across: Any) -> Matrix:
-        """The matrix that an ``affine.load`` or ``affine.store`` of two loops accesses."""
-        operands = list(access.operands)
-        at = 0 if access.name == "affine.load" else 1
-        memref, indices = operands[at], operands[at + 1 :]
-        map_ = ir.AffineMapAttr(access.attributes["map"]).value
-        strides, _ = ir.MemRefType(memref.type).get_strides_and_offset()
-        counted = {value: Var(_ANY) for value in indices} | {down: Var(_ANY), across: Var(_ANY)}
-        places = [Expr.of(counted[value]) for value in indices]
-        index = [expr_of(e, places[: map_.n_dims], places[map_.n_dims :]) for e in map_.results]
-        place = sum((e * s for e, s in zip(index, strides, strict=True)), Expr(0))
-        apart, along = (place.coefficient(counted[variable]) for variable in (down, across))
-        return cls(memref, map_, tuple(indices), (down, across), apart, along)
 
 
 class Code:
@@ -119,21 +80,19 @@ class Code:
         """Store a tile as :meth:`load` loads it."""
         self._call("tilestored64", self._byte(tile), *self._place(matrix, row, column))
 
-    def number(self, number: int) -> Any:
-        """A number of type ``index``."""
-        return self._constant(number, self._index)
-
     def scaled(self, value: Any, factor: int) -> Any:
         """A value of type ``index``, times a number."""
-        return self._arith("muli", value, self.number(factor))
+        return ir.Operation.create(
+            "arith.muli", results=[self._index], operands=[value, index_constant(factor)]
+        ).result
 
     @contextmanager
     def loop(self, count: int) -> Iterator[Any]:
         """A loop around what is written; yields its variable. One iteration has no loop."""
         if count == 1:
-            yield self.number(0)
+            yield index_constant(0)
             return
-        bounds = [self.number(n) for n in (0, count, 1)]
+        bounds = [index_constant(n) for n in (0, count, 1)]
         loop = ir.Operation.create("scf.for", operands=bounds, regions=1)
         block = loop.regions[0].blocks.append(self._index)
         with ir.InsertionPoint(block):
@@ -142,35 +101,9 @@ class Code:
 
     def _place(self, matrix: Matrix, row: Any, column: Any) -> tuple[Any, Any]:
         """The pointer to a word of a matrix, and bytes from its row to the next one."""
-        assert matrix.apart is not None
-        at = [self.number(v) if isinstance(v, int) else v for v in (row, column)]
-        down, across = matrix.variables
-        operands = [at[0] if v == down else at[1] if v == across else v for v in matrix.operands]
-        strides, offset = ir.MemRefType(matrix.memref.type).get_strides_and_offset()
-        place = self._offset(matrix.memref, offset)
-        for stride, expr in zip(strides, matrix.map.results, strict=True):
-            map_ = ir.AffineMap.get(matrix.map.n_dims, matrix.map.n_symbols, [expr])
-            index = ir.Operation.create(
-                "affine.apply",
-                results=[self._index],
-                operands=operands,
-                attributes={"map": ir.AffineMapAttr.get(map_)},
-            ).result
-            place = self._arith("addi", place, self.scaled(index, stride))
-        start = self._start(matrix.memref)
-        address = self._arith("addi", start, self.scaled(place, WORD_BYTES))
-        return self._pointer_to(address), self._constant(matrix.apart * WORD_BYTES, _integer(64))
-
-    def _offset(self, memref: Any, offset: int) -> Any:
-        if offset != ir.ShapedType.get_dynamic_stride_or_offset():
-            return self.number(offset)
-        rank = ir.MemRefType(memref.type).rank
-        base = ir.MemRefType.get([], ir.MemRefType(memref.type).element_type)
-        return ir.Operation.create(
-            "memref.extract_strided_metadata",
-            results=[base, *[self._index] * (1 + 2 * rank)],
-            operands=[memref],
-        ).results[1]
+        assert matrix.pitch is not None
+        address = matrix.address(row, column, WORD_BYTES)
+        return self._pointer_to(address), self._constant(matrix.pitch * WORD_BYTES, _integer(64))
 
     def _start(self, memref: Any) -> Any:
         return ir.Operation.create(
@@ -222,9 +155,6 @@ class Code:
         return ir.Operation.create(
             "arith.constant", results=[type_], attributes={"value": value}
         ).result
-
-    def _arith(self, name: str, *operands: Any) -> Any:
-        return ir.Operation.create(f"arith.{name}", results=[self._index], operands=operands).result
 
     def _call(self, name: str, *operands: Any) -> None:
         invoke(f"llvm.x86.{name}", operands)

@@ -1,0 +1,1 @@
+"""Instructions of matrix units, which the plugins of targets bring."""
