@@ -16,7 +16,7 @@ from polyblocks.affine.flat_views import FlatViews
 from polyblocks.affine.mlir import reader
 from polyblocks.affine.model import Load, Op
 from polyblocks.options import CompileOptions
-from polyblocks.target import MatrixUnit, TargetDescription
+from polyblocks.target import MatrixUnit, TargetDescription, VectorDot
 from polyblocks_cpu.describe import describe
 
 PRODUCT = """
@@ -55,7 +55,7 @@ def floats(element: str = "bf16", flags: str = "fastmath<reassoc,contract>") -> 
 
 
 def unit(first: str, second: str = "", accumulator: str = "int32", k: int = 4) -> MatrixUnit:
-    return MatrixUnit("dot", (1, 16, k), first, accumulator, 1e12, second, 4)
+    return VectorDot("dot", (1, 16, k), first, accumulator, 1e12, second, 4)
 
 
 def chip(*units: MatrixUnit) -> TargetDescription:

@@ -135,16 +135,8 @@ class Fragment:
 class MatrixUnit:
     """One matrix-multiply primitive: ``m x n x k``, operand and accumulator types.
 
-    One of a single row (``m`` is 1) works on vectors: each of its ``n`` lanes adds ``k`` products
-    to an accumulator of 32 bits. The ``k`` factors of a lane are neighbours in a word of 32 bits,
-    in the order of memory. Contractions on a target with vectors use it as ``llvm.call_intrinsic
-    "llvm.polyblocks.dot.NAME"(accumulator, first, second)``, on vectors of any length; see
-    :mod:`polyblocks.affine.contraction.units`. Sums of integers wrap around.
-
-    One with ``registers`` works on tiles: ``m`` rows of ``k`` numbers, in words as above, and ``n``
-    columns of words of ``k`` numbers in all, step by step. Contractions on a target with vectors
-    use it as ``polyblocks.multiply``, whose instructions the target brings; see
-    :mod:`polyblocks.codegen.units.lower_units`.
+    Its class says whether it works on vectors (:class:`VectorDot`) or on tiles
+    (:class:`TileUnit`); a unit of this class is called by the lanes of a warp together.
 
     Attributes:
         name: the name by which the target's lowering knows it.
@@ -156,7 +148,6 @@ class MatrixUnit:
         second: dtype of the second operand; empty if it is that of the first.
         in_flight: calls that one core must have begun before the first is done, to start one after
             the other: latency times units; 0 if unknown.
-        registers: tiles that one core holds, of operands and accumulators; 0 if they are vectors.
         fragments: of a unit that the lanes of a warp call together: of the first operand, of the
             second one, and of the accumulator. None otherwise, or where it is not described.
         intrinsic: LLVM's function of such a unit. It takes the registers of the three fragments one
@@ -174,7 +165,6 @@ class MatrixUnit:
     flops: float = 0.0
     second: str = ""
     in_flight: int = 0
-    registers: int = 0
     fragments: tuple[Fragment, Fragment, Fragment] | None = None
     intrinsic: str = ""
     immediates: tuple[tuple[int, bool], ...] = ()
@@ -185,10 +175,35 @@ class MatrixUnit:
         """The dtypes of the first and of the second operand."""
         return self.operands, self.second or self.operands
 
-    @property
-    def has_tiles(self) -> bool:
-        """Whether operands and sums are tiles, in registers of their own."""
-        return self.registers > 0
+
+@dataclass(frozen=True)
+class VectorDot(MatrixUnit):
+    """A unit of vectors: its shape is (1, lanes, products of a lane).
+
+    Each lane adds ``k`` products to an accumulator of 32 bits. The ``k`` factors of a lane are
+    neighbours in a word of 32 bits, in the order of memory. Sums of integers wrap around.
+
+    Contractions on a target with vectors use it as ``llvm.call_intrinsic
+    "llvm.polyblocks.dot.NAME"(accumulator, first, second)``, on vectors of any length; see
+    :mod:`polyblocks.affine.contraction.units`.
+    """
+
+
+@dataclass(frozen=True)
+class TileUnit(MatrixUnit):
+    """A unit with registers for whole tiles.
+
+    It multiplies ``m`` rows of ``k`` numbers, in words of 32 bits as those of a :class:`VectorDot`,
+    by ``n`` columns of words of ``k`` numbers in all. Sums of integers wrap around.
+
+    Contractions on a target with vectors use it as ``polyblocks.multiply``, whose instructions the
+    target brings; see :mod:`polyblocks.codegen.units.lower_units`.
+
+    Attributes:
+        registers: tiles that one core holds, of operands and accumulators.
+    """
+
+    registers: int = field(kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -519,7 +534,10 @@ class TargetDescription:
 
     def to_json(self) -> str:
         """Canonical JSON, equal for equal descriptions."""
-        return json.dumps(dataclasses.asdict(self), sort_keys=True, default=list)
+        data = dataclasses.asdict(self)
+        for unit, row in zip(self.matrix_units, data["matrix_units"], strict=True):
+            row["kind"] = type(unit).__name__
+        return json.dumps(data, sort_keys=True, default=list)
 
     def fingerprint(self) -> bytes:
         """SHA-256 of the canonical JSON; part of the cache key."""

@@ -43,6 +43,7 @@ from polyblocks.affine.model import (
 from polyblocks.affine.ops import Ops
 from polyblocks.affine.padding.margins import is_zero
 from polyblocks.affine.subnests import mark_tiles
+from polyblocks.target import TileUnit
 
 #: Bytes of a buffer that has room on a thread's stack.
 STACK_BYTES = 256 * 1024
@@ -1049,7 +1050,7 @@ class ContractionBuilder:
     @property
     def in_tiles(self) -> bool:
         """Whether a matrix unit computes it in tiles of its own."""
-        return self.product.unit is not None and self.product.unit.has_tiles
+        return isinstance(self.product.unit, TileUnit)
 
     def _stored_at_once(self) -> bool:
         """Whether sums are results as they are, and a tile of them is lines of memory."""

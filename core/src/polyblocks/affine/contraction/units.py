@@ -21,7 +21,7 @@ from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.flat_views import FlatViews
 from polyblocks.affine.model import Buffer, For, Load, Node, Op, Value, clone
 from polyblocks.affine.ops import Integers, Ops, integer
-from polyblocks.target import MatrixUnit, TargetDescription
+from polyblocks.target import MatrixUnit, TargetDescription, TileUnit, VectorDot
 
 #: Bits of a word.
 WORD = 32
@@ -77,8 +77,8 @@ def in_groups(
         return []
     if not all(_dtype(factor) for pair in terms.pairs for factor in pair):
         return []
-    tiles = _by_the_best([u for u in units if u.has_tiles], terms, contraction)
-    lanes = _by_the_best([u for u in units if not u.has_tiles], terms, contraction)
+    tiles = _by_the_best([u for u in units if isinstance(u, TileUnit)], terms, contraction)
+    lanes = _by_the_best([u for u in units if isinstance(u, VectorDot)], terms, contraction)
     return [grouping.grouped(contraction, views) for grouping in (*tiles, *lanes)]
 
 
@@ -107,9 +107,9 @@ def _in_words(unit: MatrixUnit) -> bool:
     bits = {_bits(_TYPES[name]) for name in unit.both}
     if len(bits) > 1 or 0 in bits:
         return False
-    if unit.has_tiles:
+    if isinstance(unit, TileUnit):
         return steps % in_a_word(unit) == 0
-    return rows == 1 and steps == in_a_word(unit)
+    return isinstance(unit, VectorDot) and rows == 1 and steps == in_a_word(unit)
 
 
 def in_a_word(unit: MatrixUnit) -> int:
@@ -163,7 +163,8 @@ class _Grouping:
         if _TYPES[unit.accumulator] != terms.accumulator:
             return None
         # In tiles nothing is added up beside the products of one pair.
-        if unit.has_tiles and (flipped or len(terms.pairs) > 1):
+        in_tiles = isinstance(unit, TileUnit)
+        if in_tiles and (flipped or len(terms.pairs) > 1):
             return None
         pairs = []
         for first, second in terms.pairs:
@@ -176,7 +177,7 @@ class _Grouping:
         if len(types) != 1:
             return None
         ((of_rows, of_columns),) = types
-        for rows_first in (True,) if unit.has_tiles else (True, False):
+        for rows_first in (True,) if in_tiles else (True, False):
             wanted, others = unit.both if rows_first else unit.both[::-1]
             same = (of_rows == wanted) if not flipped else _other_sign(of_rows) == wanted
             if same and of_columns == others:

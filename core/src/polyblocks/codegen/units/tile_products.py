@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,26 +52,32 @@ class Matrix:
         """The MLIR type of an element: a word, or a sum."""
         return ir.MemRefType(self.memref.type).element_type
 
-    def place(self, row: Any, column: Any) -> Any:
-        """Elements from the start of memory to a row and a column.
+    def indices(self, row: Any, column: Any) -> Iterator[Any]:
+        """The indices of the buffer at a row and a column, written at the insertion point.
 
         Args:
             row, column: numbers, or values of type ``index``.
-
-        Returns:
-            A value of type ``index``, written at the insertion point.
         """
         at = [index_constant(v) if isinstance(v, int) else v for v in (row, column)]
         operands = [*self.operands, *at]
-        strides, offset = ir.MemRefType(self.memref.type).get_strides_and_offset()
-        place = self._offset(offset)
-        for stride, map_ in zip(strides, self.maps, strict=True):
-            index = ir.Operation.create(
+        for map_ in self.maps:
+            yield ir.Operation.create(
                 "affine.apply",
                 results=[ir.IndexType.get()],
                 operands=operands,
                 attributes={"map": ir.AffineMapAttr.get(map_)},
             ).result
+
+    def place(self, row: Any, column: Any) -> Any:
+        """Elements from the start of memory to a row and a column, see :meth:`indices`.
+
+        Returns:
+            A value of type ``index``, written at the insertion point.
+        """
+        strides, offset = ir.MemRefType(self.memref.type).get_strides_and_offset()
+        at = self.indices(row, column)
+        place = self._offset(offset)
+        for stride, index in zip(strides, at, strict=True):
             place = _arith("addi", place, _arith("muli", index, index_constant(stride)))
         return place
 

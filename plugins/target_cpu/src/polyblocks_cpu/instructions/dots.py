@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from polyblocks.target import MatrixUnit
+from polyblocks.target import MatrixUnit, VectorDot
 
 #: Bits of a lane's accumulator, and of its operands.
 LANE = 32
@@ -115,7 +115,7 @@ def matrix_units(
         share = rate * lanes / (vector_bits // LANE)
         first, second = dot.operands
         found.append(
-            MatrixUnit(
+            VectorDot(
                 name,
                 (1, lanes, dot.steps),
                 first,

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from polyblocks.target import MatrixUnit
+from polyblocks.target import TileUnit
 
 #: Rows of a tile, bytes of a row, and how many tiles there are.
 ROWS, ROW_BYTES, TILES = 16, 64, 8
@@ -49,7 +49,7 @@ PRODUCTS = {
 }
 
 
-def tile_units(features: Sequence[str], cycles: float) -> tuple[MatrixUnit, ...]:
+def tile_units(features: Sequence[str], cycles: float) -> tuple[TileUnit, ...]:
     """The units of a chip with these features of LLVM.
 
     Args:
@@ -65,7 +65,7 @@ def tile_units(features: Sequence[str], cycles: float) -> tuple[MatrixUnit, ...]
         first, second = product.operands
         steps = ROW_BYTES // (2 if first == "bfloat16" else 1)
         found.append(
-            MatrixUnit(
+            TileUnit(
                 name,
                 (ROWS, WORDS, steps),
                 first,

@@ -10,7 +10,7 @@ from polyblocks.affine.contraction.product import Operand, Product
 from polyblocks.affine.contraction.windows import innermost
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import AffineAccess, Buffer, Load
-from polyblocks.target import MemoryLevel
+from polyblocks.target import MemoryLevel, TileUnit
 
 #: Ways of a first cache whose description has none.
 WAYS = 8
@@ -40,7 +40,7 @@ class OperandFootprints:
             (place,) = operand.load.index
             if place.coefficient(product.step) != 1:
                 return True
-        if product.unit is not None and product.unit.has_tiles:
+        if isinstance(product.unit, TileUnit):
             # It takes whole lines, once.
             return False
         row, step = self._bytes_apart(operand)

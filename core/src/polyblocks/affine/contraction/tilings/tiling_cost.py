@@ -22,7 +22,7 @@ from polyblocks.affine.cost import rates
 from polyblocks.affine.cost.tile_cost import RUN_START
 from polyblocks.affine.element import element_bytes
 from polyblocks.affine.model import AffineAccess, Load
-from polyblocks.target import MatrixUnit, TargetDescription
+from polyblocks.target import TargetDescription, TileUnit
 
 #: Tiebreak for loads hidden by multiply-adds, in multiply-adds.
 LOAD_TIEBREAK = 0.01
@@ -75,7 +75,7 @@ class TilingCost:
         self.size = max(element_bytes(o.value.type) for o in product.operands)
         unit = product.unit
         self.core = CoreTimes.of(self.target, unit, self.width, self.threads)
-        self.unit = unit if unit is not None and unit.has_tiles else None
+        self.unit = unit if isinstance(unit, TileUnit) else None
         self.footprints = OperandFootprints(product, self.core.l1, self.size)
         loads = {o.load for o in product.operands if o.of_rows and o.load is not None}
         self.unpacked_bytes = self.size * sum(
@@ -279,7 +279,7 @@ class TilingCost:
         other. Sums are stored, and loaded again.
         """
         core, unit = self.core, self.unit
-        assert isinstance(unit, MatrixUnit)
+        assert unit is not None
         down = -(-height // unit.shape[0])
         lines = down + vectors
         used = tiling.rows * tiling.depth * self.size

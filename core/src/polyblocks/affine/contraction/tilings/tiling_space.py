@@ -11,7 +11,7 @@ from polyblocks.affine.contraction.copies import along_rows
 from polyblocks.affine.contraction.tiling import Tiling
 from polyblocks.affine.contraction.tilings.tiling_cost import TilingCost
 from polyblocks.affine.contraction.units import in_a_word
-from polyblocks.target import MatrixUnit
+from polyblocks.target import TileUnit
 
 #: Vectors of a register tile's row: they are written as one, which code generation halves.
 VECTORS = (1, 2, 4)
@@ -79,7 +79,7 @@ class TilingSpace:
             for rows in range(self._rows if streams else 1, min(most, self._rows) + 1):
                 yield from self._with_tile(rows, vectors * width)
 
-    def _unit_tiles(self, unit: MatrixUnit) -> Iterator[tuple[int, int]]:
+    def _unit_tiles(self, unit: TileUnit) -> Iterator[tuple[int, int]]:
         """Rows and columns whose sums, rows and columns have registers of a unit of tiles."""
         rows, columns, _ = unit.shape
         for down in range(1, unit.registers):
