@@ -58,6 +58,17 @@ def test_products_that_the_unit_cannot_compute(changes: dict[str, str], message:
         lower(**changes)
 
 
+def test_a_dot_product_without_instructions() -> None:
+    text = """func.func @main(%s: i32, %x: i32) -> i32 {
+      %r = llvm.call_intrinsic "llvm.polyblocks.dot.other"(%s, %x, %x) : (i32, i32, i32) -> i32
+      return %r : i32
+    }"""
+    context = PassContext.create(describe(CompileOptions(arch="znver4")), CompileOptions())
+    message = "'cpu' describes the matrix unit 'other' and brings no .* one of: none"
+    with pytest.raises(UnsupportedError, match=message):
+        LowerUnitsPass().run(mlir.parse(text), context)
+
+
 def test_sizes_are_told_as_the_chip_reads_them() -> None:
     data = TileConfiguration(((16, 16), (5, 7))).packed()
     assert len(data) == 64

@@ -36,6 +36,8 @@ from polyblocks_cpu.archs import X86
 from polyblocks_cpu.describe import required_features
 from polyblocks_cpu.emit import assembly, checked_symbols, compile_llvm
 from polyblocks_cpu.instructions.conversions import conversions
+from polyblocks_cpu.instructions.dot_emitter import DotInstructions
+from polyblocks_cpu.instructions.dots import DOTS
 from polyblocks_cpu.instructions.permute import pick_from
 from polyblocks_cpu.instructions.scalef import multiply_by_power
 from polyblocks_cpu.instructions.tile_emitter import TileInstructions
@@ -47,7 +49,6 @@ from polyblocks_cpu.passes.estimate_roots import EstimateRootsPass
 from polyblocks_cpu.passes.hoist_addresses import HoistAddressesPass
 from polyblocks_cpu.passes.hold_halves_as_integers import HoldHalvesAsIntegersPass
 from polyblocks_cpu.passes.lower_asserts import LowerAssertsPass
-from polyblocks_cpu.passes.lower_dots import LowerDotsPass
 from polyblocks_cpu.passes.map_openmp import MapOpenmpPass
 from polyblocks_cpu.passes.merge_kernels import CALLS, MergeKernelsPass
 from polyblocks_cpu.passes.outline_kernels import OutlineKernelsPass
@@ -59,6 +60,8 @@ from polyblocks_cpu.team.kernels import TRIPS
 
 #: Emitters of the units of tiles, by the unit's name.
 TILE_EMITTERS = dict.fromkeys(PRODUCTS, TileInstructions)
+#: The same of units of vectors.
+DOT_EMITTERS = {name: DotInstructions(dot) for name, dot in DOTS.items()}
 
 
 def stage_s4(target: TargetDescription, profile: bool = False) -> list[Any]:
@@ -121,8 +124,9 @@ def _expand_arithmetic(target: TargetDescription, contents: Contents) -> list[An
         # Last of these, when nothing computes with halves any more.
         OnlyWith(HoldHalvesAsIntegersPass(held), held, contents),
         # Whose instructions take halves again.
-        OnlyWithOps(LowerUnitsPass(TILE_EMITTERS), {MULTIPLY}, contents),
-        OnlyWithOps(LowerDotsPass(), {"llvm.call_intrinsic"}, contents),
+        OnlyWithOps(
+            LowerUnitsPass(TILE_EMITTERS, DOT_EMITTERS), {MULTIPLY, "llvm.call_intrinsic"}, contents
+        ),
     ]
 
 

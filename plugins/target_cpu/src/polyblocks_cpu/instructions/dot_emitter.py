@@ -1,24 +1,25 @@
-"""lower-dots: dot products in the chip's instructions."""
+"""Dot products in the chip's instructions."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 from polyblocks.affine.vectors.vector_ops import broadcast, extract
-from polyblocks.codegen.walk import nested
 from polyblocks.mlir import ir
-from polyblocks.target import DOT_PREFIX
-from polyblocks_cpu.instructions.dots import DOTS, Dot
+from polyblocks.target import TargetDescription
+from polyblocks_cpu.instructions.dots import Dot
 from polyblocks_cpu.instructions.registers import by_registers, call, in_a_register
 
 
 @dataclass(frozen=True)
-class LowerDotsPass:
-    """Let the intrinsics that stand for matrix units be those of LLVM.
+class DotInstructions:
+    """Emits a dot product; see :class:`polyblocks.codegen.units.lower_units.DotEmitter`.
 
-    They take whole registers: longer vectors are parts of one each, shorter ones a part of one.
+    Instructions take whole registers: longer vectors are parts of one each, shorter ones a part of
+    one.
 
     Before::
 
@@ -31,28 +32,16 @@ class LowerDotsPass:
         %b8 = vector.bitcast %b : vector<16xi32> to vector<64xi8>
         %r = llvm.call_intrinsic "llvm.x86.avx512.vpdpbusd.512"(%c, %a8, %b8)
             : (vector<16xi32>, vector<64xi8>, vector<64xi8>) -> vector<16xi32>
+
+    Attributes:
+        dot: the instruction.
     """
 
-    name: ClassVar[str] = "lower-dots"
+    dot: Dot
 
-    def run(self, module: Any, context: Any) -> bool:
-        """Rewrite the module in place; returns whether there was anything to do."""
-        if not context.target.matrix_units:
-            return False
-        lanes = context.target.vector_bits // 32
-        changed = False
-        for op in list(nested(module.operation)):
-            if op.name != "llvm.call_intrinsic":
-                continue
-            name = op.attributes["intrin"].value
-            if not name.startswith(DOT_PREFIX):
-                continue
-            with module.context, op.location, ir.InsertionPoint(op):
-                new = _lowered(DOTS[name.removeprefix(DOT_PREFIX)], lanes, list(op.operands))
-            op.results[0].replace_all_uses_with(new)
-            op.erase()
-            changed = True
-        return changed
+    def emit(self, target: TargetDescription, operands: Sequence[Any]) -> Any:
+        """Write one dot product of scalars or vectors."""
+        return _lowered(self.dot, target.vector_bits // 32, list(operands))
 
 
 def _lowered(dot: Dot, most: int, values: list[Any]) -> Any:

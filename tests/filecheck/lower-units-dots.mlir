@@ -1,4 +1,4 @@
-// PASSES: lower-dots
+// PASSES: lower-units
 // ARCH: znver4
 //
 // Vectors of one register, of two, of a part of one, and a scalar.
