@@ -193,7 +193,7 @@ def s3_attributes() -> str:
 
 def schedule_keys() -> str:
     """What a schedule of a GPU's kernel says."""
-    from polyblocks.codegen.gpu.mapping.schedule import COMMON, OF_GROUPS, OF_TILES, OF_UNITS
+    from polyblocks.affine.gpu.schedule import COMMON, OF_GROUPS, OF_TILES, OF_UNITS
 
     kinds = {
         "all": COMMON,

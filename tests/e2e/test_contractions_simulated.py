@@ -11,8 +11,8 @@ from tests.e2e.test_kernels_simulated import simulate
 from tests.support.any_unit import predict_by
 from torch.nn import functional
 
-from polyblocks.codegen.gpu.mapping.contraction import TiledKernel
-from polyblocks.codegen.gpu.mapping.kernel_cost import Predicted
+from polyblocks.affine.cost.predicted import Predicted
+from polyblocks.affine.gpu.plans.lanes import LanePlan
 from polyblocks.passes.fuse import fuse_tiles
 
 r = torch.randn
@@ -56,13 +56,14 @@ TILES = [
 
 
 @pytest.fixture
-def tile(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> list[TiledKernel]:
+def tile(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> list[LanePlan]:
     """Let the model prefer one tile; the kernels that have it."""
-    chosen: list[TiledKernel] = []
+    chosen: list[LanePlan] = []
 
-    def predict(kernel: TiledKernel, *_: Any) -> Predicted:
-        is_it = (kernel.of_thread, kernel.across, kernel.depth) == request.param
-        chosen.extend([kernel] * is_it)
+    def predict(plan: LanePlan, *_: Any) -> Predicted:
+        sizes = plan.sizes
+        is_it = (sizes.of_thread, sizes.across, sizes.depth) == request.param
+        chosen.extend([plan] * is_it)
         return Predicted(0.0 if is_it else 1e9, 0.0, 0.0)
 
     predict_by(monkeypatch, predict, "contraction")
@@ -79,7 +80,7 @@ def tile(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> lis
     indirect=["tile"],
     ids=str,
 )
-def test_tiles_compute_what_pytorch_does(name: str, arch: str, tile: list[TiledKernel]) -> None:
+def test_tiles_compute_what_pytorch_does(name: str, arch: str, tile: list[LanePlan]) -> None:
     torch.manual_seed(0)
     function, make = PROGRAMS[name]
     inputs = make()
@@ -93,9 +94,9 @@ def test_tiles_compute_what_pytorch_does(name: str, arch: str, tile: list[TiledK
 
 
 @pytest.mark.parametrize("tile", [((4, 4), (8, 16), 8)], indirect=True)
-def test_operands_are_read_once_by_a_block_and_without_conflicts(tile: list[TiledKernel]) -> None:
+def test_operands_are_read_once_by_a_block_and_without_conflicts(tile: list[LanePlan]) -> None:
     _, (launch,) = simulate(torch.matmul, [r(64, 96), r(96, 128)], "sm_90a")
-    assert {kernel.tile for kernel in tile} == {(32, 64, 8)}
+    assert {plan.tile for plan in tile} == {(32, 64, 8)}
     read = 4 * (2 * 2) * 96 * (32 + 64)
     assert launch.counts.global_loaded == read
     assert launch.counts.global_stored == 4 * 64 * 128

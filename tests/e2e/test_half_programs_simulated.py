@@ -17,8 +17,8 @@ from tests.support.any_unit import predict_by
 from torch import nn
 from torch.nn import functional
 
-from polyblocks.codegen.gpu.mapping.kernel_cost import Predicted
-from polyblocks.codegen.gpu.matrix.cost import predict_matrix
+from polyblocks.affine.cost.predicted import Predicted
+from polyblocks.affine.gpu.tiles.units_cost import predict_units
 
 pytestmark = pytest.mark.cpu
 
@@ -32,7 +32,7 @@ def _units_are_quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """For sizes that a simulator computes in seconds, the model may prefer other kernels."""
 
     def predict(*given: Any) -> Predicted:
-        parts = astuple(predict_matrix(*given))
+        parts = astuple(predict_units(*given))
         return Predicted(*(None if part is None else part / 1000 for part in parts))
 
     predict_by(monkeypatch, predict)

@@ -17,12 +17,13 @@ from tests.support.sweeps import sweep
 from torch.nn import functional
 
 import polyblocks
-from polyblocks.codegen.gpu.mapping import scheduled
-from polyblocks.codegen.gpu.mapping.kernel_cost import Predicted
-from polyblocks.codegen.gpu.matrix import kernel
-from polyblocks.codegen.gpu.matrix.cost import predict_matrix
-from polyblocks.codegen.gpu.matrix.kernel import MatrixKernel, products_of
-from polyblocks.codegen.gpu.matrix_emission import emit_matrix, pipeline
+from polyblocks.affine.cost.predicted import Predicted
+from polyblocks.affine.gpu import scheduled
+from polyblocks.affine.gpu.plans import unit_product, units
+from polyblocks.affine.gpu.plans.unit_product import unit_products
+from polyblocks.affine.gpu.plans.units import UnitPlan
+from polyblocks.affine.gpu.tiles.units_cost import predict_units
+from polyblocks.codegen.gpu.matrix_emission import copy_pipeline, operand_reads, pipeline
 from polyblocks.options import CompileOptions
 from polyblocks.registry.honoured_options import describe_target
 from polyblocks.simt import LaunchResult
@@ -102,7 +103,7 @@ CHIPS = ("sm_70", "sm_75", "sm_80", "sm_90a", "gfx1100", "gfx1200")
 
 
 @pytest.fixture
-def kernels(request: pytest.FixtureRequest) -> Iterator[list[MatrixKernel]]:
+def kernels(request: pytest.FixtureRequest) -> Iterator[list[UnitPlan]]:
     """Let the model prefer any matrix kernel that could run; those that were possible."""
     with any_unit(random.Random(request.node.name)) as seen:
         yield seen
@@ -114,7 +115,7 @@ def arguments(name: str, dtype: torch.dtype) -> list[torch.Tensor]:
 
 
 def check(
-    name: str, arch: str, dtype: torch.dtype, kernels: list[MatrixKernel], ptx: bool = False
+    name: str, arch: str, dtype: torch.dtype, kernels: list[UnitPlan], ptx: bool = False
 ) -> None:
     """A program computes what PyTorch does, by units where the chip has them."""
     function, inputs = PROGRAMS[name][0], arguments(name, dtype)
@@ -137,7 +138,7 @@ def check(
 @pytest.mark.parametrize("arch", sweep(CHIPS, "sm_80", "gfx1100"))
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_units_compute_what_pytorch_does(
-    name: str, arch: str, dtype: torch.dtype, kernels: list[MatrixKernel]
+    name: str, arch: str, dtype: torch.dtype, kernels: list[UnitPlan]
 ) -> None:
     check(name, arch, dtype, kernels)
 
@@ -145,7 +146,7 @@ def test_units_compute_what_pytorch_does(
 @pytest.mark.each_choice
 @pytest.mark.parametrize("arch", CHIPS)
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
-def test_units_of_each_chip(arch: str, dtype: torch.dtype, kernels: list[MatrixKernel]) -> None:
+def test_units_of_each_chip(arch: str, dtype: torch.dtype, kernels: list[UnitPlan]) -> None:
     check("residual", arch, dtype, kernels)
 
 
@@ -153,9 +154,7 @@ def test_units_of_each_chip(arch: str, dtype: torch.dtype, kernels: list[MatrixK
 @pytest.mark.parametrize("arch", [arch for arch in CHIPS if arch.startswith("sm")])
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
 @pytest.mark.parametrize("name", sweep(PROGRAMS, "columns of both", "residual"))
-def test_units_in_ptx(
-    name: str, dtype: torch.dtype, arch: str, kernels: list[MatrixKernel]
-) -> None:
+def test_units_in_ptx(name: str, dtype: torch.dtype, arch: str, kernels: list[UnitPlan]) -> None:
     check(name, arch, dtype, kernels, ptx=True)
 
 
@@ -165,7 +164,7 @@ def test_units_in_ptx(
     ("rows", "columns"), [(True, True), (True, False), (False, True), (False, False)]
 )
 def test_bytes_are_multiplied_exactly(
-    rows: bool, columns: bool, arch: str, kernels: list[MatrixKernel]
+    rows: bool, columns: bool, arch: str, kernels: list[UnitPlan]
 ) -> None:
     torch.manual_seed(0)
     a, b = (torch.randint(-128, 128, shape, dtype=torch.int8) for shape in ((40, 72), (72, 48)))
@@ -185,7 +184,7 @@ def test_bytes_are_multiplied_exactly(
 @pytest.mark.each_choice
 @pytest.mark.parametrize("arch", ["sm_80", "gfx1100"])
 @pytest.mark.parametrize("name", ["windows", "channels last", "three channels", "gaps and groups"])
-def test_a_convolution_is_one_kernel(name: str, arch: str, kernels: list[MatrixKernel]) -> None:
+def test_a_convolution_is_one_kernel(name: str, arch: str, kernels: list[UnitPlan]) -> None:
     _, launches = simulate(PROGRAMS[name][0], arguments(name, torch.float16), arch)
     assert len(launches) == 1
 
@@ -221,9 +220,9 @@ def test_tiles_of_windows(
     numbers = random.Random(name)
     chosen = []
 
-    def predict(candidate: MatrixKernel, *given: Any) -> Predicted:
+    def predict(candidate: UnitPlan, *given: Any) -> Predicted:
         fits = any(candidate.window(o) > 1 for o in candidate.product.operands)
-        possible = fits and isfinite(predict_matrix(candidate, *given).seconds)
+        possible = fits and isfinite(predict_units(candidate, *given).seconds)
         chosen.extend([candidate] * possible)
         return Predicted(-numbers.random() if possible else 1e9, 0.0, 0.0)
 
@@ -242,7 +241,7 @@ def test_tiles_of_windows(
     assert launch.counts.bank_conflicts == 0
 
 
-def test_padding_that_is_computed_takes_no_memory(kernels: list[MatrixKernel]) -> None:
+def test_padding_that_is_computed_takes_no_memory(kernels: list[UnitPlan]) -> None:
     x, v, w = (r(shape).half() for shape in ((1, 16, 8, 8), (16, 16, 3, 3), (16, 16, 3, 3)))
 
     def function(x: Any, v: Any, w: Any) -> Any:
@@ -255,7 +254,7 @@ def test_padding_that_is_computed_takes_no_memory(kernels: list[MatrixKernel]) -
     assert (torch.from_numpy(found).double() - expected).abs().max() <= 2 * eager
 
 
-def test_what_a_unit_multiplies_is_computed_before(kernels: list[MatrixKernel]) -> None:
+def test_what_a_unit_multiplies_is_computed_before(kernels: list[UnitPlan]) -> None:
     a, b = r(40, 64).half(), r(64, 48).half()
 
     def function(a: Any, b: Any) -> Any:
@@ -267,7 +266,7 @@ def test_what_a_unit_multiplies_is_computed_before(kernels: list[MatrixKernel]) 
     assert (torch.from_numpy(found).double() - expected).abs().max() < 0.05
 
 
-def test_infinity_meets_the_zeros_of_the_padding(kernels: list[MatrixKernel]) -> None:
+def test_infinity_meets_the_zeros_of_the_padding(kernels: list[UnitPlan]) -> None:
     x, w = r(1, 16, 6, 6).half(), r(16, 16, 3, 3).half()
     x[0, 3, 0, 0] = float("inf")
     w[2, 5, 0, 0] = float("nan")
@@ -282,7 +281,7 @@ def test_infinity_meets_the_zeros_of_the_padding(kernels: list[MatrixKernel]) ->
     assert same[0, [c for c in range(16) if c != 2]].all()
 
 
-def test_not_a_number_stays_in_its_row_and_column(kernels: list[MatrixKernel]) -> None:
+def test_not_a_number_stays_in_its_row_and_column(kernels: list[UnitPlan]) -> None:
     """What is beyond the last step is zero, and not what happens to lie there."""
     a, b = r(40, 43).half(), r(43, 24).half()
     a[7, 42] = torch.nan
@@ -304,7 +303,7 @@ def test_large_products_have_no_conflicts(
     arch: str, rows_of_both: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As the model chooses: copies, and reads of operands."""
-    monkeypatch.setattr(emit_matrix, "is_wide", lambda kernel: False)
+    monkeypatch.setattr(units.UnitPlan, "exchanges_sums", False)
     assert launched(arch, rows_of_both).counts.bank_conflicts == 0
 
 
@@ -341,9 +340,9 @@ def test_the_manifest_names_the_unit(arch: str) -> None:
 def product(monkeypatch: pytest.MonkeyPatch) -> Callable[[], tuple[bool, list[str]]]:
     """A product with several stages of several calls: whether it is right, what was found."""
 
-    def predict(candidate: MatrixKernel, *given: Any) -> Predicted:
+    def predict(candidate: UnitPlan, *given: Any) -> Predicted:
         wanted = (candidate.calls, candidate.stages, candidate.warps) == (4, 3, (2, 2))
-        possible = isfinite(predict_matrix(candidate, *given).seconds)
+        possible = isfinite(predict_units(candidate, *given).seconds)
         return Predicted(-1.0 if wanted and possible else 1e9, 0.0, 0.0)
 
     predict_by(monkeypatch, predict)
@@ -392,7 +391,7 @@ def test_one_group_too_many_under_way_is_found(
 
 
 def test_a_dropped_barrier_is_found(product: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(emit_matrix, "barrier", lambda code: None)
+    monkeypatch.setattr(copy_pipeline, "barrier", lambda code: None)
     _, found = product()
     assert any("race" in text or "unwaited" in text for text in found), found
 
@@ -400,14 +399,14 @@ def test_a_dropped_barrier_is_found(product: Any, monkeypatch: pytest.MonkeyPatc
 def test_a_stage_that_is_filled_while_it_is_read_is_found(
     product: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    emit = emit_matrix.MatrixEmitter._operand_loads
+    loads = operand_reads.OperandReads.loads
 
     def other_stage(self: Any, stage: Any, call: int) -> Any:
         code = self.code
-        later = code.add(stage, code.integer(self.kernel.stages - 1))
-        return emit(self, code.remainder(later, self.kernel.stages), call)
+        later = code.add(stage, code.integer(self.plan.stages - 1))
+        return loads(self, code.remainder(later, self.plan.stages), call)
 
-    monkeypatch.setattr(emit_matrix.MatrixEmitter, "_operand_loads", other_stage)
+    monkeypatch.setattr(operand_reads.OperandReads, "loads", other_stage)
     right, found = product()
     assert not right or found
 
@@ -424,17 +423,17 @@ def test_a_wrong_bit_of_a_fragment_is_found(product: Any, monkeypatch: pytest.Mo
                 wrong = replace(first, lanes=(a, b, d, c, e))
                 unit = replace(unit, fragments=(wrong, *others))
             changed.append(unit)
-        return products_of(parts, changed)
+        return unit_products(parts, changed)
 
-    monkeypatch.setattr(kernel, "products_of", products)
-    monkeypatch.setattr(scheduled, "products_of", products)
+    monkeypatch.setattr(unit_product, "unit_products", products)
+    monkeypatch.setattr(scheduled, "unit_products", products)
     right, _ = product()
     assert not right
 
 
 def test_a_wrong_swizzle_is_found(product: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of what is read, and not of what is written."""
-    monkeypatch.setattr(emit_matrix, "by_rows", lambda code, kernel, outer, step: step)
+    monkeypatch.setattr(operand_reads, "by_rows", lambda code, plan, outer, step: step)
     right, _ = product()
     assert not right
 
@@ -442,12 +441,12 @@ def test_a_wrong_swizzle_is_found(product: Any, monkeypatch: pytest.MonkeyPatch)
 def test_a_tile_that_is_a_row_too_small_is_found(
     product: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shape = kernel.MatrixKernel.shape
+    shape = units.UnitPlan.shape
 
     def smaller(self: Any, operand: Any) -> tuple[int, ...]:
         stages, length, depth = shape(self, operand)
         return stages, length - 1, depth
 
-    monkeypatch.setattr(kernel.MatrixKernel, "shape", smaller)
+    monkeypatch.setattr(units.UnitPlan, "shape", smaller)
     right, found = product()
     assert not right or found

@@ -12,7 +12,7 @@ from tests.support.captured import captured
 from tests.support.sweeps import sweep
 from torch.nn import functional
 
-from polyblocks.codegen.gpu.matrix import parts as matrix_parts
+from polyblocks.affine.gpu import split_k
 from polyblocks.events import Event, listening
 from polyblocks.options import CompileOptions
 from polyblocks.passes.standard import standard_pipeline
@@ -66,7 +66,7 @@ def test_parts_compute_what_float64_does(
     name: str, arch: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Of sizes that a simulator computes in seconds, parts save little.
-    monkeypatch.setattr(matrix_parts, "_WORTH", 1.0)
+    monkeypatch.setattr(split_k, "_WORTH", 1.0)
     function, inputs = PROGRAMS[name][0], arguments(name)
     outputs, launches = simulate(function, inputs, arch)
     assert [str(f) for launch in launches for f in launch.findings] == []
@@ -83,7 +83,7 @@ def test_parts_compute_what_float64_does(
 
 
 def test_every_run_gives_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(matrix_parts, "_WORTH", 1.0)
+    monkeypatch.setattr(split_k, "_WORTH", 1.0)
     function, inputs = PROGRAMS["epilogue"][0], arguments("epilogue")
     runs = [simulate(function, inputs, "sm_80") for _ in range(2)]
     assert all("atomic" not in each.counts.instructions for _, run in runs for each in run)

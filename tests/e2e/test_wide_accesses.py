@@ -10,9 +10,9 @@ import torch
 from bench.programs import in_torch
 from tests.e2e.test_kernels_simulated import simulate
 
-from polyblocks.codegen.gpu.mapping import choose
-from polyblocks.codegen.gpu.mapping.kernel import Kernel
-from polyblocks.codegen.gpu.mapping.wide import widest
+from polyblocks.affine.gpu import choose
+from polyblocks.affine.gpu.mapping.wide import widest
+from polyblocks.affine.gpu.plans.groups import GroupPlan
 
 r = torch.randn
 
@@ -32,9 +32,9 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], list[torch.Tensor], float]] = {
 def wide(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let small programs have wide accesses, too."""
 
-    def widen(kernel: Kernel, target: Any, chip: Any) -> None:
+    def widen(plan: GroupPlan, target: Any, chip: Any) -> None:
         del target
-        kernel.width = widest(kernel, chip)
+        plan.width = widest(plan, chip)
 
     monkeypatch.setattr(choose, "_widen", widen)
 

@@ -10,9 +10,9 @@ import torch
 from tests.e2e.test_kernels_simulated import simulate
 from torch.nn import functional
 
-from polyblocks.codegen.gpu.mapping import choose
-from polyblocks.codegen.gpu.mapping.kernel import Kernel
-from polyblocks.codegen.gpu.mapping.wide import is_one_walk, widest
+from polyblocks.affine.gpu import choose
+from polyblocks.affine.gpu.mapping.wide import is_one_walk, widest
+from polyblocks.affine.gpu.plans.groups import GroupPlan
 
 pytestmark = pytest.mark.cpu
 
@@ -60,31 +60,31 @@ ROWS: dict[str, tuple[Callable[..., Any], Callable[[], list[torch.Tensor]], set[
 
 
 @pytest.fixture
-def wide_rows(monkeypatch: pytest.MonkeyPatch) -> list[Kernel]:
+def wide_rows(monkeypatch: pytest.MonkeyPatch) -> list[GroupPlan]:
     """Let the model prefer groups of 32 threads; the kernels that have these."""
-    chosen: list[Kernel] = []
-    usual = choose.predict_kernel
+    chosen: list[GroupPlan] = []
+    usual = choose.predict_groups
 
-    def predict(kernel: Kernel, *given: Any) -> Any:
-        found = usual(kernel, *given)
-        if kernel.group != 32 or kernel.strided or kernel.copied:
+    def predict(plan: GroupPlan, *given: Any) -> Any:
+        found = usual(plan, *given)
+        if plan.group != 32 or plan.strided or plan.copied:
             return type(found)(1.0, 1.0, 1.0)
-        chosen.append(kernel)
+        chosen.append(plan)
         return found
 
-    monkeypatch.setattr(choose, "predict_kernel", predict)
+    monkeypatch.setattr(choose, "predict_groups", predict)
     return chosen
 
 
 @pytest.mark.each_choice
 @pytest.mark.parametrize("arch", ["sm_90a", "gfx1100"])
 @pytest.mark.parametrize("name", ROWS)
-def test_rows_are_read_by_neighbours(name: str, arch: str, wide_rows: list[Kernel]) -> None:
+def test_rows_are_read_by_neighbours(name: str, arch: str, wide_rows: list[GroupPlan]) -> None:
     torch.manual_seed(0)
     function, make, widths = ROWS[name]
     inputs = make()
     outputs, launches = simulate(function, inputs, arch)
-    assert {loop.width for kernel in wide_rows for loop in kernel.distributed.values()} == widths
+    assert {loop.width for plan in wide_rows for loop in plan.distributed.values()} == widths
     assert [str(f) for launch in launches for f in launch.findings] == []
     assert sum(launch.counts.bank_conflicts for launch in launches) == 0
     half = inputs[0].dtype is torch.float16
@@ -122,10 +122,10 @@ def test_elements_are_moved_by_neighbours(
     function, make, width, as_one = ELEMENTS[name]
     chosen = []
 
-    def widen(kernel: Kernel, _: Any, chip: Any) -> None:
-        kernel.width = widest(kernel, chip)
-        kernel.as_one = kernel.width > 1 and is_one_walk(kernel)
-        chosen.append((kernel.width, kernel.as_one))
+    def widen(plan: GroupPlan, _: Any, chip: Any) -> None:
+        plan.width = widest(plan, chip)
+        plan.as_one = plan.width > 1 and is_one_walk(plan)
+        chosen.append((plan.width, plan.as_one))
 
     monkeypatch.setattr(choose, "_widen", widen)
     inputs = make()

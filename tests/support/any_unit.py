@@ -10,10 +10,12 @@ from typing import Any
 
 import pytest
 
-from polyblocks.codegen.gpu.mapping import choose, contraction_cost
-from polyblocks.codegen.gpu.mapping.kernel_cost import Predicted
-from polyblocks.codegen.gpu.matrix.cost import predict_matrix
-from polyblocks.codegen.gpu.matrix.kernel import matrix_kernels, product_of
+from polyblocks.affine.cost.predicted import Predicted
+from polyblocks.affine.gpu import choose
+from polyblocks.affine.gpu.plans.unit_product import unit_product
+from polyblocks.affine.gpu.tiles import lanes_cost
+from polyblocks.affine.gpu.tiles.unit_plans import unit_plans
+from polyblocks.affine.gpu.tiles.units_cost import predict_units
 
 Predict = Callable[..., Predicted]
 
@@ -23,27 +25,27 @@ def predict_by(patch: pytest.MonkeyPatch, predict: Predict, kind: str = "matrix"
 
     Args:
         patch: takes it back.
-        predict: in the place of ``predict_matrix``, or of ``predict_contraction``.
+        predict: in the place of ``predict_units``, or of ``predict_lanes``.
         kind: ``matrix``, or ``contraction``: the kernels without a unit.
     """
     if kind == "contraction":
-        patch.setattr(contraction_cost, "predict_contraction", predict)
-        patch.setattr(contraction_cost, "least_contraction", lambda *_: lambda kernel: -inf)
-        patch.setattr(contraction_cost, "least_of_all", lambda *_: -inf)
+        patch.setattr(lanes_cost, "predict_lanes", predict)
+        patch.setattr(lanes_cost, "least_lanes", lambda *_: lambda kernel: -inf)
+        patch.setattr(lanes_cost, "least_of_all", lambda *_: -inf)
         return
 
-    def quickest(nest: Any, outer: Any, body: Any, target: Any, chip: Any) -> Any:
-        found = product_of(nest, target.matrix_units)
+    def quickest(nest: Any, target: Any, chip: Any) -> Any:
+        found = unit_product(nest, target.matrix_units)
         if found is None:
             return None
         kernels = [
             (kernel, predict(kernel, target, chip))
-            for kernel in matrix_kernels(nest, outer, body, chip, found)
+            for kernel in unit_plans(chip, found)
             if kernel.shared_bytes() <= chip.shared_per_block_optin
         ]
         return min(kernels, key=lambda entry: entry[1].seconds, default=None)
 
-    patch.setattr(choose, "quickest_matrix", quickest)
+    patch.setattr(choose, "quickest_units", quickest)
 
 
 @contextmanager
@@ -56,7 +58,7 @@ def any_unit(numbers: random.Random | None) -> Iterator[list[Any]]:
     seen: list[Any] = []
 
     def predict(kernel: Any, *given: Any) -> Predicted:
-        found = predict_matrix(kernel, *given)
+        found = predict_units(kernel, *given)
         possible = isfinite(found.seconds)
         seen.extend([kernel] * possible)
         if numbers is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.gpu_conformance.assemble import compiled
 
-from polyblocks.codegen.gpu.mapping import registers
+from polyblocks.affine.gpu.plans import kernel as plans
 from polyblocks_amdgpu import lower
 
 #: A convolution; a step of its reduction has the 7 products of a row of the window.
@@ -39,7 +39,7 @@ def test_as_many_blocks_are_held_as_the_mapping_assumes() -> None:
 def test_what_would_spill_keeps_its_registers(monkeypatch: pytest.MonkeyPatch) -> None:
     # So many blocks leave a thread fewer registers than its tile has elements.
     requested = 8
-    monkeypatch.setattr(registers, "resident_blocks", lambda *_: requested)
+    monkeypatch.setattr(plans, "resident_blocks", lambda *_: requested)
     kernels = compiled(CONVOLUTION, "gfx1200").kernels
     kernel = max(kernels, key=lambda kernel: kernel.registers)
     assert (kernel.spill_bytes, kernel.scratch_bytes) == (0, 0)

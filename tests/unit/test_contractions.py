@@ -14,11 +14,10 @@ from torch.nn import functional
 
 from polyblocks import mlir
 from polyblocks.affine.analysis.contractions import Contraction, contraction_of
+from polyblocks.affine.gpu.tiles.lane_plans import lane_plans, refusal
 from polyblocks.affine.mlir import reader
 from polyblocks.affine.model import Nest, Sequence
 from polyblocks.affine.naming.kinds import kind
-from polyblocks.codegen.gpu.mapping.contraction import refusal, tiled_kernels
-from polyblocks.codegen.gpu.mapping.distribution import outer_loops
 from polyblocks.options import CompileOptions
 from polyblocks.passes.base import NestPass
 from polyblocks.passes.fuse import fuse_tiles
@@ -508,10 +507,9 @@ def test_steps_that_multiply_once(name: str, expected: bool) -> None:
 
 def answers(nest: Nest) -> tuple[str, str]:
     """What classify-nests and the mapping to blocks of threads say of a nest."""
-    outer, body = outer_loops(nest.body)
     chip = gpu_target().multiprocessor
     assert chip is not None
-    tiled = any(tiled_kernels(nest, outer, body, chip))
+    tiled = any(lane_plans(nest, chip))
     parts = contraction_of(nest.body)
     refused = None if parts is None else refusal(parts)
     assert not (tiled and refused)

@@ -39,7 +39,9 @@ COST_CODE = sorted(
     for pattern in (
         "affine/cost/*.py",
         "affine/operation_cost.py",
-        "codegen/gpu/mapping/*.py",
+        "affine/gpu/*.py",
+        "affine/gpu/mapping/*.py",
+        "affine/gpu/tiles/*.py",
         "passes/fuse/*.py",
         "passes/map/*.py",
         "passes/normalize/*.py",

@@ -18,8 +18,8 @@ from tests.support.lanes import Launch, run_main
 from torch.nn import functional
 
 from polyblocks import events, mlir, signature
+from polyblocks.affine.gpu.choose import choose
 from polyblocks.affine.model import Nest
-from polyblocks.codegen.gpu.mapping.choose import choose
 from polyblocks.errors import UnsupportedError
 from polyblocks.options import CompileOptions
 from polyblocks.passes.standard import standard_pipeline

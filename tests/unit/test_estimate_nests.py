@@ -9,10 +9,10 @@ from tests.support.described_chips import described
 
 from polyblocks import mlir
 from polyblocks.affine.cost.estimate import combine, mapped
+from polyblocks.affine.cost.predicted import Predicted
 from polyblocks.affine.mlir import reader
 from polyblocks.affine.mlir.json_attributes import from_attribute
 from polyblocks.attributes import ESTIMATE_ATTRIBUTE
-from polyblocks.codegen.gpu.mapping.kernel_cost import Predicted
 from polyblocks.codegen.walk import nested
 from polyblocks.options import CompileOptions
 from polyblocks.passes.base import NestPass

@@ -23,7 +23,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from polyblocks.codegen.gpu.matrix.fragments import outers_of, steps_given, steps_of
+from polyblocks.affine.gpu.plans.fragments import outers_of, steps_given, steps_of
 from polyblocks.options import CompileOptions
 from polyblocks.registry.honoured_options import describe_target
 from polyblocks.simt.matrix import matrix_operation, tile_intrinsics

@@ -9,10 +9,10 @@ import pytest
 from tests.support.gpu_target import gpu_target
 
 from polyblocks import mlir
+from polyblocks.affine.cost.predicted import IMPOSSIBLE, Predicted
+from polyblocks.affine.gpu.choose import choose
+from polyblocks.affine.gpu.plans.numbers import Numbers
 from polyblocks.affine.mlir import reader
-from polyblocks.codegen.gpu.mapping.choose import choose
-from polyblocks.codegen.gpu.mapping.contraction import TiledKernel
-from polyblocks.codegen.gpu.mapping.kernel_cost import IMPOSSIBLE, Predicted
 from polyblocks.explanation.decisions import sentence
 from polyblocks.target import TargetDescription
 
@@ -99,10 +99,9 @@ def chosen(text: str, target: TargetDescription) -> tuple[Any, Predicted]:
 
     with module.context, ir.Location.unknown():
         (nest,) = reader.read(module).nests()
+        numbers = Numbers(nest)
         kernel, predicted = choose(nest, target)
-        if isinstance(kernel, TiledKernel):
-            return (kernel.tile, kernel.of_thread), predicted
-        return (kernel.group, kernel.groups, kernel.strided, len(kernel.copied)), predicted
+        return kernel.plan.schedule(numbers), predicted
 
 
 def slower(name: str, factor: float) -> TargetDescription:
@@ -186,7 +185,7 @@ def test_without_any_rate_every_outer_iteration_has_a_thread() -> None:
     bare = dataclasses.replace(target, flops={}, memory=(), multiprocessor=chip)
     for text in (PRODUCT, WEIGHTED_SUM, RUNNING_SUM, SHARES):
         how, predicted = chosen(text.format(m=512, k=64, n=512), bare)
-        assert how[0] == 1
+        assert how["group"] == 1
         assert predicted.seconds == 0
         assert set(predicted.numbers().values()) == {None}
 

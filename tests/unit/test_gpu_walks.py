@@ -6,9 +6,9 @@ import pytest
 from tests.support.nests import buffer
 
 from polyblocks.affine.expr import Expr, Var
+from polyblocks.affine.gpu.mapping.contiguity import is_contiguous, offset
 from polyblocks.affine.model import Buffer, Load, Value
 from polyblocks.affine.tiles.tile_writer import _Storage
-from polyblocks.codegen.gpu.mapping.contiguity import is_contiguous, offset
 
 T, C, H, W = Var(4, "t"), Var(8, "c"), Var(5, "h"), Var(7, "w")
 

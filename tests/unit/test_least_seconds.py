@@ -12,14 +12,15 @@ import torch
 from tests.support.any_unit import predict_by
 from tests.support.captured import captured
 
-from polyblocks.codegen.gpu.mapping import choose
-from polyblocks.codegen.gpu.mapping.contraction_cost import (
-    least_contraction,
+from polyblocks.affine.gpu import choose
+from polyblocks.affine.gpu.plans.unit_product import unit_product
+from polyblocks.affine.gpu.tiles.lanes_cost import (
+    least_lanes,
     least_of_all,
-    predict_contraction,
+    predict_lanes,
 )
-from polyblocks.codegen.gpu.matrix.cost import predict_matrix, quickest_matrix
-from polyblocks.codegen.gpu.matrix.kernel import matrix_kernels, product_of
+from polyblocks.affine.gpu.tiles.unit_plans import unit_plans
+from polyblocks.affine.gpu.tiles.units_cost import predict_units, quickest_units
 from polyblocks.options import CompileOptions
 from polyblocks.passes.standard import standard_pipeline
 from polyblocks.pipeline import PassContext
@@ -50,11 +51,11 @@ def test_no_tiled_kernel_is_quicker(
 ) -> None:
     seen = []
 
-    def checked(kernel: Any, description: Any, chip: Any) -> Any:
-        found = predict_contraction(kernel, description, chip)
+    def checked(plan: Any, description: Any, chip: Any) -> Any:
+        found = predict_lanes(plan, description, chip)
         if isfinite(found.seconds):
-            least = least_of_all(kernel.parts, description)
-            bound = least_contraction(description, chip)(kernel)
+            least = least_of_all(plan.sizes.parts, description)
+            bound = least_lanes(description, chip)(plan)
             seen.append((least, bound, found.seconds))
         return found
 
@@ -73,20 +74,19 @@ def test_remembered_needs_are_those_of_the_kernel(
     """One kind of product after the other: each gets the kernel that is the quickest by itself."""
     seen = []
 
-    def checked(nest: Any, outer: Any, body: Any, description: Any, chip: Any) -> Any:
-        given = nest, outer, body
-        found = product_of(nest, description.matrix_units)
-        chosen = quickest_matrix(*given, description, chip)
+    def checked(nest: Any, description: Any, chip: Any) -> Any:
+        found = unit_product(nest, description.matrix_units)
+        chosen = quickest_units(nest, description, chip)
         if found is not None and chosen is not None:
-            kernels = list(matrix_kernels(*given, chip, found))
-            times = [predict_matrix(kernel, description, chip).seconds for kernel in kernels]
-            best = kernels[int(np.argmin(times))]
+            plans = list(unit_plans(chip, found))
+            times = [predict_units(plan, description, chip).seconds for plan in plans]
+            best = plans[int(np.argmin(times))]
             assert chosen[0].tiling == best.tiling
             assert chosen[1].seconds == min(times) < inf
             seen.append(chosen[0].tiling)
         return chosen
 
-    monkeypatch.setattr(choose, "quickest_matrix", checked)
+    monkeypatch.setattr(choose, "quickest_units", checked)
     convolution = torch.nn.functional.conv2d
     for channels, size in ((32, 14), (32, 13), (24, 14), (64, 7)):
         for last in (False, True):

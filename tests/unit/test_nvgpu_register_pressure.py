@@ -6,8 +6,8 @@ import pytest
 from tests.gpu_conformance.assemble import compiled
 
 from polyblocks import mlir
+from polyblocks.affine.gpu.plans import kernel as plans
 from polyblocks.codegen.gpu.manifest import Resources
-from polyblocks.codegen.gpu.mapping import registers
 from polyblocks.options import CompileOptions
 from polyblocks.pipeline import PassContext
 from polyblocks.registry.registry import get_registry
@@ -131,7 +131,7 @@ def test_a_kernel_that_would_spill_gives_up_blocks(monkeypatch: pytest.MonkeyPat
     (before,) = compiled(PRODUCT, "sm_80").kernels
     # So many blocks leave a thread fewer registers than its tile has elements.
     requested = 2048 // before.threads
-    monkeypatch.setattr(registers, "resident_blocks", lambda *_: requested)
+    monkeypatch.setattr(plans, "resident_blocks", lambda *_: requested)
     (kernel,) = compiled(PRODUCT, "sm_80").kernels
     assert kernel.registers > 65536 // 2048
     assert (kernel.spill_bytes, kernel.scratch_bytes) == (0, 0)

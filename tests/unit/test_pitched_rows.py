@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from polyblocks.affine.expr import Expr, Var
-from polyblocks.affine.model import Alloca, Buffer, For, Load, Nest, Node, Store, Value
-from polyblocks.codegen.gpu.mapping.banks import pitch_rows
-from polyblocks.codegen.gpu.mapping.barriers import same_iteration
-from polyblocks.codegen.gpu.mapping.kernel import DistributedLoop, Kernel, Place
+from polyblocks.affine.gpu.mapping.banks import pitch_rows
+from polyblocks.affine.gpu.mapping.barriers import same_iteration
+from polyblocks.affine.gpu.plans.groups import DistributedLoop, GroupPlan, Place
+from polyblocks.affine.model import Alloca, Buffer, For, Load, Node, Store, Value
 
 
-def copy(rows: int, width: int, begin: int, pitch: int = 2048) -> tuple[Kernel, DistributedLoop]:
+def copy(rows: int, width: int, begin: int, pitch: int = 2048) -> tuple[GroupPlan, DistributedLoop]:
     """A kernel that copies rows of a buffer from an element on to shared memory."""
     t, i, j = Var(4), Var(rows), Var(width)
     source = Buffer((4096, pitch), "f32", "input", bytes_per_element=4)
@@ -25,7 +25,7 @@ def copy(rows: int, width: int, begin: int, pitch: int = 2048) -> tuple[Kernel, 
     loops[0].body = [loops[1]]
     inside: list[Node] = [Alloca(tile), loops[0]]
     outer = For(t, inside)
-    kernel = Kernel(Nest([outer], []), [outer], [t], inside, group=256)
+    kernel = GroupPlan([outer], [t], inside, group=256)
     shared = DistributedLoop(loops, [i, j])
     kernel.distributed = {loops[0]: shared}
     kernel.places = {tile: Place.SHARED}

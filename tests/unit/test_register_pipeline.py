@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from itertools import product as combinations
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from bench.gpu_static.build import build
@@ -12,7 +10,7 @@ from bench.gpu_static.cases import product
 from bench.gpu_static.instructions import VECTOR, Instruction, Kind, count
 from bench.gpu_static.loops import split
 
-from polyblocks.codegen.gpu.matrix_emission.register_pipeline import RegisterPipeline
+from polyblocks.affine.gpu.plans.read_schedule import ReadSchedule
 
 
 def _loop(arch: str, transposed: bool) -> tuple[Instruction, ...]:
@@ -58,24 +56,16 @@ def test_loads_stand_ahead_of_products(arch: str) -> None:
 @pytest.mark.parametrize("together", [False, True])
 def test_reads_stand_on_the_right_side_of_the_barrier(together: bool) -> None:
     for rows, columns, calls in combinations((1, 2, 3, 4, 8), (1, 2, 3, 4, 8), (1, 2, 4)):
-        of_warp = (rows, columns)
-
-        def units(side: int, of_warp: tuple[int, int] = of_warp) -> list[tuple[int, ...]]:
-            every = range(of_warp[side])
-            return [tuple(every)] if together else [(unit,) for unit in every]
-
-        kernel = SimpleNamespace(of_warp=of_warp, calls=calls, counts=(1, 1, 64), depth=16)
-        emitter: Any = SimpleNamespace(code=None, kernel=kernel, read_together=units)
-        pipeline = RegisterPipeline(emitter, [])
+        schedule = ReadSchedule.of((rows, columns), calls, together)
         count = rows * columns * calls
-        assert 0 <= pipeline.stored <= pipeline.barrier < count
+        assert 0 <= schedule.stored <= schedule.barrier < count
         read = set()
-        for at, reads in pipeline.due.items():
+        for at, reads in schedule.due.items():
             for side, call, of in reads:
                 first = call * rows * columns + of[0] * (1 if side else columns)
-                assert 0 <= at <= min(first, pipeline.barrier)
+                assert 0 <= at <= min(first, schedule.barrier)
                 read |= {(side, call, unit) for unit in of}
-        for at, reads in pipeline.early.items():
-            assert pipeline.barrier <= at < count
+        for at, reads in schedule.early.items():
+            assert schedule.barrier <= at < count
             read |= {(side, call, unit) for side, call, of in reads for unit in of}
         assert len(read) == calls * (rows + columns)

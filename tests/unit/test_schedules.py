@@ -254,7 +254,12 @@ UNIT: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "key": (
         {"call": 3},
-        "unknown key 'call'; expected one of calls, stages, unit, units_of_warp, warps",
+        "unknown key 'call'; expected one of calls, stages, staging, unit, units_of_warp, warps",
+    ),
+    "staging": (
+        {"staging": {"in_flight": 1}},
+        r"expected \{.*\} for 'staging', which follows from the other keys, got "
+        r"\{'in_flight': 1\}; change those, or omit it",
     ),
 }
 

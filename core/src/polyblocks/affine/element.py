@@ -31,6 +31,11 @@ class DType:
         return self.kind in ("int", "index")
 
     @property
+    def in_vectors(self) -> bool:
+        """Whether a wide load or store can be of several: a number that fills its bytes."""
+        return self.kind in ("int", "float") and self.bits >= 8
+
+    @property
     def nbytes(self) -> int:
         """Bytes of an element in memory."""
         return -(-self.bits // 8) or 8
@@ -44,6 +49,14 @@ F32, F64 = DType("f32", "float", 32, 24), DType("f64", "float", 64, 53)
 
 #: By the names that MLIR prints.
 DTYPES = {t.name: t for t in (I1, I8, I16, I32, I64, INDEX, F16, BF16, F32, F64)}
+#: By the names of dtypes that matrix units take or add up in; ``tfloat32`` is stored as float32.
+UNIT_DTYPES = {
+    **{t.array: t for t in (F16, BF16, I8)},
+    "uint8": I8,
+    "int32": I32,
+    "float32": F32,
+    "tfloat32": F32,
+}
 
 
 @lru_cache(maxsize=256)

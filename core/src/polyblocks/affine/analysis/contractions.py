@@ -34,7 +34,7 @@ from polyblocks.affine.subnests import parallel_shell
 
 
 @dataclass(frozen=True)
-class Operand:
+class OperandLoad:
     """An element that a step needs for a whole row, or for a whole column.
 
     Attributes:
@@ -118,7 +118,7 @@ class Contraction:
     reduction: ReductionLoops
     before: list[Node]
     after: list[Node]
-    operands: list[Operand]
+    operands: list[OperandLoad]
     combiners: list[Op] | None
 
     @property
@@ -132,7 +132,7 @@ class Contraction:
         products = [n for n in body if isinstance(n, Op) and n.name in ("arith.mulf", "arith.muli")]
         return len(products) == 1 and sum(isinstance(n, Load) for n in body) == 2
 
-    def operand(self, load: Load) -> Operand | None:
+    def operand(self, load: Load) -> OperandLoad | None:
         """The operand whose elements a load reads."""
         for operand in self.operands:
             if operand.load.buffer is load.buffer and operand.load.index == load.index:
@@ -243,9 +243,9 @@ def _sides(order: list[Var], loads: list[Load]) -> tuple[list[Var], list[Var], l
 
 def _operands(
     rows: list[Var], columns: list[Var], reduction: ReductionLoops, loads: list[Load]
-) -> list[Operand] | None:
+) -> list[OperandLoad] | None:
     """The operands of M and N; None if K does not move both."""
-    found: dict[tuple[Buffer, object], Operand] = {}
+    found: dict[tuple[Buffer, object], OperandLoad] = {}
     stepping: set[bool] = set()
     for load in loads:
         of_rows = bool(_moving(load, rows))
@@ -260,7 +260,7 @@ def _operands(
             steps = bool(stride_along(load.buffer, load.index, reduction.order[-1]))
         else:
             steps = shifted
-        operand = Operand(load, of_rows, along != 1 and steps)
+        operand = OperandLoad(load, of_rows, along != 1 and steps)
         found.setdefault((load.buffer, load.index), operand)
     return list(found.values()) if len(stepping) == 2 else None
 

@@ -8,18 +8,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from polyblocks.affine.analysis.contractions import Contraction, Operand
+from polyblocks.affine.analysis.contractions import Contraction, OperandLoad
 from polyblocks.affine.contraction.sum_of_products import Factor, sum_of_products
-from polyblocks.affine.element import F32, dtype_of
+from polyblocks.affine.element import F32, I32, dtype_of
 from polyblocks.affine.model import Load, Op
 from polyblocks.target import MatrixUnit, TargetDescription
 
-#: dtype of operands -> the type that memory has for them.
-ELEMENTS = {"float16": "f16", "bfloat16": "bf16", "int8": "i8", "tfloat32": "f32"}
 #: Operations allowed on an element while it is copied; they keep zero, which pads the end.
 ON_THE_WAY = ("arith.extf", "arith.truncf", "arith.negf", "arith.bitcast", "llvm.call_intrinsic")
 #: Printed type of a sum -> its dtype, and the operation that extends factors to it.
-_SUMS = {"f32": ("float32", "arith.extf"), "i32": ("int32", "arith.extsi")}
+_SUMS = {F32.name: ("float32", "arith.extf"), I32.name: ("int32", "arith.extsi")}
 
 
 @dataclass(frozen=True)
@@ -36,8 +34,8 @@ class Factors:
             :class:`polyblocks.target.MatrixUnit`.
     """
 
-    rows: Operand
-    columns: Operand
+    rows: OperandLoad
+    columns: OperandLoad
     dtype: str
     accumulator: str
     on_the_way: tuple[tuple[Op, ...], tuple[Op, ...]] = ((), ())

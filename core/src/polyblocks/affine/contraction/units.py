@@ -16,7 +16,7 @@ from polyblocks.affine.access import address
 from polyblocks.affine.analysis.contractions import Contraction, ReductionLoops
 from polyblocks.affine.analysis.reductions import in_any_order
 from polyblocks.affine.contraction.sum_of_products import Factor, SumOfProducts, sum_of_products
-from polyblocks.affine.element import dtype_of, printed
+from polyblocks.affine.element import I8, UNIT_DTYPES, dtype_of
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.flat_views import FlatViews
 from polyblocks.affine.model import Buffer, For, Load, Node, Op, Value, clone
@@ -25,15 +25,6 @@ from polyblocks.target import MatrixUnit, TargetDescription, TileUnit, VectorDot
 
 #: Bits of a word.
 WORD = 32
-#: dtype -> MLIR type, of units and their accumulators.
-_TYPES = {
-    "float16": "f16",
-    "bfloat16": "bf16",
-    "float32": "f32",
-    "int8": "i8",
-    "uint8": "i8",
-    "int32": "i32",
-}
 #: Extension -> whether it extends signed integers, unsigned ones, or floats.
 _EXTENSIONS = {"arith.extf": "", "arith.extsi": "int", "arith.extui": "uint"}
 
@@ -102,9 +93,9 @@ def _by_the_best(
 def _in_words(unit: MatrixUnit) -> bool:
     """Whether a unit works on words, in vectors or in tiles."""
     rows, _, steps = unit.shape
-    if any(name not in _TYPES for name in (*unit.both, unit.accumulator)):
+    if any(name not in UNIT_DTYPES for name in (*unit.both, unit.accumulator)):
         return False
-    bits = {_bits(_TYPES[name]) for name in unit.both}
+    bits = {_bits(name) for name in unit.both}
     if len(bits) > 1 or 0 in bits:
         return False
     if isinstance(unit, TileUnit):
@@ -114,20 +105,22 @@ def _in_words(unit: MatrixUnit) -> bool:
 
 def in_a_word(unit: MatrixUnit) -> int:
     """Numbers that a word of a unit's operands has."""
-    return WORD // _bits(_TYPES[unit.operands])
+    return WORD // _bits(unit.operands)
 
 
-def _bits(type_: str) -> int:
-    return {"f16": 16, "bf16": 16, "i8": 8}.get(type_, 0)
+def _bits(dtype: str) -> int:
+    """Bits of a number, where a word has several; 0 of another one."""
+    bits = UNIT_DTYPES[dtype].bits
+    return bits if bits < WORD else 0
 
 
 def _dtype(factor: Factor) -> str:
     """The dtype of a factor, with the sign that it is extended with; empty for wide numbers."""
     if factor.extension not in _EXTENSIONS:
         return ""
-    kind, name = _EXTENSIONS[factor.extension], printed(factor.value.type)
-    names = [d for d, t in _TYPES.items() if t == name and (not kind or d.startswith(kind))]
-    return names[0] if names and (not kind or name == "i8") else ""
+    kind, type_ = _EXTENSIONS[factor.extension], dtype_of(factor.value.type)
+    names = [d for d, t in UNIT_DTYPES.items() if t == type_ and d.startswith(kind)]
+    return names[0] if names and (not kind or type_ == I8) else ""
 
 
 @dataclass(frozen=True)
@@ -160,7 +153,7 @@ class _Grouping:
         flipped: bool,
     ) -> _Grouping | None:
         """None if the unit does not compute these terms, with the rows' signs as asked for."""
-        if _TYPES[unit.accumulator] != terms.accumulator:
+        if UNIT_DTYPES[unit.accumulator].name != terms.accumulator:
             return None
         # In tiles nothing is added up beside the products of one pair.
         in_tiles = isinstance(unit, TileUnit)

@@ -5,6 +5,6 @@ from __future__ import annotations
 #: For the hook ``preload`` of targets: each forked compilation would import them again.
 MODULES = (
     "polyblocks.codegen.gpu.emission.region",
-    "polyblocks.codegen.gpu.mapping.scheduled",
-    "polyblocks.codegen.gpu.matrix.parts",
+    "polyblocks.affine.gpu.scheduled",
+    "polyblocks.affine.gpu.split_k",
 )

@@ -44,8 +44,8 @@ class SplitContractionsPass(NestPass):
     def transform(self, sequence: Sequence, context: Any) -> None:
         """Split where that is predicted to be quicker; nothing if rates are unknown."""
         from polyblocks.affine.analysis.reductions import ReductionNest
+        from polyblocks.affine.gpu.split_k import Choice
         from polyblocks.affine.rewrites.parts import split
-        from polyblocks.codegen.gpu.matrix.parts import Choice
 
         if rates.unknown_rates(context.target):
             return

@@ -21,7 +21,7 @@ class ChooseKernelsPass:
     are contractions: blocks compute tiles of them. A loop or branch about which a number in memory
     decides is one kernel of one block, with all nests in it.
 
-    :mod:`polyblocks.codegen.gpu.mapping.schedule` describes the numbers. The time that
+    :mod:`polyblocks.affine.gpu.schedule` describes the numbers. The time that
     the nest's estimate predicts is from here on the one by which its schedule was chosen. Nothing
     else is changed.
 
@@ -64,7 +64,7 @@ class _Choice:
 
     def sequence(self, sequence: Sequence) -> None:
         """Choose for the nests of a block, and for those of loops and branches in it."""
-        from polyblocks.codegen.gpu.emission.region import decided_by_memory
+        from polyblocks.affine.gpu.regions import decided_by_memory
 
         for item in sequence.items:
             if isinstance(item, ControlFlow):
@@ -77,19 +77,17 @@ class _Choice:
                 self._nest(item)
 
     def _nest(self, nest: Nest) -> None:
-        from polyblocks.codegen.gpu.mapping.choose import choose
-        from polyblocks.codegen.gpu.mapping.registers import registers, resident_blocks
-        from polyblocks.codegen.gpu.mapping.schedule import (
-            Numbers,
-            schedule_of,
-            unique_name,
-        )
+        from polyblocks.affine.gpu.choose import choose
+        from polyblocks.affine.gpu.plans.kernel import resident_blocks
+        from polyblocks.affine.gpu.plans.numbers import Numbers
+        from polyblocks.affine.gpu.schedule import schedule_of, unique_name
 
         target = self.context.target
         numbers = Numbers(nest)
         kernel, predicted = choose(nest, target)
+        plan = kernel.plan
         units = max(target.shared_level.size, 1)
-        resident = resident_blocks(kernel, target.multiprocessor, units)
+        resident = resident_blocks(plan, target.multiprocessor, units)
         name = unique_name(nest.name, self.names)
         _attach(nest, schedule_of(kernel, numbers, name, resident, predicted))
         _predict(nest, predicted.numbers(), target.memory[-1].name)
@@ -97,29 +95,21 @@ class _Choice:
             self.owner,
             name,
             "mapped",
-            blocks=kernel.blocks,
-            threads=kernel.threads,
-            group=kernel.group,
-            tile=list(kernel.tile),
-            width=kernel.width,
-            strided=kernel.strided,
-            shared_bytes=kernel.shared_bytes(),
-            registers=registers(kernel),
+            blocks=plan.blocks,
+            threads=plan.threads,
+            shared_bytes=plan.shared_bytes(),
+            registers=plan.registers(),
             resident=resident,
-            barriers=len(kernel.barriers),
-            **_unit(kernel),
+            **plan.decision(),
             **predicted.numbers(),
         )
 
     def _block(self, region: ControlFlow) -> None:
         """A loop or branch that memory decides about: one block runs all of it."""
-        from polyblocks.codegen.gpu.emission.region import check_shared, nests_of
-        from polyblocks.codegen.gpu.mapping.choose import choose_block
-        from polyblocks.codegen.gpu.mapping.schedule import (
-            Numbers,
-            schedule_of,
-            unique_name,
-        )
+        from polyblocks.affine.gpu.choose import choose_block
+        from polyblocks.affine.gpu.plans.numbers import Numbers
+        from polyblocks.affine.gpu.regions import check_shared, nests_of
+        from polyblocks.affine.gpu.schedule import schedule_of, unique_name
 
         nests = nests_of(region)
         numbers = [Numbers(nest) for nest in nests]
@@ -130,17 +120,8 @@ class _Choice:
         for nest, kernel, numbered in zip(nests, kernels, numbers, strict=True):
             if nest.body:
                 _attach(nest, schedule_of(kernel, numbered, name, 1, None))
-        threads = kernels[0].threads if kernels else chip.warp
+        threads = kernels[0].plan.threads if kernels else chip.warp
         self.context.decide(self.owner, name, "one block", threads=threads)
-
-
-def _unit(kernel: Any) -> dict[str, str]:
-    """The matrix unit of a kernel, if it has one, and the dtype of its operands."""
-    from polyblocks.codegen.gpu.matrix.kernel import MatrixKernel
-
-    if not isinstance(kernel, MatrixKernel):
-        return {}
-    return {"unit": kernel.unit.name, "operands": kernel.unit.operands}
 
 
 def _attach(nest: Nest, schedule: dict[str, Any]) -> None:

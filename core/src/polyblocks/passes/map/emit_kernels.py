@@ -90,12 +90,10 @@ class _Emission:
 
     def _region(self, region: ControlFlow) -> None:
         """Nests in a loop or branch: kernels of their own, or all one if memory decides."""
-        from polyblocks.codegen.gpu.emission.region import (
-            RegionKernel,
-            decided_by_memory,
-            nests_of,
-        )
-        from polyblocks.codegen.gpu.mapping.kernel import Kernel
+        from polyblocks.affine.gpu.plans.groups import GroupPlan
+        from polyblocks.affine.gpu.plans.kernel import Kernel
+        from polyblocks.affine.gpu.regions import decided_by_memory, nests_of
+        from polyblocks.codegen.gpu.emission.region import RegionKernel
 
         op = region.operation
         if not decided_by_memory(op):
@@ -109,7 +107,7 @@ class _Emission:
         threads = {self.target.multiprocessor.warp}
         if found:
             name = next(iter(found.values()))[1]["kernel"]
-            threads = {kernel.threads for kernel, _ in found.values()}
+            threads = {kernel.plan.threads for kernel, _ in found.values()}
         if len(threads) > 1:
             raise UnsupportedError(
                 f"invalid schedules for '{name}': one block runs all of its nests, so 'group' must "
@@ -117,7 +115,8 @@ class _Emission:
             )
         (group,) = threads
         kernels = [
-            found[nest][0] if nest in found else Kernel(nest, [], [], [], group) for nest in nests
+            found[nest][0] if nest in found else Kernel(nest, GroupPlan([], [], [], group))
+            for nest in nests
         ]
         kernel = RegionKernel(op, kernels, self.target.multiprocessor, self.results[op])
         self.kernels.add_region(kernel, op, name)
@@ -125,10 +124,10 @@ class _Emission:
 
     def _scheduled(self, nest: Nest, block: bool = False) -> tuple[Any, dict[str, Any]]:
         """The kernel of a nest and its schedule; ``block``: one block runs it, and others."""
+        from polyblocks.affine.gpu.mapping.atomics import form_atomics
+        from polyblocks.affine.gpu.plans.numbers import Numbers
+        from polyblocks.affine.gpu.scheduled import scheduled_kernel
         from polyblocks.affine.mlir.json_attributes import from_attribute
-        from polyblocks.codegen.gpu.mapping.atomics import form_atomics
-        from polyblocks.codegen.gpu.mapping.schedule import Numbers
-        from polyblocks.codegen.gpu.mapping.scheduled import scheduled_kernel
 
         given = [op.attributes for op in nest.source if SCHEDULE_ATTRIBUTE in op.attributes]
         if len(given) != 1:

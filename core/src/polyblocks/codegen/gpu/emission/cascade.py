@@ -7,10 +7,10 @@ from math import isqrt, prod
 from typing import Any
 
 from polyblocks.affine.analysis.reductions import ROUNDING, ReductionNest, identity
+from polyblocks.affine.gpu.mapping.distribution import chain_of
 from polyblocks.affine.model import For, Op
 from polyblocks.affine.vectors.reduction_vectors import IDEMPOTENT, combine
 from polyblocks.codegen.gpu.emission.code import Code
-from polyblocks.codegen.gpu.mapping.distribution import chain_of
 
 #: Terms that are added up before a sum starts anew, at least.
 LEAST = 64

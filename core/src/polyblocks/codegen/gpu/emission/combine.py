@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from polyblocks.affine.gpu.plans.groups import GroupPlan
 from polyblocks.affine.model import Op
 from polyblocks.affine.vectors.reduction_vectors import combine
 from polyblocks.codegen.gpu.emission.code import Code
-from polyblocks.codegen.gpu.mapping.kernel import Kernel
 from polyblocks.mlir import ir
 
 #: Types that a shuffle takes as they are; narrower ones travel as 32-bit integers.
@@ -60,23 +60,23 @@ class Joiner:
     """Joins what the threads of a group carry; all threads of it get the results.
 
     Attributes:
-        kernel: how the nest runs.
+        plan: how the nest runs.
         member: number of the thread in its group.
         slot: number of the group in its block.
     """
 
-    def __init__(self, code: Code, kernel: Kernel, member: Any, slot: Any) -> None:
+    def __init__(self, code: Code, plan: GroupPlan, member: Any, slot: Any) -> None:
         self.code = code
-        self.kernel = kernel
+        self.plan = plan
         self.member = member
         self.slot = slot
 
     def scratch(self) -> int:
         """Elements of shared memory for each value; 0 if none is needed."""
-        kernel = self.kernel
-        if kernel.strided:
-            return kernel.threads if kernel.groups >= kernel.warp else 0
-        return kernel.groups * (kernel.group // kernel.warp) if kernel.group > kernel.warp else 0
+        plan = self.plan
+        if plan.strided:
+            return plan.threads if plan.groups >= plan.warp else 0
+        return plan.groups * (plan.group // plan.warp) if plan.group > plan.warp else 0
 
     def join(self, ops: list[Op], values: list[Any], scratch: list[Any], again: bool) -> list[Any]:
         """Combine ``values`` over the threads of every group.
@@ -87,21 +87,21 @@ class Joiner:
             scratch: a memref of :meth:`scratch` elements for each value.
             again: whether another round may still be reading the scratch memory.
         """
-        kernel, code = self.kernel, self.code
-        if kernel.strided and kernel.groups >= kernel.warp:
+        plan, code = self.plan, self.code
+        if plan.strided and plan.groups >= plan.warp:
             return self._columns(ops, values, scratch, again)
-        first = kernel.groups if kernel.strided else 1
-        lanes = min(kernel.group, kernel.warp)
+        first = plan.groups if plan.strided else 1
+        lanes = min(plan.group, plan.warp)
         values = [
-            butterfly(code, op, v, first, lanes, kernel.warp)
+            butterfly(code, op, v, first, lanes, plan.warp)
             for op, v in zip(ops, values, strict=True)
         ]
-        if kernel.group <= kernel.warp:
+        if plan.group <= plan.warp:
             return values
-        warps = kernel.group // kernel.warp
-        lane = code.remainder(self.member, kernel.warp)
-        row = code.times(self.slot, warps) if kernel.groups > 1 else None
-        mine = code.quotient(self.member, kernel.warp)
+        warps = plan.group // plan.warp
+        lane = code.remainder(self.member, plan.warp)
+        row = code.times(self.slot, warps) if plan.groups > 1 else None
+        mine = code.quotient(self.member, plan.warp)
         other = code.remainder(lane, warps)
         if row is not None:
             mine, other = code.add(row, mine), code.add(row, other)
@@ -115,7 +115,7 @@ class Joiner:
             for v, s in zip(values, scratch, strict=True)
         ]
         return [
-            butterfly(code, op, v, 1, warps, kernel.warp) for op, v in zip(ops, parts, strict=True)
+            butterfly(code, op, v, 1, warps, plan.warp) for op, v in zip(ops, parts, strict=True)
         ]
 
     def scan(
@@ -126,27 +126,27 @@ class Joiner:
         Hillis and Steele, "Data parallel algorithms", CACM 29(12), 1986, in every warp; then what
         the warps before came to is added. Groups are whole warps of neighbours.
         """
-        kernel, code = self.kernel, self.code
-        lane = code.remainder(self.member, kernel.warp)
+        plan, code = self.plan, self.code
+        lane = code.remainder(self.member, plan.warp)
         values = list(values)
         distance = 1
-        while distance < kernel.warp:
+        while distance < plan.warp:
             has = code.compare("sge", lane, code.integer(distance))
             for i, op in enumerate(ops):
-                before = from_lane(code, values[i], distance, kernel.warp, "up")
+                before = from_lane(code, values[i], distance, plan.warp, "up")
                 joined = combine(op, before, values[i])
                 values[i] = code.value("arith.select", joined.type, has, joined, values[i])
             distance *= 2
-        if kernel.group == kernel.warp:
-            last = kernel.warp - 1
-            return values, [from_lane(code, v, last, kernel.warp, "idx") for v in values]
-        warps = kernel.group // kernel.warp
-        first = code.times(self.slot, warps) if kernel.groups > 1 else code.integer(0)
-        mine = code.quotient(self.member, kernel.warp)
+        if plan.group == plan.warp:
+            last = plan.warp - 1
+            return values, [from_lane(code, v, last, plan.warp, "idx") for v in values]
+        warps = plan.group // plan.warp
+        first = code.times(self.slot, warps) if plan.groups > 1 else code.integer(0)
+        mine = code.quotient(self.member, plan.warp)
         if again:
             barrier(code)
         place = code.add(first, mine)
-        ends = code.compare("eq", lane, code.integer(kernel.warp - 1))
+        ends = code.compare("eq", lane, code.integer(plan.warp - 1))
         code.when(ends, lambda: self._store(values, scratch, [place]))
         barrier(code)
         totals: list[Any] = []
@@ -168,17 +168,17 @@ class Joiner:
         self, ops: list[Op], values: list[Any], scratch: list[Any], again: bool
     ) -> list[Any]:
         """Neighbouring threads belong to neighbouring groups: every thread adds a column."""
-        kernel, code = self.kernel, self.code
+        plan, code = self.plan, self.code
         if again:
             barrier(code)
-        mine = code.add(code.times(self.member, kernel.groups), self.slot)
+        mine = code.add(code.times(self.member, plan.groups), self.slot)
         self._store(values, scratch, [mine])
         barrier(code)
         results = []
         for op, value, memory in zip(ops, values, scratch, strict=True):
             total = None
-            for i in range(kernel.group):
-                place = code.add(self.slot, code.integer(i * kernel.groups))
+            for i in range(plan.group):
+                place = code.add(self.slot, code.integer(i * plan.groups))
                 part = code.value("memref.load", value.type, memory, place)
                 total = part if total is None else combine(op, total, part)
             results.append(total)

@@ -6,18 +6,18 @@ from functools import partial
 from math import gcd
 from typing import Any
 
+from polyblocks.affine.element import dtype_of
+from polyblocks.affine.gpu.plans.groups import GroupPlan
 from polyblocks.affine.model import Buffer
 from polyblocks.codegen.gpu.emission.code import Code
 from polyblocks.codegen.gpu.emission.combine import barrier
-from polyblocks.codegen.gpu.mapping.kernel import Kernel
-from polyblocks.codegen.gpu.mapping.wide import ELEMENTS
 from polyblocks.mlir import ir
 
 
-def copy_in(code: Code, kernel: Kernel, thread: Any, source: Any, target: Any, of: Buffer) -> None:
+def copy_in(code: Code, plan: GroupPlan, thread: Any, source: Any, target: Any, of: Buffer) -> None:
     """All threads of the block copy a buffer; they wait for each other elsewhere."""
-    width = gcd(kernel.access_bytes // of.bytes_per_element, of.shape[-1]) if of.shape else 1
-    if str(of.element) not in ELEMENTS:
+    width = gcd(plan.access_bytes // of.bytes_per_element, of.shape[-1]) if of.shape else 1
+    if not dtype_of(of.element).in_vectors:
         width = 1
 
     def piece(number: Any) -> list[Any]:
@@ -36,16 +36,16 @@ def copy_in(code: Code, kernel: Kernel, thread: Any, source: Any, target: Any, o
         return []
 
     pieces = of.numel // width
-    for round_ in range(-(-pieces // kernel.threads)):
-        number, mine = code.round_of(thread, round_, pieces, kernel.threads)
+    for round_ in range(-(-pieces // plan.threads)):
+        number, mine = code.round_of(thread, round_, pieces, plan.threads)
         code.when(mine, partial(piece, number))
 
 
 def copy_all(
-    code: Code, kernel: Kernel, thread: Any, memrefs: dict[Buffer, Any], near: dict[Buffer, Any]
+    code: Code, plan: GroupPlan, thread: Any, memrefs: dict[Buffer, Any], near: dict[Buffer, Any]
 ) -> None:
     """The copies with which a block begins."""
-    for buffer in kernel.copied:
-        copy_in(code, kernel, thread, memrefs[buffer], near[buffer], buffer)
-    if kernel.copied:
+    for buffer in plan.copied:
+        copy_in(code, plan, thread, memrefs[buffer], near[buffer], buffer)
+    if plan.copied:
         barrier(code)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from polyblocks.affine.analysis.contractions import Operand
+from polyblocks.affine.gpu.plans.kernel import Kernel
+from polyblocks.affine.gpu.schedule import unique_name
 from polyblocks.affine.mlir.views import VIEWS
-from polyblocks.affine.model import Alloca, AnyStore, Buffer, Node, program_buffers, walk
+from polyblocks.affine.model import AnyStore, Node, program_buffers, walk
 from polyblocks.attributes import (
     ESTIMATE_ATTRIBUTE,
     KIND_ATTRIBUTE,
@@ -17,22 +18,11 @@ from polyblocks.attributes import (
     SOURCES_ATTRIBUTE,
     UNIT_ATTRIBUTE,
 )
+from polyblocks.codegen.gpu.emission.bodies import Body, body_of, emit_nest
 from polyblocks.codegen.gpu.emission.code import Code
-from polyblocks.codegen.gpu.emission.combine import Joiner
-from polyblocks.codegen.gpu.emission.emit import Emitter
-from polyblocks.codegen.gpu.emission.emit_contraction import ContractionEmitter, tile_types
 from polyblocks.codegen.gpu.emission.loads import Changes, Loads, is_inside, root
-from polyblocks.codegen.gpu.mapping.banks import padded_shape
-from polyblocks.codegen.gpu.mapping.contraction import TiledKernel
-from polyblocks.codegen.gpu.mapping.kernel import DistributedLoop, Kernel, Place
-from polyblocks.codegen.gpu.mapping.placement import elements_per_thread
-from polyblocks.codegen.gpu.mapping.schedule import unique_name
-from polyblocks.codegen.gpu.matrix.kernel import MatrixKernel
-from polyblocks.codegen.gpu.matrix_emission.emit_matrix import MatrixEmitter
+from polyblocks.codegen.gpu.emission.region import RegionKernel
 from polyblocks.mlir import ir
-
-if TYPE_CHECKING:
-    from polyblocks.codegen.gpu.emission.region import RegionKernel
 
 #: The module that holds the kernels.
 MODULE = "kernels"
@@ -80,11 +70,11 @@ class Kernels:
             resident: blocks of it per multiprocessor.
         """
         passed = Captures([kernel.nest.body], kernel.nest.source[0], self.changes)
-        memory = Memory(kernel)
-        sizes = (kernel.blocks, kernel.threads)
+        body = body_of(kernel)
+        sizes = (kernel.plan.blocks, kernel.plan.threads)
         described = {**_description(kernel), RESIDENT_ATTRIBUTE: _number(resident)}
-        emit = partial(emit_nest, kernel, memory)
-        return self._write(name, passed, [memory], sizes, described, before, emit)
+        emit = partial(emit_nest, kernel, body)
+        return self._write(name, passed, [body], sizes, described, before, emit)
 
     def add_region(self, kernel: RegionKernel, before: Any, name: str) -> str:
         """As :meth:`add`, for a loop or branch that one block of threads runs."""
@@ -104,7 +94,7 @@ class Kernels:
         self,
         requested: str,
         passed: Captures,
-        memories: list[Memory],
+        memories: list[Body],
         sizes: tuple[int, int],
         description: dict[str, Any],
         before: Any,
@@ -134,7 +124,7 @@ class Kernels:
         self,
         name: str,
         passed: Captures,
-        memories: list[Memory],
+        memories: list[Body],
         sizes: tuple[int, int],
         description: dict[str, Any],
     ) -> Any:
@@ -217,8 +207,8 @@ def _description(kernel: Kernel) -> dict[str, Any]:
     }
     if nest.estimate is not None:
         found[ESTIMATE_ATTRIBUTE] = nest.estimate
-    if isinstance(kernel, MatrixKernel):
-        found[UNIT_ATTRIBUTE] = ir.StringAttr.get(kernel.unit.name)
+    if unit := kernel.plan.decision().get("unit"):
+        found[UNIT_ATTRIBUTE] = ir.StringAttr.get(unit)
     return found
 
 
@@ -311,102 +301,3 @@ class Captures:
         return ir.DictAttr.get(
             {"llvm.noalias": ir.UnitAttr.get(), "llvm.readonly": ir.UnitAttr.get()}
         )
-
-
-class Memory:
-    """Buffers of a kernel itself: in shared memory, or of every thread.
-
-    Attributes:
-        workgroup: memref types in shared memory.
-        private: memref types in each thread's memory.
-    """
-
-    def __init__(self, kernel: Kernel) -> None:
-        self.workgroup: list[Any] = []
-        self.private: list[Any] = []
-        self._buffers: list[Buffer] = []
-        self._own: list[Buffer] = []
-        self._operands: list[Operand] = []
-        self._scratch: list[tuple[DistributedLoop, int]] = []
-        shared_space = ir.Attribute.parse("#gpu.address_space<workgroup>")
-        own_space = ir.Attribute.parse("#gpu.address_space<private>")
-        uniform = list(kernel.uniform())
-        for node in walk(kernel.body):
-            if not isinstance(node, Alloca):
-                continue
-            buffer = node.buffer
-            if kernel.places[buffer] is Place.SHARED:
-                around = [kernel.groups] if kernel.groups > 1 else []
-                self.workgroup.append(
-                    ir.MemRefType.get(
-                        [*around, *padded_shape(kernel, buffer)],
-                        buffer.element,
-                        memory_space=shared_space,
-                    )
-                )
-                self._buffers.append(buffer)
-            else:
-                own = kernel.places[buffer] is Place.DISTRIBUTED_REGISTERS
-                shape = (
-                    [elements_per_thread(kernel, uniform, buffer)] if own else list(buffer.shape)
-                )
-                self.private.append(
-                    ir.MemRefType.get(shape, buffer.element, memory_space=own_space)
-                )
-                self._own.append(buffer)
-        elements = Joiner(None, kernel, None, None).scratch()  # type: ignore[arg-type]
-        for distributed in kernel.distributed.values():
-            if distributed.combiners and elements:
-                for value in distributed.loops[0].inits:
-                    self.workgroup.append(
-                        ir.MemRefType.get([elements], value.type, memory_space=shared_space)
-                    )
-                self._scratch.append((distributed, len(distributed.combiners)))
-        self._copied = kernel.copied
-        for buffer in kernel.copied:
-            self.workgroup.append(
-                ir.MemRefType.get(list(buffer.shape), buffer.element, memory_space=shared_space)
-            )
-
-        if isinstance(kernel, TiledKernel):
-            self.workgroup.extend(tile_types(kernel, shared_space))
-            self._operands = kernel.parts.operands
-
-    def tiles(self, values: list[Any]) -> dict[Operand, Any]:
-        """The memrefs of a contraction's operands; a kernel that has such has no other buffers."""
-        return dict(zip(self._operands, values, strict=False))
-
-    def assign(
-        self, values: list[Any]
-    ) -> tuple[dict[Buffer, Any], dict[DistributedLoop, list[Any]], dict[Buffer, Any]]:
-        """The memrefs of buffers, of what each reduction joins its parts in, and of copies."""
-        rest = iter(values)
-        memrefs = {buffer: next(rest) for buffer in self._buffers}
-        scratch = {distributed: [next(rest) for _ in range(n)] for distributed, n in self._scratch}
-        near = {buffer: next(rest) for buffer in self._copied}
-        memrefs.update({buffer: next(rest) for buffer in self._own})
-        return memrefs, scratch, near
-
-
-def emit_nest(
-    kernel: Kernel, memory: Memory, code: Code, known: dict[Any, Any], values: list[Any]
-) -> None:
-    """Write the body of a nest at the current insertion point.
-
-    Args:
-        kernel: how the nest runs.
-        memory: of the kernel.
-        code: of the function.
-        known: values from around -> those of the function.
-        values: the memrefs of ``memory``, shared memory first.
-    """
-    memrefs, scratch, near = memory.assign(values)
-    for buffer in program_buffers(kernel.nest.body):
-        memrefs[buffer] = known[buffer.value]
-    given = (code, kernel, memrefs, known, scratch, near)
-    if isinstance(kernel, MatrixKernel):
-        MatrixEmitter(*given, tiles=memory.tiles(values)).emit()
-    elif isinstance(kernel, TiledKernel):
-        ContractionEmitter(*given, tiles=memory.tiles(values)).emit()
-    else:
-        Emitter(*given).emit()

@@ -12,15 +12,15 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from polyblocks.affine.gpu.plans.kernel import Kernel
+from polyblocks.affine.gpu.regions import check_shared, decided_by_memory
 from polyblocks.affine.mlir.reader import SCALAR_DIALECTS, TERMINATORS
 from polyblocks.affine.mlir.views import VIEWS
-from polyblocks.affine.model import ControlFlow, Nest
 from polyblocks.attributes import KIND_ATTRIBUTE, REGION_ATTRIBUTE, SOURCES_ATTRIBUTE
+from polyblocks.codegen.gpu.emission.bodies import body_of, emit_nest
 from polyblocks.codegen.gpu.emission.code import Code
 from polyblocks.codegen.gpu.emission.combine import barrier
-from polyblocks.codegen.gpu.emission.function import Memory, emit_nest
 from polyblocks.codegen.gpu.emission.loads import LOADS, is_inside, root
-from polyblocks.codegen.gpu.mapping.kernel import Kernel
 from polyblocks.codegen.walk import nested
 from polyblocks.errors import UnsupportedError
 from polyblocks.mlir import ir
@@ -34,17 +34,6 @@ _BETWEEN = (
     *TERMINATORS,
 )
 _STORES = ("affine.store", "memref.store")
-
-
-def decided_by_memory(op: Any) -> bool:
-    """Whether only the device knows how often a loop runs, what it counts, or the branch taken."""
-    if op.name == "scf.while":
-        return True
-    values = list(op.operands)
-    if op.name in ("affine.for", "scf.for"):
-        # Numbers that it carries from one iteration to the next.
-        values += op.regions[0].blocks[0].operations[-1].operands
-    return not all(map(_known_to_host, values))
 
 
 def results_to_memory(block: Any, loaded: dict[Any, Any]) -> dict[Any, list[tuple[int, Any]]]:
@@ -89,37 +78,6 @@ def results_to_memory(block: Any, loaded: dict[Any, Any]) -> dict[Any, list[tupl
     return found
 
 
-def nests_of(region: ControlFlow) -> list[Nest]:
-    """All nests in a loop or branch, in the order of the program."""
-    return [n for body in region.bodies for part in body.all() for n in part.nests()]
-
-
-def check_shared(op: Any, kernels: list[Kernel], chip: Multiprocessor) -> None:
-    """Check that a block has the shared memory of all nests in a loop or branch.
-
-    Raises:
-        UnsupportedError: it has less.
-    """
-    needed = sum(kernel.shared_bytes() for kernel in kernels)
-    if needed > chip.shared_per_block_optin:
-        raise UnsupportedError(
-            f"'{op.name}' needs {needed} bytes of shared memory, and a block has "
-            f"{chip.shared_per_block_optin}; use smaller arrays in it",
-            op=op.name,
-        )
-
-
-def _known_to_host(value: Any) -> bool:
-    owner = value.owner
-    if isinstance(owner, ir.Block):
-        # The variable of a loop that the host unrolls, or what such a loop carries.
-        return bool(owner.owner.operation.name in ("affine.for", "scf.for"))
-    op = owner.operation
-    if op.name.startswith(SCALAR_DIALECTS) or op.name == "affine.apply":
-        return all(map(_known_to_host, op.operands))
-    return False
-
-
 class RegionKernel:
     """One loop or branch, with all that is in it.
 
@@ -128,7 +86,7 @@ class RegionKernel:
         threads: of the block.
         nests: what is computed, in the order of the program.
         kernels: how the block runs each of them.
-        memories: shared and private memory of each.
+        memories: body of each, which has shared and private memory.
         results: numbers of results, and the memory that gets them.
         operands: values from around that are used besides the nests.
         stored: memory that is stored to besides by the nests.
@@ -154,8 +112,8 @@ class RegionKernel:
         _hoist_buffers(op)
         self.kernels = kernels
         self.nests = [kernel.nest for kernel in kernels]
-        self.threads = kernels[0].threads if kernels else chip.warp
-        self.memories = [Memory(kernel) for kernel in kernels]
+        self.threads = kernels[0].plan.threads if kernels else chip.warp
+        self.memories = [body_of(kernel) for kernel in kernels]
         check_shared(op, kernels, chip)
         # Views that a nest needs may stand between its operations.
         self._last = {nest.source[-1]: i for i, nest in enumerate(self.nests)}

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from polyblocks.affine.access import address, begins_and_ends_with_memory
 from polyblocks.affine.expr import Var
+from polyblocks.affine.gpu.mapping.wide import is_wide
+from polyblocks.affine.gpu.plans.groups import Place
 from polyblocks.affine.model import Index, Load, Node, Op, Store, Value
-from polyblocks.codegen.gpu.mapping.kernel import Place
-from polyblocks.codegen.gpu.mapping.wide import is_wide
+from polyblocks.codegen.gpu.emission.nodes import NodeEmitter
 from polyblocks.mlir import ir
-
-if TYPE_CHECKING:
-    from polyblocks.codegen.gpu.emission.emit import Emitter
 
 _REGISTERS = (Place.PRIVATE, Place.DISTRIBUTED_REGISTERS)
 
@@ -26,7 +24,7 @@ class WideBody:
     loaded once, and everything else is done value by value.
 
     Args:
-        emitter: of the kernel.
+        nodes: writes those of one value.
         var: the variable.
         width: how many values.
 
@@ -34,8 +32,8 @@ class WideBody:
         values: of values of the nest, for each of the variable's; one if they are the same.
     """
 
-    def __init__(self, emitter: Emitter, var: Var, width: int) -> None:
-        self.emitter, self.code = emitter, emitter.code
+    def __init__(self, nodes: NodeEmitter, var: Var, width: int) -> None:
+        self.emitter, self.code = nodes, nodes.code
         self.var, self.width = var, width
         self.values: dict[Value, list[Any]] = {}
         self.chained: frozenset[Value] = frozenset()
@@ -112,15 +110,15 @@ class WideBody:
     def _place(self, node: Load | Store) -> list[Any] | None:
         """Where an access of all neighbours begins; None if they are not accessed at once."""
         emitter = self.emitter
-        if emitter.kernel.places.get(node.buffer) in _REGISTERS or not is_wide(node, self.var):
+        if emitter.plan.places.get(node.buffer) in _REGISTERS or not is_wide(node, self.var):
             return None
-        memref, *index = emitter._place(node)
+        memref, *index = emitter.place(node)
         if len(index) == 1 or node.index[-1].coefficient(self.var) == 1:
             return [memref, *index]
         # In shared memory, rows may be longer than the buffer says.
         if node.buffer.kind == "local" or not begins_and_ends_with_memory(node.buffer):
             return None
-        return [emitter._row(memref), emitter.expr(address(node.buffer, node.index))]
+        return [emitter.row(memref), emitter.expr(address(node.buffer, node.index))]
 
     def _load(self, node: Load) -> list[Any]:
         type_ = node.result.type
@@ -129,13 +127,13 @@ class WideBody:
             vector = ir.VectorType.get([self.width], type_)
             op = self.code.op("vector.load", [vector], place, None, node.location)
             return self.code.elements(op.results[0])
-        owned = self.emitter.kernel.places.get(node.buffer) is Place.DISTRIBUTED_REGISTERS
+        owned = self.emitter.plan.places.get(node.buffer) is Place.DISTRIBUTED_REGISTERS
         moves = owned or any(self.var in e.variables() for e in (*node.index, *node.where))
         return self._each(partial(self._load_one, node), moves)
 
     def _load_one(self, node: Load) -> Any:
         """The element that the current iteration loads."""
-        self.emitter.nodes([node], False, [])
+        self.emitter.run([node], False, [])
         return self.emitter.values[node.result]
 
     def _store(self, node: Store) -> None:
@@ -153,4 +151,4 @@ class WideBody:
     def _store_one(self, node: Store, value: Any) -> None:
         """Store a value as the current iteration does."""
         self.emitter.values[node.value] = value
-        self.emitter.nodes([node], False, [])
+        self.emitter.run([node], False, [])

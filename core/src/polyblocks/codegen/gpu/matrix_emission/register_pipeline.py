@@ -10,24 +10,18 @@ places in windows again; and so is the last tile, so that all steps of those in 
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable
-from itertools import product
 from math import lcm
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from polyblocks.affine.gpu.plans.read_schedule import Read
 from polyblocks.codegen.gpu.emission.combine import barrier
-from polyblocks.codegen.gpu.matrix.kernel import AHEAD
-from polyblocks.codegen.gpu.matrix_emission.sources import Sum
+from polyblocks.codegen.gpu.matrix_emission.places import Sum
 from polyblocks.codegen.gpu.matrix_emission.tile_copy import TileCopy
+from polyblocks.codegen.gpu.matrix_emission.unit_calls import UnitCalls
 from polyblocks.mlir import ir
 
-if TYPE_CHECKING:
-    from polyblocks.codegen.gpu.matrix_emission.emit_matrix import MatrixEmitter
-
-#: One read: which of both operands, for which call, and for which units of the warp.
-Read = tuple[int, int, tuple[int, ...]]
-#: The same for one of the units.
+#: Which of both operands, for which call, and for which of the warp's units.
 Key = tuple[int, int, int]
 
 
@@ -35,42 +29,17 @@ class RegisterPipeline:
     """The steps of a reduction, several tiles of each operand in shared memory.
 
     Args:
-        emitter: of the kernel.
+        calls: of the unit.
         copies: the thread's part of both operands' copies.
     """
 
-    def __init__(self, emitter: MatrixEmitter, copies: list[TileCopy]) -> None:
-        self.emitter, self.copies = emitter, copies
-        self.code, self.kernel = emitter.code, emitter.kernel
-        kernel = self.kernel
-        self.tiles = -(-kernel.counts[2] // kernel.depth)
-        self.exact = kernel.counts[2] % kernel.depth == 0
-        rows, columns = kernel.of_warp
-        #: The products of a tile in their order: call, row and column.
-        self.products = list(product(range(kernel.calls), range(rows), range(columns)))
-        count = len(self.products)
-        #: Products of a tile before the next one is stored, and before its barrier: those between
-        #: hide the stores, those behind it the first reads of the next tile, and other warps.
-        self.stored = count - (rows * columns if kernel.calls > 1 else max(count // 2, 1))
-        self.barrier = min(self.stored + AHEAD, max(self.stored, count - AHEAD))
-        #: Reads of a tile's operands, by the product before which they stand; those of the tile
-        #: after it that do not wait for it.
-        self.due: defaultdict[int, list[Read]] = defaultdict(list)
-        self.early: defaultdict[int, list[Read]] = defaultdict(list)
-        self._plan()
-
-    def _plan(self) -> None:
-        kernel, count = self.kernel, len(self.products)
-        rows, columns = kernel.of_warp
-        for call, side in product(range(kernel.calls), range(2)):
-            for units in self.emitter.read_together(side):
-                # The first product that needs it, and where it is read.
-                first = call * rows * columns + units[0] * (1 if side else columns)
-                at = first - AHEAD
-                if at >= 0:
-                    self.due[min(at, self.barrier)].append((side, call, units))
-                else:
-                    self.early[max(count + at, self.barrier)].append((side, call, units))
+    def __init__(self, calls: UnitCalls, copies: list[TileCopy]) -> None:
+        self.calls, self.reads, self.copies = calls, calls.reads, copies
+        self.code, self.plan = calls.code, calls.plan
+        plan = self.plan
+        self.tiles = -(-plan.sizes.counts[2] // plan.sizes.depth)
+        self.exact = plan.sizes.counts[2] % plan.sizes.depth == 0
+        self.schedule = plan.reads
 
     def emit(self, sums: list[Any]) -> list[Any]:
         """All steps; the sums after them.
@@ -78,12 +47,12 @@ class RegisterPipeline:
         Args:
             sums: registers of the warp's sums.
         """
-        code, stages = self.code, self.kernel.stages
+        code, stages = self.code, self.plan.stages
         self._store(0, self._load(Sum(code.integer(0)), self.exact or self.tiles > 1))
         barrier(code)
-        carried = [*sums, *self._registers(self._read(self._early_reads, 0))]
+        carried = [*sums, *self._registers(self._read(self.schedule.early_reads, 0))]
         count = len(sums)
-        together = lcm(stages, self.kernel.period)
+        together = lcm(stages, self.plan.period)
         rounds = max(0, self.tiles - (1 if self.exact else 2)) // together
 
         def round_(number: Any, carried: list[Any]) -> list[Any]:
@@ -115,39 +84,40 @@ class RegisterPipeline:
             carried: sums, and operands that were read early.
             count: sums.
         """
-        emitter, code = self.emitter, self.code
-        after = (stage + 1) % self.kernel.stages
+        code, schedule = self.code, self.schedule
+        after = (stage + 1) % self.plan.stages
         sums, held = carried[:count], self._held(carried[count:])
         following_held: dict[Key, list[Any]] = {}
         loaded: list[Any] = []
         if following is not None:
             loaded = self._load(following, whole)
             self._fence()
-        for number, (call, i, j) in enumerate(self.products):
-            due, early = self.due[number], self.early[number] if following is not None else []
-            if following is not None and number == self.stored:
+        for number, (call, i, j) in enumerate(schedule.products):
+            due = schedule.due.get(number, [])
+            early = schedule.early.get(number, []) if following is not None else []
+            if following is not None and number == schedule.stored:
                 self._store(after, loaded)
                 self._fence()
             held |= self._read(due, stage)
             if due:
                 self._fence()
-            if following is not None and number == self.barrier:
+            if following is not None and number == schedule.barrier:
                 # The last products' operands are in registers: this stage may be filled again.
                 barrier(code)
             following_held |= self._read(early, after)
             if early:
                 self._fence()
-            sums = emitter.multiplied(held[0, call, i], held[1, call, j], sums, i, j)
+            sums = self.calls.multiplied(held[0, call, i], held[1, call, j], sums, i, j)
         return [*sums, *self._registers(following_held)]
 
     def _fence(self) -> None:
         """Loads stay in front of the products that follow."""
-        if self.kernel.fence:
+        if self.plan.fence:
             none = self.code.constant(ir.IntegerAttr.get(self.code.i32, 0))
-            self.code.intrinsic(self.kernel.fence, [], [none])
+            self.code.intrinsic(self.plan.fence, [], [none])
 
     def _load(self, number: Sum, whole: bool) -> list[Any]:
-        depth = self.kernel.depth
+        depth = self.plan.sizes.depth
         begin = Sum(self.code.times(number.value, depth), number.plus * depth)
         return [value for copy in self.copies for value in copy.load(begin, whole)]
 
@@ -162,7 +132,7 @@ class RegisterPipeline:
         """The registers of operands in a stage."""
         found: dict[Key, list[Any]] = {}
         for side, call, units in reads:
-            parts = self.emitter.fragments_of(side, self.code.integer(stage), call, units)
+            parts = self.reads.fragments_of(side, self.code.integer(stage), call, units)
             found |= {(side, call, unit): part for unit, part in zip(units, parts, strict=True)}
         return found
 
@@ -173,11 +143,7 @@ class RegisterPipeline:
     def _held(self, registers: list[Any]) -> dict[Key, list[Any]]:
         """The values that :meth:`_registers` carried."""
         keys = sorted(
-            (side, call, unit) for side, call, units in self._early_reads for unit in units
+            (side, call, unit) for side, call, units in self.schedule.early_reads for unit in units
         )
         rest = iter(registers)
-        return {key: [next(rest) for _ in range(self.emitter.of_operand(key[0]))] for key in keys}
-
-    @property
-    def _early_reads(self) -> list[Read]:
-        return [read for at in sorted(self.early) for read in self.early[at]]
+        return {key: [next(rest) for _ in range(self.reads.of_operand(key[0]))] for key in keys}

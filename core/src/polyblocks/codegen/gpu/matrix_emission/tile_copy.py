@@ -10,45 +10,44 @@ are zero in both operands; rows beyond the last one are any other row, and are n
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from polyblocks.affine.analysis.contractions import Operand
+from polyblocks.affine.analysis.contractions import OperandLoad
 from polyblocks.affine.element import zero_of
-from polyblocks.codegen.gpu.matrix.fragments import ACCESS_BYTES, PHASE_BYTES, TILE
-from polyblocks.codegen.gpu.matrix.kernel import along
+from polyblocks.affine.gpu.plans.fragments import ACCESS_BYTES, PHASE_BYTES, TILE
+from polyblocks.codegen.gpu.matrix_emission.bounded import can_be_bounded
 from polyblocks.codegen.gpu.matrix_emission.pipeline import Pipeline
-from polyblocks.codegen.gpu.matrix_emission.sources import Source, Sources, Sum, can_be_bounded
+from polyblocks.codegen.gpu.matrix_emission.places import Source, Sum
+from polyblocks.codegen.gpu.matrix_emission.scope import UnitScope
+from polyblocks.codegen.gpu.matrix_emission.sources import Sources
 from polyblocks.codegen.gpu.matrix_emission.swizzles import by_rows, by_steps, mixed_steps, row_of
 from polyblocks.mlir import ir
-
-if TYPE_CHECKING:
-    from polyblocks.codegen.gpu.matrix_emission.emit_matrix import MatrixEmitter
 
 
 class TileCopy:
     """The part of one thread in the copies of an operand.
 
     Args:
-        emitter: of the kernel.
+        scope: of the kernel.
         operand: what is copied.
         thread: its number in the block.
     """
 
-    def __init__(self, emitter: MatrixEmitter, operand: Operand, thread: Any) -> None:
-        self.emitter, self.operand, self.thread = emitter, operand, thread
-        self.code, self.kernel = emitter.code, emitter.kernel
+    def __init__(self, scope: UnitScope, operand: OperandLoad, thread: Any) -> None:
+        self.scope, self.operand, self.thread = scope, operand, thread
+        self.code, self.plan = scope.code, scope.plan
         self.side = operand.side
-        self.along = along(self.kernel, operand)
-        self.chunk = self.kernel.piece if self.along != "step" else 1
-        self.sources = Sources(emitter, operand)
+        self.along = self.plan.along(operand)
+        self.chunk = self.plan.piece if self.along != "step" else 1
+        self.sources = Sources(scope, operand)
         self.element = operand.load.result.type
         self.vector = ir.VectorType.get([self.chunk], self.element)
-        self.on_the_way = self.kernel.product.on_the_way[self.side]
-        self.length = self.kernel.tile[self.side]
-        self.pieces = self.kernel.pieces(operand)
-        self.transposed = self.kernel.is_transposed(operand)
-        self.asynchronous = self.kernel.is_asynchronous(operand)
-        self.window = self.kernel.window(operand)
+        self.on_the_way = self.plan.product.on_the_way[self.side]
+        self.length = self.plan.sizes.tile[self.side]
+        self.pieces = self.plan.pieces(operand)
+        self.transposed = self.plan.is_transposed(operand)
+        self.asynchronous = self.plan.is_asynchronous(operand)
+        self.window = self.plan.window(operand)
 
     @property
     def _in_pairs(self) -> bool:
@@ -57,15 +56,15 @@ class TileCopy:
     @property
     def rounds(self) -> range:
         """The rounds in which the threads take the pieces of a tile."""
-        return range(-(-self.pieces // self.kernel.threads))
+        return range(-(-self.pieces // self.plan.threads))
 
     def _piece(self, round_: int) -> tuple[Any, Sum, Sum]:
         """Whether a thread has a piece in a round, its first step and its first row or column."""
-        code, threads = self.code, self.kernel.threads
+        code, threads = self.code, self.plan.threads
         if self.window > 1:
             chunks = self._run // self.chunk
             first, rows = round_ % chunks * self.chunk, round_ // chunks * threads
-            if self.kernel.has_rows_of_threads(self.operand):
+            if self.plan.has_rows_of_threads(self.operand):
                 return None, Sum(code.integer(0), first), Sum(self.thread, rows)
             group = code.times(code.quotient(self.thread, self.length), self._run)
             return None, Sum(group, first), Sum(code.remainder(self.thread, self.length), rows)
@@ -82,20 +81,20 @@ class TileCopy:
     @property
     def _run(self) -> int:
         """Steps that a thread takes of a row whose windows' places it knows."""
-        return self.kernel.depth * self.length // max(self.kernel.threads, self.length)
+        return self.plan.sizes.depth * self.length // max(self.plan.threads, self.length)
 
     @property
     def _counted(self) -> tuple[int, int]:
         """Pieces that neighbouring threads take, and how many such lines of them make a group."""
         if self.transposed:
-            return self.length // self.chunk, self.kernel.depth
+            return self.length // self.chunk, self.plan.sizes.depth
         if self.along == "outer":
-            return self.kernel.depth // 2, self.length // self.chunk
+            return self.plan.sizes.depth // 2, self.length // self.chunk
         if self.along == "step":
-            return self.kernel.depth, self.length
+            return self.plan.sizes.depth, self.length
         if not self.along:
-            return self.length, self.kernel.depth // self.chunk
-        return self.kernel.beside, self.length
+            return self.length, self.plan.sizes.depth // self.chunk
+        return self.plan.beside, self.length
 
     def _of(self, number: Any, groups: int, rows: int) -> tuple[Sum, Sum]:
         """The first step and row (or column) of a piece, ``groups`` groups and ``rows`` rows on."""
@@ -151,11 +150,11 @@ class TileCopy:
     def start(self, round_: int, begin: Sum, stage: Any, whole: bool) -> None:
         """Copy a piece of the tile that begins at a step to a stage, past the registers."""
         code, load = self.code, self.operand.load
-        assert self.kernel.copies is not None
-        pipeline = Pipeline(code, self.kernel.copies)
+        assert self.plan.copies is not None
+        pipeline = Pipeline(code, self.plan.copies)
         size = load.buffer.bytes_per_element
-        memref = self.emitter.aligned(load.buffer, self.kernel.copies.bytes)
-        tile = self.emitter.tiles[self.operand]
+        memref = self.scope.aligned(load.buffer, self.plan.copies.bytes)
+        tile = self.scope.tiles[self.operand]
         mine, step, outer = self._piece(round_)
 
         def one() -> list[Any]:
@@ -166,7 +165,7 @@ class TileCopy:
                 count = code.value("arith.select", code.i32, source.there, count, none)
             place, plus = self._place(step, outer)
             pipeline.start(
-                self.emitter.in_stage(tile, stage, place, plus),
+                self.scope.in_stage(tile, stage, place, plus),
                 self._address(memref, source, size),
                 count,
                 load.location,
@@ -216,7 +215,7 @@ class TileCopy:
 
     def _put(self, stage: Any, step: Sum, outer: Sum, value: Any) -> None:
         place, plus = self._place(step, outer)
-        tile = self.emitter.tiles[self.operand]
+        tile = self.scope.tiles[self.operand]
         row, column = divmod(plus, tile.type.shape[-1])
         place = [stage, self.code.plus(place[0], row), self.code.plus(place[1], column)]
         self.code.op("vector.store", [], [value, tile, *place], None, self.operand.load.location)
@@ -226,20 +225,20 @@ class TileCopy:
 
         Swizzles repeat after this number of rows, or steps.
         """
-        code, kernel = self.code, self.kernel
+        code, plan = self.code, self.plan
         if self.transposed:
             here, plus = step.plus % TILE, step.plus // TILE * TILE * self.length
             first = self.code.plus(step.value, here)
             assert not outer.plus
-            return [first, by_steps(code, kernel, first, outer.value)], plus
-        line = mixed_steps(kernel)
-        period = PHASE_BYTES // ACCESS_BYTES * (kernel.piece if self._in_pairs else 1)
-        here, plus = outer.plus % period, outer.plus // period * period * kernel.depth
+            return [first, by_steps(code, plan, first, outer.value)], plus
+        line = mixed_steps(plan)
+        period = PHASE_BYTES // ACCESS_BYTES * (plan.piece if self._in_pairs else 1)
+        here, plus = outer.plus % period, outer.plus // period * period * plan.sizes.depth
         row = self.code.plus(outer.value, here)
         on = step.plus % line
-        column = by_rows(code, kernel, row, self.code.plus(step.value, on))
+        column = by_rows(code, plan, row, self.code.plus(step.value, on))
         if self._in_pairs:
-            row = row_of(code, kernel, row)
+            row = row_of(code, plan, row)
         return [row, column], plus + step.plus - on
 
     # Values
@@ -272,7 +271,7 @@ class TileCopy:
 
     def _gathered(self, begin: Sum, step: Sum, outer: Sum, whole: bool) -> Any:
         """A chunk of steps, element by element."""
-        zero = self.emitter._zero(self.element)
+        zero = self.scope.tile.nodes.zero(self.element)
         elements = []
         for k in range(self.chunk):
             at = Sum(step.value, step.plus + k)
@@ -282,7 +281,7 @@ class TileCopy:
 
     def _windows(self, begin: Sum) -> list[Any]:
         """All chunks of a tile, element by element: for each place in a window at once."""
-        zero = self.emitter._zero(self.element)
+        zero = self.scope.tile.nodes.zero(self.element)
         chunks = self._run // self.chunk
         found = []
         for round_ in range(0, len(self.rounds), chunks):
@@ -309,7 +308,7 @@ class TileCopy:
         """The elements at a place that exists."""
         code, load = self.code, self.operand.load
         elements = code.add(source.of_rows, source.of_steps)
-        place = [self.emitter.flat(load.buffer), code.plus(elements, source.plus)]
+        place = [self.scope.flat(load.buffer), code.plus(elements, source.plus)]
         return code.op(name, [type_], place, None, load.location).results[0]
 
     def _loaded(self, source: Source, name: str, type_: Any, zero: Any) -> Any:
@@ -325,8 +324,8 @@ class TileCopy:
         code, load, (first, *_) = self.code, self.operand.load, sources
         size = load.buffer.bytes_per_element
         nbytes = size * (type_.shape[0] if isinstance(type_, ir.VectorType) else 1)
-        if first.there is not None and can_be_bounded(load.buffer, self.kernel.bounded, nbytes):
-            buffer = self.emitter.bounded(self.operand)
+        if first.there is not None and can_be_bounded(load.buffer, self.plan.bounded, nbytes):
+            buffer = self.scope.bounded(self.operand)
             return [buffer.load(source, type_, load.location) for source in sources]
         return code.when(
             first.there,

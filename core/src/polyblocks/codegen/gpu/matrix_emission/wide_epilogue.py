@@ -7,82 +7,39 @@ columns of one row. The epilogue's operands are loaded, and results stored, with
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from polyblocks.affine.access import address, stride_along
-from polyblocks.affine.model import AffineAccess, Index, Load, Op, Store
+from polyblocks.affine.access import address
+from polyblocks.affine.expr import Var
+from polyblocks.affine.gpu.plans.fragments import outers_of, steps_of
+from polyblocks.affine.gpu.plans.units import COLUMNS_AT_ONCE
+from polyblocks.affine.model import AffineAccess, Load, Store
 from polyblocks.codegen.gpu.emission.combine import barrier
 from polyblocks.codegen.gpu.emission.wide_body import WideBody
-from polyblocks.codegen.gpu.matrix.fragments import outers_of, steps_of
-from polyblocks.codegen.gpu.matrix.kernel import MatrixKernel
+from polyblocks.codegen.gpu.matrix_emission.scope import UnitScope
 from polyblocks.mlir import ir
 
-if TYPE_CHECKING:
-    from polyblocks.codegen.gpu.matrix_emission.emit_matrix import MatrixEmitter
-
-#: Columns that a lane has at once.
-WIDTH = 8
 #: Numbers of 32 bits in one access of shared memory, and accesses in a line of it.
 _QUAD, _LINE = 4, 8
-
-
-def is_wide(kernel: MatrixKernel) -> bool:
-    """Whether a kernel stores neighbouring columns, whole pieces of them, and has room for it."""
-    parts = kernel.parts
-    last = parts.columns[-1]
-    nodes = [*parts.before, *parts.after]
-    if last.extent % WIDTH or not all(isinstance(n, (Op, Index, AffineAccess)) for n in nodes):
-        return False
-    if any(isinstance(n, Load) and n.where for n in nodes):
-        return False
-    stores = [n for n in nodes if isinstance(n, Store)]
-    if not any(_walk(store, kernel) == 1 and str(store.value.type) != "i1" for store in stores):
-        return False
-    size, _ = _room(kernel)
-    columns = kernel.of_warp[1] * kernel.unit.shape[1]
-    # Swizzles are for powers of two.
-    fits = columns % WIDTH == 0 and columns & (columns - 1) == 0
-    return fits and size >= _bytes_of_warp(kernel) * kernel.threads // kernel.warp
-
-
-def _walk(node: AffineAccess, kernel: MatrixKernel) -> int | None:
-    """Elements from an access to that of the next column."""
-    return stride_along(node.buffer, node.index, kernel.parts.columns[-1])
-
-
-def _room(kernel: MatrixKernel) -> tuple[int, int]:
-    """Bytes of the larger operand's tiles, and which one it is."""
-    sizes = []
-    for number, operand in enumerate(kernel.product.operands):
-        size = kernel.element_bytes
-        for extent in kernel.shape(operand):
-            size *= extent
-        sizes.append((size, number))
-    return max(sizes)
-
-
-def _bytes_of_warp(kernel: MatrixKernel) -> int:
-    m, n, _ = kernel.unit.shape
-    return 4 * m * kernel.of_warp[1] * n
 
 
 class WideEpilogue:
     """Writes the end of a matrix kernel at the current insertion point.
 
     Args:
-        emitter: of the kernel, behind its reduction.
+        scope: of the kernel, behind its reduction.
         thread: the thread's number.
     """
 
-    def __init__(self, emitter: MatrixEmitter, thread: Any) -> None:
-        self.emitter, self.code, self.kernel = emitter, emitter.code, emitter.kernel
-        kernel = self.kernel
-        _, number = _room(kernel)
-        self.memory = emitter._row(emitter.tiles[kernel.product.operands[number]])
+    def __init__(self, scope: UnitScope, thread: Any) -> None:
+        self.scope, self.code, plan = scope, scope.code, scope.plan
+        self.plan = plan
+        self.tile, self.nodes = scope.tile, scope.tile.nodes
+        self.memory = self.nodes.row(scope.tiles[plan.largest_operand])
         self.element = self.memory.type.element_type
-        warp = self.code.quotient(thread, kernel.warp)
-        self.begin = self.code.times(warp, _bytes_of_warp(kernel) // 4)
-        self.pitch = kernel.of_warp[1] * kernel.unit.shape[1]
+        warp = self.code.quotient(thread, plan.warp)
+        self.begin = self.code.times(warp, plan.exchanged_bytes // 4)
+        self.pitch = plan.of_warp[1] * plan.unit.shape[1]
         self.sum_type: Any = None
 
     def emit(self, sums: list[Any]) -> None:
@@ -91,16 +48,16 @@ class WideEpilogue:
         Args:
             sums: of the lane, rows by columns.
         """
-        code, kernel = self.code, self.kernel
+        code, plan = self.code, self.plan
         self.sum_type = sums[0].type
-        m, n, _ = kernel.unit.shape
-        pieces = m * kernel.of_warp[1] * n // WIDTH
-        for unit in range(kernel.of_warp[0]):
+        m, n, _ = plan.unit.shape
+        pieces = m * plan.of_warp[1] * n // COLUMNS_AT_ONCE
+        for unit in range(plan.of_warp[0]):
             barrier(code)
             self._put(unit, sums)
             barrier(code)
-            for round_ in range(-(-pieces // kernel.warp)):
-                number, mine = code.round_of(self.emitter.lane, round_, pieces, kernel.warp)
+            for round_ in range(-(-pieces // plan.warp)):
+                number, mine = code.round_of(self.scope.lane, round_, pieces, plan.warp)
 
                 def piece(number: Any = number, unit: int = unit) -> list[Any]:
                     self._piece(number, unit)
@@ -110,17 +67,17 @@ class WideEpilogue:
 
     def _put(self, unit: int, sums: list[Any]) -> None:
         """The lane's sums of a row of units."""
-        code, kernel = self.code, self.kernel
-        fragment = self.emitter.fragments[2]
+        code, plan = self.code, self.plan
+        fragment = self.scope.fragments[2]
         rows, columns = outers_of(fragment), steps_of(fragment)
-        width = kernel.of_thread[1]
-        first = [self.emitter.of_lane([adds[side] for adds in fragment.lanes]) for side in range(2)]
+        width = plan.sizes.of_thread[1]
+        first = [self.scope.of_lane([adds[side] for adds in fragment.lanes]) for side in range(2)]
         run = len(columns) if columns == tuple(range(len(columns))) else 1
         for i, row in enumerate(rows):
             line = code.add(first[0], code.integer(row))
-            for unit_column in range(kernel.of_warp[1]):
+            for unit_column in range(plan.of_warp[1]):
                 for j in range(0, len(columns), run):
-                    at = unit_column * kernel.unit.shape[1] + columns[j]
+                    at = unit_column * plan.unit.shape[1] + columns[j]
                     place = self._place_in(line, code.add(first[1], code.integer(at)))
                     begin = (unit * len(rows) + i) * width + unit_column * len(columns) + j
                     self._store(place, sums[begin : begin + run])
@@ -154,7 +111,7 @@ class WideEpilogue:
 
     def _store(self, place: Any, values: list[Any]) -> None:
         """Put numbers of 32 bits into memory of narrower ones."""
-        code, times = self.code, 4 // self.kernel.element_bytes
+        code, times = self.code, 4 // self.plan.element_bytes
         vector = code.value(
             "vector.from_elements", ir.VectorType.get([len(values)], values[0].type), *values
         )
@@ -164,25 +121,25 @@ class WideEpilogue:
 
     def _piece(self, number: Any, unit: int) -> None:
         """Neighbouring columns of one row."""
-        code, kernel, emitter = self.code, self.kernel, self.emitter
-        m, n, _ = kernel.unit.shape
-        beside = kernel.of_warp[1] * n // WIDTH
+        code, plan, scope = self.code, self.plan, self.scope
+        m, n, _ = plan.unit.shape
+        beside = plan.of_warp[1] * n // COLUMNS_AT_ONCE
         # Eight rows at a time, for the banks; the pieces of each of them fill sectors.
         row = code.remainder(number, _LINE)
         rest = code.quotient(number, _LINE)
-        column = code.times(code.remainder(rest, beside), WIDTH)
+        column = code.times(code.remainder(rest, beside), COLUMNS_AT_ONCE)
         row = code.add(row, code.times(code.quotient(rest, beside), _LINE))
         sums = self._taken(row, column)
-        row = code.add(code.add(emitter.corner[0], row), code.integer(unit * m))
-        column = code.add(emitter.corner[1], column)
-        at = [code.add(emitter.first[0], row), code.add(emitter.first[1], column)]
-        conditions = [emitter._inside(number, side) for side, number in enumerate(at)]
+        row = code.add(code.add(scope.corner[0], row), code.integer(unit * m))
+        column = code.add(scope.corner[1], column)
+        at = [code.add(self.tile.first[0], row), code.add(self.tile.first[1], column)]
+        conditions = [self.tile.inside(number, side) for side, number in enumerate(at)]
 
         def body() -> list[Any]:
-            parts = kernel.parts
-            emitter._decode(at[0], parts.rows)
-            emitter._decode(at[1], parts.columns)
-            columns = _Columns(emitter, parts.columns[-1], WIDTH)
+            parts = plan.sizes.parts
+            self.nodes.decode(at[0], parts.rows)
+            self.nodes.decode(at[1], parts.columns)
+            columns = _Columns(scope, parts.columns[-1], COLUMNS_AT_ONCE)
             columns.nodes(parts.before)
             columns.values[parts.reduction.loops[0].results[0]] = sums
             columns.nodes(parts.after)
@@ -192,10 +149,10 @@ class WideEpilogue:
 
     def _taken(self, row: Any, column: Any) -> list[Any]:
         """Numbers of 32 bits from memory of narrower ones."""
-        code, times = self.code, 4 // self.kernel.element_bytes
+        code, times = self.code, 4 // self.plan.element_bytes
         type_ = self.sum_type
         found = []
-        for k in range(0, WIDTH, _QUAD):
+        for k in range(0, COLUMNS_AT_ONCE, _QUAD):
             at = self._place_in(row, code.add(column, code.integer(k)) if k else column)
             narrow = code.value(
                 "vector.load",
@@ -211,16 +168,18 @@ class WideEpilogue:
 class _Columns(WideBody):
     """Writes nodes for neighbouring columns; every buffer is one row of elements."""
 
-    emitter: MatrixEmitter
+    def __init__(self, scope: UnitScope, var: Var, width: int) -> None:
+        super().__init__(scope.tile.nodes, var, width)
+        self.scope = scope
 
     def _place(self, node: Load | Store) -> list[Any] | None:
         value = node.result if isinstance(node, Load) else node.value
-        one_by_one = _walk(node, self.emitter.kernel) != 1 or str(value.type) == "i1"
+        one_by_one = self.scope.plan.column_stride(node) != 1 or str(value.type) == "i1"
         return None if one_by_one else self._element(node)
 
     def _element(self, node: AffineAccess) -> list[Any]:
         place = self.emitter.expr(address(node.buffer, node.index))
-        return [self.emitter.flat(node.buffer), place]
+        return [self.scope.flat(node.buffer), place]
 
     def _load_one(self, node: Load) -> Any:
         place = self._element(node)

@@ -1,0 +1,73 @@
+"""A kernel: a nest, and the plan by which a grid of blocks of threads runs it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from polyblocks.affine.gpu.plans.numbers import Numbers
+from polyblocks.affine.model import Nest
+from polyblocks.occupancy import occupancy
+from polyblocks.target import Multiprocessor
+
+
+class Plan(Protocol):
+    """The questions that every kind of plan answers.
+
+    They are :class:`polyblocks.affine.gpu.plans.groups.GroupPlan`,
+    :class:`polyblocks.affine.gpu.plans.lanes.LanePlan` and
+    :class:`polyblocks.affine.gpu.plans.units.UnitPlan`.
+    """
+
+    @property
+    def threads(self) -> int:
+        """Threads of a block."""
+
+    @property
+    def blocks(self) -> int:
+        """Blocks of the grid."""
+
+    @property
+    def tile(self) -> tuple[int, ...]:
+        """Sizes of the tile that a block computes; nothing where its groups are independent."""
+
+    def shared_bytes(self) -> int:
+        """Bytes of shared memory of a block."""
+
+    def registers(self) -> int:
+        """32-bit registers that a thread needs, about, so that none of its values is spilled."""
+
+    def schedule(self, numbers: Numbers) -> dict[str, Any]:
+        """The plan as data: the keys of its kind, see :mod:`polyblocks.affine.gpu.schedule`.
+
+        Args:
+            numbers: of the nest, from before atomic updates were formed.
+        """
+
+    def decision(self) -> dict[str, Any]:
+        """Its numbers for reports: group, tile, width, strided, barriers, and a unit if any."""
+
+
+@dataclass(frozen=True, eq=False)
+class Kernel:
+    """How one nest runs.
+
+    Attributes:
+        nest: what is computed.
+        plan: by which threads, in which memory.
+    """
+
+    nest: Nest
+    plan: Plan
+
+
+def resident_blocks(plan: Plan, chip: Multiprocessor, units: int) -> int:
+    """Blocks that a multiprocessor holds at once; no more than the grid has for each of them.
+
+    Args:
+        plan: with places for its buffers.
+        chip: what runs it.
+        units: multiprocessors of the chip.
+    """
+    found = occupancy(chip, plan.registers(), plan.shared_bytes(), plan.threads)
+    return max(1, min(found.blocks, -(-plan.blocks // units)))

@@ -1,0 +1,83 @@
+"""The sizes of a contraction's tiles: of a block, and of a thread."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+from typing import Any
+
+from polyblocks.affine.analysis.contractions import Contraction
+from polyblocks.affine.expr import Var
+from polyblocks.affine.model import Value
+
+
+@dataclass(frozen=True, eq=False)
+class TileSizes:
+    """How a contraction is cut into tiles, and these into the elements of threads.
+
+    Attributes:
+        parts: of the nest.
+        of_thread: rows and columns of a thread.
+        across: threads of a block along rows and along columns.
+        depth: steps of the reduction whose operands are in shared memory at a time.
+    """
+
+    parts: Contraction
+    of_thread: tuple[int, int]
+    across: tuple[int, int]
+    depth: int
+
+    @property
+    def tile(self) -> tuple[int, ...]:
+        """Rows, columns and steps of a block."""
+        (r, c), (rows, columns) = self.of_thread, self.across
+        return r * rows, c * columns, self.depth
+
+    @cached_property
+    def counts(self) -> tuple[int, int, int]:
+        """Rows, columns and steps that there are."""
+        parts = self.parts
+        return extent(parts.rows), extent(parts.columns), parts.reduction.trips
+
+    @property
+    def grid(self) -> tuple[int, int]:
+        """Tiles along rows and along columns."""
+        (rows, columns, _), (height, width, _) = self.counts, self.tile
+        return -(-rows // height), -(-columns // width)
+
+    @property
+    def threads(self) -> int:
+        """Threads of a block."""
+        return prod(self.across)
+
+    @property
+    def blocks(self) -> int:
+        """Blocks of the grid."""
+        return extent(self.parts.batch) * prod(self.grid)
+
+    @property
+    def ragged(self) -> bool:
+        """Whether tiles reach beyond the last row or column."""
+        return any(n % size for n, size in zip(self.counts[:2], self.tile[:2], strict=True))
+
+    def decision(self) -> dict[str, Any]:
+        """The numbers of a plan of tiles for reports: no threads of it are a group."""
+        return {
+            "group": 1,
+            "tile": list(self.tile),
+            "width": 1,
+            "strided": False,
+            "barriers": 0,
+        }
+
+
+def extent(variables: list[Var]) -> int:
+    """Values of variables together."""
+    return prod(v.extent for v in variables)
+
+
+def words_of(values: Iterable[Value]) -> int:
+    """Registers of values; indices and 64-bit types take two."""
+    return sum(2 if "64" in str(v.type) or str(v.type) == "index" else 1 for v in values)

@@ -1,0 +1,185 @@
+"""Contractions that matrix units of warps can compute, and where these find their operands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from polyblocks.affine.access import address, stride_along
+from polyblocks.affine.analysis.contractions import Contraction, OperandLoad
+from polyblocks.affine.analysis.facts import facts_of
+from polyblocks.affine.contraction.factors import Factors, factors_of
+from polyblocks.affine.element import UNIT_DTYPES, DType
+from polyblocks.affine.expr import Expr, Var
+from polyblocks.affine.gpu.plans.fragments import ACCESS_BYTES, Steps, steps_given
+from polyblocks.affine.gpu.plans.sizes import extent
+from polyblocks.affine.model import Buffer, Nest, Op
+from polyblocks.target import MatrixUnit
+
+#: How elements of an operand follow each other in memory, the best way last.
+_PREFERRED = ("", "step", "outer", "steps")
+
+
+@dataclass(frozen=True)
+class UnitProduct:
+    """The product in a nest that a matrix unit computes.
+
+    Attributes:
+        parts: of the nest.
+        operands: of rows, and of columns.
+        unit: that multiplies them.
+        steps: how those of a unit are given out to the lanes.
+        order: the loops over all steps, the one that is run through first last.
+        along: along what each operand's elements follow each other in memory, a piece at a time:
+            ``steps``, ``outer`` (its rows or columns); or ``step``: steps follow each other, but
+            no piece of them can be loaded at once; or nothing.
+        linear: whether the address of each operand's elements is that of the first step and the
+            number of the step.
+        aligned: whether each operand's pieces are at multiples of their size, if its buffer is.
+        window: steps of a window, all but those of the outermost loop, which places in memory
+            follow evenly; 1 if that is not so.
+        conditions: dimensions that the conditions of each operand's load are about.
+        on_the_way: what each operand's elements are rounded by, see
+            :class:`polyblocks.affine.contraction.factors.Factors`.
+    """
+
+    parts: Contraction
+    operands: tuple[OperandLoad, OperandLoad]
+    unit: MatrixUnit
+    steps: Steps
+    order: list[Var]
+    along: tuple[str, str]
+    linear: tuple[bool, bool]
+    aligned: tuple[bool, bool]
+    window: int
+    conditions: tuple[int, int]
+    on_the_way: tuple[tuple[Op, ...], tuple[Op, ...]] = ((), ())
+
+    @property
+    def element(self) -> DType:
+        """The type of an element in shared memory."""
+        return UNIT_DTYPES[self.unit.operands]
+
+
+def unit_products(parts: Contraction, units: Sequence[MatrixUnit]) -> list[UnitProduct]:
+    """The units that can compute a contraction, see :func:`factors_of`."""
+    factors = factors_of(parts)
+    if factors is None:
+        return []
+    size = UNIT_DTYPES[factors.dtype].nbytes
+    able = [unit for unit in units if factors.computed_by(unit)]
+    given = [(unit, steps) for unit in able if (steps := steps_given(unit, size)) is not None]
+    return [_product(parts, factors, ACCESS_BYTES // size, *each) for each in given]
+
+
+def _product(
+    parts: Contraction, factors: Factors, piece: int, unit: MatrixUnit, steps: Steps
+) -> UnitProduct:
+    """The product of a unit, its steps in the order in which most can be loaded at once."""
+    rows, columns = pair = (factors.rows, factors.columns)
+
+    def ways(order: list[Var]) -> tuple[str, str]:
+        return _along(parts, rows, order, piece), _along(parts, columns, order, piece)
+
+    order = max(_orders(parts), key=lambda o: sum(_PREFERRED.index(way) for way in ways(o)))
+    along = ways(order)
+    aligned = [_is_aligned(parts, o, order, way, piece) for o, way in zip(pair, along, strict=True)]
+    linear = [_runs_on(o, order) == len(order) for o in pair]
+    return UnitProduct(
+        *(parts, pair, unit, steps, order, along),
+        linear=(linear[0], linear[1]),
+        aligned=(aligned[0], aligned[1]),
+        window=_window(pair, along, order),
+        conditions=(_conditions(rows), _conditions(columns)),
+        on_the_way=factors.on_the_way,
+    )
+
+
+def unit_product(nest: Nest, units: Sequence[MatrixUnit]) -> UnitProduct | None:
+    """The product of a nest for the first of some units that supports it, or None."""
+    parts = facts_of(nest).contraction
+    if parts is None or not parts.reduction.loops or not any(u.fragments for u in units):
+        return None
+    return next(iter(unit_products(parts, units)), None)
+
+
+def _conditions(operand: OperandLoad) -> int:
+    return len({frozenset(e.variables()) for e in operand.load.where})
+
+
+def _orders(parts: Contraction) -> Iterator[list[Var]]:
+    """Orders of the loops over steps: as they are, and with each of them as the innermost one."""
+    order = [v for v in parts.reduction.order if v.extent > 1] or parts.reduction.order
+    yield order
+    for var in order[:-1]:
+        yield [*(v for v in order if v is not var), var]
+
+
+def _runs_on(operand: OperandLoad, order: list[Var], piece: int = 0) -> int:
+    """Of how many of the innermost loops the steps follow each other in memory.
+
+    With a ``piece``, conditions may be about the last loop where they hold for whole
+    pieces.
+    """
+    load, run, step = operand.load, 0, 1
+    fixed = {
+        v
+        for e in load.where
+        for v in e.variables()
+        if not piece or v is not order[-1] or not _holds_by_pieces(e, v, piece)
+    }
+    for var in reversed(order):
+        if var in fixed or stride_along(load.buffer, load.index, var) != step:
+            break
+        run, step = run + 1, step * var.extent
+    return run
+
+
+def _holds_by_pieces(condition: Expr, var: Var, piece: int) -> bool:
+    """Whether an expression is negative for all steps of a piece or for none."""
+    begins = all(factor % piece == 0 for atom, factor in condition.terms if atom is not var)
+    ends = condition.coefficient(var) == -1 and (condition.const + 1) % piece == 0
+    return begins and ends and var.extent % piece == 0
+
+
+def _window(pair: tuple[OperandLoad, OperandLoad], along: tuple[str, str], order: list[Var]) -> int:
+    apart = [o for o, way in zip(pair, along, strict=True) if not way]
+    for operand in apart:
+        fixed = {v for e in operand.load.where for v in e.variables()}
+        place = address(operand.load.buffer, operand.load.index)
+        if order[0] in fixed or place.coefficient(order[0]) is None:
+            return 1
+    return extent(order[1:]) if apart else 1
+
+
+def _along(parts: Contraction, operand: OperandLoad, order: list[Var], piece: int) -> str:
+    run = _runs_on(operand, order, piece)
+    if run and extent(order[-run:]) % piece == 0:
+        return "steps"
+    load = operand.load
+    side = (parts.rows if operand.of_rows else parts.columns)[-1]
+    fixed = any(side in set(e.variables()) for e in load.where)
+    if not fixed and side.extent % piece == 0 and stride_along(load.buffer, load.index, side) == 1:
+        return "outer"
+    # Each of a thread's many rows would be a place of its own.
+    apart = load.where or len(parts.rows if operand.of_rows else parts.columns) > 1
+    return "step" if run and not apart else ""
+
+
+def _is_aligned(
+    parts: Contraction, operand: OperandLoad, order: list[Var], way: str, piece: int
+) -> bool:
+    load = operand.load
+    if not way or any(_begins_inside(b) for b in (load.buffer, load.buffer.base)):
+        return False
+    side = parts.rows if operand.of_rows else parts.columns
+    along = order[-_runs_on(operand, order, piece) :] if way == "steps" else side[-1:]
+    at = address(load.buffer, load.index)
+    others = [factor for atom, factor in at.terms if atom not in along]
+    return at.const % piece == 0 and all(factor % piece == 0 for factor in others)
+
+
+def _begins_inside(buffer: Buffer) -> bool:
+    """Whether a buffer's first element may not be where its memory begins."""
+    type_ = buffer.memref_type
+    return type_ is not None and type_.get_strides_and_offset()[1] != 0

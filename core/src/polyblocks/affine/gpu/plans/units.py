@@ -1,0 +1,445 @@
+"""Plans of contractions by matrix units that warps drive."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import gcd, lcm, prod
+from typing import Any, NamedTuple
+
+from polyblocks.affine.access import stride_along
+from polyblocks.affine.analysis.contractions import OperandLoad
+from polyblocks.affine.element import I1, dtype_of
+from polyblocks.affine.gpu.plans.copy_schedule import CopySchedule
+from polyblocks.affine.gpu.plans.fragments import (
+    ACCESS_BYTES,
+    PHASE_BYTES,
+    TILE,
+    has_whole_tiles,
+    outers_of,
+    steps_of,
+)
+from polyblocks.affine.gpu.plans.lanes import ADDRESSES
+from polyblocks.affine.gpu.plans.numbers import Numbers
+from polyblocks.affine.gpu.plans.read_schedule import AHEAD, ReadSchedule
+from polyblocks.affine.gpu.plans.sizes import TileSizes
+from polyblocks.affine.gpu.plans.unit_product import UnitProduct
+from polyblocks.affine.model import AffineAccess, Index, Load, Op, Store
+from polyblocks.target import (
+    AsynchronousCopies,
+    BoundedLoads,
+    MatrixUnit,
+    Multiprocessor,
+    TileLoads,
+)
+
+#: Columns that a lane has at once where sums are exchanged.
+COLUMNS_AT_ONCE = 8
+#: Calls of a unit for a stage, at most, where a tile has whole windows; and tiles that have them
+#: together.
+CALLS_OF_WINDOWS = 9
+#: Registers that the addresses of operands take where tiles are read by columns.
+_ADDRESSES = 4
+#: Instructions that find a loop's variable for a step, where it depends on the thread.
+_DECODED = 40
+#: Registers for what divisions leave unfinished.
+_DIVIDED = 12
+#: Registers for what copies and loops need, beside what every kernel has.
+_OTHER = 16
+#: Registers that loads and places of tiles take that are written out one after the other.
+_SEVERAL_TILES = 24
+
+
+class UnitTiling(NamedTuple):
+    """The numbers that a plan of a unit is made of, as its attributes of the same names."""
+
+    warps: tuple[int, int]
+    of_warp: tuple[int, int]
+    calls: int
+    stages: int
+
+
+@dataclass(frozen=True, eq=False)
+class UnitPlan:
+    """How the warps of blocks compute tiles of a contraction by a matrix unit.
+
+    Attributes:
+        sizes: of the tiles; ``of_thread`` and ``across`` are those of the sums: of each lane, and
+            the lanes that have different ones.
+        product: what the unit computes.
+        warps: of a block along rows and along columns.
+        of_warp: units of a warp along rows and along columns.
+        calls: of a unit one after the other that a stage of the operands is for.
+        stages: tiles of each operand that are in shared memory.
+        warp: threads of a warp.
+        copies: how they get there past the registers; None if they cannot.
+        bounded: loads that find zeros beyond the end of a buffer; None if there are none.
+        loads: how tiles of both operands are read; None if each lane reads its own chunks.
+        fence: see :class:`polyblocks.target.Multiprocessor`.
+    """
+
+    sizes: TileSizes
+    product: UnitProduct
+    warps: tuple[int, int]
+    of_warp: tuple[int, int]
+    calls: int
+    stages: int
+    warp: int
+    copies: AsynchronousCopies | None = None
+    bounded: BoundedLoads | None = None
+    loads: TileLoads | None = None
+    fence: str = ""
+
+    @property
+    def threads(self) -> int:
+        """Threads of a block."""
+        return self.sizes.threads
+
+    @property
+    def blocks(self) -> int:
+        """Blocks of the grid."""
+        return self.sizes.blocks
+
+    @property
+    def tile(self) -> tuple[int, ...]:
+        """Rows, columns and steps of a block."""
+        return self.sizes.tile
+
+    @property
+    def tiling(self) -> UnitTiling:
+        """The numbers that :func:`unit_plan` was given."""
+        return UnitTiling(self.warps, self.of_warp, self.calls, self.stages)
+
+    @property
+    def unit(self) -> MatrixUnit:
+        """The matrix unit."""
+        return self.product.unit
+
+    @property
+    def element_bytes(self) -> int:
+        """Of an element of an operand in shared memory."""
+        return self.product.element.nbytes
+
+    @property
+    def piece(self) -> int:
+        """Elements that a thread copies at once."""
+        return ACCESS_BYTES // self.element_bytes
+
+    @property
+    def beside(self) -> int:
+        """Pieces of a row (or column) that neighbouring threads copy, and that swizzles mix.
+
+        A line of the caches, or the part of one that rows are a multiple of.
+        """
+        return gcd(PHASE_BYTES // ACCESS_BYTES, self.sizes.depth // self.piece)
+
+    def window(self, operand: OperandLoad) -> int:
+        """Steps of a window, if every thread knows the places in it of the steps that it loads.
+
+        It loads them one by one: all steps of a row (or column), whose places come again after some
+        tiles; or a part of them, of tiles that are made of windows. 1: it does not know them.
+        """
+        window = self.product.window
+        length = self.sizes.tile[operand.side]
+        if (
+            window == 1
+            or self.along(operand)
+            or self.sizes.counts[2] % lcm(window, self.sizes.depth)
+        ):
+            return 1
+        if self.has_rows_of_threads(operand):
+            return (
+                window
+                if lcm(window, self.sizes.depth) // self.sizes.depth <= CALLS_OF_WINDOWS
+                else 1
+            )
+        if self.threads % length:
+            return 1
+        groups = self.threads // length
+        return window if self.sizes.depth % (groups * lcm(window, self.piece)) == 0 else 1
+
+    def has_rows_of_threads(self, operand: OperandLoad) -> bool:
+        """Whether there is a row (or column) of a tile for each thread, or several."""
+        return self.sizes.tile[operand.side] % self.threads == 0
+
+    @property
+    def period(self) -> int:
+        """Tiles after which the steps have the same places in windows again, if that matters."""
+        window = max(self.window(o) for o in self.product.operands)
+        return lcm(window, self.sizes.depth) // self.sizes.depth if window > 1 else 1
+
+    def shape(self, operand: OperandLoad) -> tuple[int, ...]:
+        """Stages, rows or columns, and steps; of an operand that is read by columns transposed.
+
+        Pieces are swizzled, see :mod:`polyblocks.codegen.gpu.matrix_emission.swizzles`.
+        """
+        length = self.sizes.tile[operand.side]
+        if self.is_transposed(operand):
+            return self.stages, self.sizes.depth, length
+        return self.stages, length, self.sizes.depth
+
+    @property
+    def together(self) -> int:
+        """Pieces of a row (or column) that the lanes of a warp read together."""
+        if self.loads is not None:
+            return 1
+        steps = self.product.steps
+        chunk = steps.chunk * self.element_bytes
+        low = [bit for bit in steps.bits if chunk << bit < PHASE_BYTES]
+        return max(1, (chunk << len(low)) // ACCESS_BYTES)
+
+    def along(self, operand: OperandLoad) -> str:
+        """See :class:`polyblocks.affine.gpu.plans.unit_product.UnitProduct`."""
+        return self.product.along[operand.side]
+
+    def is_transposed(self, operand: OperandLoad) -> bool:
+        """Whether an operand is stored as it lies in memory, step by step, and read by columns."""
+        length = self.sizes.tile[operand.side]
+        return (
+            self.loads is not None
+            and self.along(operand) == "outer"
+            and self.element_bytes == 2
+            # As many pieces as the swizzle tells apart.
+            and length % (TILE * self.piece) == 0
+        )
+
+    def is_asynchronous(self, operand: OperandLoad) -> bool:
+        """Whether an operand is copied past the registers."""
+        if self.copies is None or self.copies.bytes != ACCESS_BYTES:
+            return False
+        side = operand.side
+        by_rows = self.along(operand) == "steps" or self.is_transposed(operand)
+        return by_rows and self.product.aligned[side] and not self.product.on_the_way[side]
+
+    @property
+    def copies_through_registers(self) -> bool:
+        """Whether no operand is copied past the registers."""
+        return not any(self.is_asynchronous(o) for o in self.product.operands)
+
+    def shared_bytes(self) -> int:
+        """Bytes of the operands' tiles."""
+        return sum(prod(self.shape(o)) for o in self.product.operands) * self.element_bytes
+
+    @property
+    def copied_bytes(self) -> int:
+        """Of memory that a step of a tile takes."""
+        pairs = zip(self.product.operands, self.sizes.tile[:2], strict=True)
+        return sum(o.load.buffer.bytes_per_element * size for o, size in pairs)
+
+    def pieces(self, operand: OperandLoad) -> int:
+        """Vector chunks of an operand's tile; a thread copies one at a time."""
+        length, chunk = self.sizes.tile[operand.side], self.piece
+        if self.along(operand) == "step":
+            return self.sizes.depth * length
+        if self.along(operand) == "outer" and not self.is_transposed(operand):
+            return self.sizes.depth // 2 * (length // chunk)
+        return self.sizes.depth // chunk * length
+
+    @property
+    def has_idle_copiers(self) -> bool:
+        """Whether some threads have nothing to copy in a round, where copies go through registers.
+
+        Copies are then branches, past which products are not moved: loads are waited for.
+        """
+        return any(
+            self.pieces(o) % self.threads
+            for o in self.product.operands
+            if not self.is_asynchronous(o)
+        )
+
+    def of_places(self, operand: OperandLoad) -> int:
+        """Registers of a place in memory that is not a constant away from that of other rows.
+
+        An address, and a number for each dimension that a condition is about.
+        """
+        side = operand.side
+        order = (self.sizes.parts.rows, self.sizes.parts.columns)[side]
+        if len(order) == 1 and self.sizes.counts[side] % self.sizes.tile[side] == 0:
+            return 0
+        return 2 + self.product.conditions[side]
+
+    def copying(self, operand: OperandLoad) -> int:
+        """Instructions of a thread, about, that copy a tile of an operand.
+
+        A place is an addition, and a condition a sum and a comparison for each of its dimensions;
+        what is loaded one by one is put together.
+        """
+        rounds = -(-self.pieces(operand) // self.threads)
+        side = operand.side
+        place = self.of_places(operand) + 3 * self.product.conditions[side]
+        if self.is_asynchronous(operand):
+            return rounds * (1 + place)
+        if self.along(operand):
+            return rounds * (3 + place)
+        if (window := self.window(operand)) > 1:
+            # Loads at constant distances of each other, under conditions that do not change.
+            return rounds * (1 + self.piece + self.piece // 2) + min(window, self.sizes.depth)
+        # The loops' variables of each step are divisions, of each thread if it has its own steps.
+        same = self.product.linear[side] or self.has_rows_of_threads(operand)
+        inside = 0 if same else _DECODED * (len(self.product.order) - 1)
+        return rounds * (1 + self.piece * (3 + place + inside))
+
+    @property
+    def reading(self) -> int:
+        """Instructions of a thread that read the operands of a tile, and that multiply them."""
+        assert self.unit.fragments is not None
+        first, second, _ = self.unit.fragments
+        rows, columns = self.of_warp
+        if self.loads is not None:
+            words = [f.elements * self.element_bytes // 4 for f in (first, second)]
+            return self.calls * ((rows * words[0] + columns * words[1]) // 4 + rows * columns)
+        lines = rows * len(outers_of(first)) + columns * len(outers_of(second))
+        return self.calls * (lines * self.product.steps.chunks + rows * columns)
+
+    @property
+    def copy_schedule(self) -> CopySchedule:
+        """Which tiles start copies, where some of these go past the registers."""
+        return CopySchedule.of(self.sizes.counts[2], self.sizes.depth, self.stages)
+
+    def column_stride(self, node: AffineAccess) -> int | None:
+        """Elements from an access to that of the next column."""
+        return stride_along(node.buffer, node.index, self.sizes.parts.columns[-1])
+
+    @property
+    def largest_operand(self) -> OperandLoad:
+        """The operand with the most shared memory, where sums are exchanged."""
+        return max(reversed(self.product.operands), key=lambda o: prod(self.shape(o)))
+
+    @property
+    def exchanged_bytes(self) -> int:
+        """Bytes of the sums of a row of a warp's units."""
+        m, n, _ = self.unit.shape
+        return 4 * m * self.of_warp[1] * n
+
+    @property
+    def exchanges_sums(self) -> bool:
+        """Whether lanes exchange sums through shared memory, to store neighbouring columns.
+
+        They are stored in whole pieces then, and there is room for the exchange.
+        """
+        parts = self.sizes.parts
+        nodes = [*parts.before, *parts.after]
+        straight = all(isinstance(n, (Op, Index, AffineAccess)) for n in nodes)
+        if parts.columns[-1].extent % COLUMNS_AT_ONCE or not straight:
+            return False
+        if any(isinstance(n, Load) and n.where for n in nodes):
+            return False
+        stores = [n for n in nodes if isinstance(n, Store)]
+        if not any(self.column_stride(n) == 1 and dtype_of(n.value.type) != I1 for n in stores):
+            return False
+        room = prod(self.shape(self.largest_operand)) * self.element_bytes
+        columns = self.of_warp[1] * self.unit.shape[1]
+        # Swizzles are for powers of two.
+        fits = columns % COLUMNS_AT_ONCE == 0 and columns & (columns - 1) == 0
+        return fits and room >= self.exchanged_bytes * self.threads // self.warp
+
+    @property
+    def reads(self) -> ReadSchedule:
+        """When operands are read, where copies go through registers."""
+        return ReadSchedule.of(self.of_warp, self.calls, self.loads is not None)
+
+    def read_early(self, side: int) -> int:
+        """Units along rows (or columns) whose operands are read during the call before.
+
+        See :class:`polyblocks.affine.gpu.plans.read_schedule.ReadSchedule`.
+        """
+        units = self.of_warp[side]
+        if self.loads is not None:
+            return units
+        each = 1 if side else self.of_warp[1]
+        return min(units, -(-AHEAD // each))
+
+    @property
+    def words(self) -> int:
+        """32-bit registers: sums, operands of this call and the next one, copies, and addresses."""
+        r, c = self.sizes.of_thread
+        assert self.unit.fragments is not None
+        first, second, sums = self.unit.fragments
+        through = self.copies_through_registers
+        held = 0
+        for side, fragment in enumerate((first, second)):
+            units = self.of_warp[side]
+            # Registers that are tuples of several have to be put together.
+            times = 3 if fragment.register_bits > 32 else 2
+            tuples = units + self.read_early(side) if through else times * units
+            held += tuples * fragment.elements * self.element_bytes // 4
+        copied = 0
+        for operand in self.product.operands:
+            # Swizzles make addresses differ by more than a constant: those of calls, or of columns.
+            mixed = max(1, self.beside * self.piece // self.unit.shape[2])
+            copied += _ADDRESSES if self.is_transposed(operand) else mixed
+            rounds = -(-self.pieces(operand) // self.threads)
+            if (window := self.window(operand)) > 1:
+                # Each element and each condition has a register; all have one place.
+                copied += rounds * self.piece + window + self.of_places(operand)
+                continue
+            copied += rounds * self.of_places(operand)
+            if self.is_asynchronous(operand):
+                continue
+            pairs = self.along(operand) == "outer" and not self.is_transposed(operand)
+            # Rounded when they have come.
+            words = 4 * operand.load.buffer.bytes_per_element // self.element_bytes
+            if not self.along(operand):
+                # Steps that are loaded one by one, for several rows each, have their own places,
+                # and each takes divisions to find.
+                copied += self.sizes.depth + _DIVIDED
+            single = self.along(operand) == "step"
+            copied += rounds * (1 if single else 2 * words if pairs else words)
+        # Where the sums of an iteration are others than those of the one before, tuples leave gaps.
+        gaps = r * c // 4 if sums.register_width > 1 and not through else 0
+        several = _SEVERAL_TILES if self.period > 1 else 0
+        return r * c + gaps + held + copied + several + _OTHER
+
+    def registers(self) -> int:
+        """32-bit registers of a thread, about."""
+        return self.words + ADDRESSES
+
+    def schedule(self, numbers: Numbers) -> dict[str, Any]:
+        """The plan as data, see :data:`polyblocks.affine.gpu.schedule.OF_UNITS`."""
+        return {
+            "calls": self.calls,
+            "stages": self.stages,
+            "unit": [self.unit.name, self.unit.operands],
+            "units_of_warp": list(self.of_warp),
+            "staging": self._staging(),
+            "warps": list(self.warps),
+        }
+
+    def _staging(self) -> dict[str, Any]:
+        operands = self.product.operands
+        through = self.copies_through_registers
+        return {
+            "asynchronous": [self.is_asynchronous(o) for o in operands],
+            "exchange": self.exchanges_sums,
+            "in_flight": 0 if through else self.copy_schedule.in_flight,
+            "shared": [list(self.shape(o)) for o in operands],
+        }
+
+    def decision(self) -> dict[str, Any]:
+        """Its numbers for reports."""
+        unit = {"unit": self.unit.name, "operands": self.unit.operands}
+        return {**self.sizes.decision(), **unit}
+
+
+def unit_plan(chip: Multiprocessor, found: UnitProduct, tiling: UnitTiling) -> UnitPlan:
+    """The plan with these numbers of warps, units of a warp, calls and stages."""
+    warps, of_warp, calls, stages = tiling
+    unit, loads = found.unit, chip.tile_loads
+    assert unit.fragments is not None
+    sums = unit.fragments[2]
+    own = (len(outers_of(sums)), len(steps_of(sums)))
+    m, n, k = unit.shape
+    sizes = TileSizes(
+        found.parts,
+        of_thread=(of_warp[0] * own[0], of_warp[1] * own[1]),
+        across=(warps[0] * m // own[0], warps[1] * n // own[1]),
+        depth=calls * k,
+    )
+    if loads is not None and not has_whole_tiles(unit, loads, of_warp, found.element.nbytes):
+        loads = None
+    return UnitPlan(
+        *(sizes, found, warps, of_warp, calls, stages, chip.warp),
+        copies=chip.asynchronous_copies,
+        bounded=chip.bounded_loads,
+        loads=loads,
+        fence=chip.scheduling_fence,
+    )

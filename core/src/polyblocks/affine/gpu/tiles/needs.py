@@ -1,0 +1,131 @@
+"""Resources of kernels of matrix units, computed once for products of a kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import groupby
+from math import lcm
+from typing import Any
+
+import numpy as np
+
+from polyblocks.affine.gpu.plans.sizes import extent
+from polyblocks.affine.gpu.plans.unit_product import UnitProduct
+from polyblocks.affine.gpu.plans.units import UnitPlan, UnitTiling
+from polyblocks.affine.gpu.tiles.unit_plans import calls_of, unit_plans
+from polyblocks.occupancy import occupancy
+from polyblocks.target import Multiprocessor
+
+#: One number for each kernel.
+Numbers = np.ndarray[Any, np.dtype[Any]]
+#: Kinds of products that are remembered.
+_REMEMBERED = 256
+
+_known: dict[tuple[Any, ...], tuple[list[UnitTiling], Needs]] = {}
+
+
+@dataclass(frozen=True)
+class Needs:
+    """Of kernels of one product, the number of each.
+
+    Attributes:
+        tile: rows, columns and steps of a block.
+        threads: of a block.
+        copied_bytes: of memory that a step of a tile takes.
+        shared_bytes: that a block's warps write and read of shared memory for a tile of both
+            operands.
+        issued: instructions of a thread for a tile.
+        through_registers: whether no copy goes past the registers.
+        idle_copiers: see :attr:`polyblocks.affine.gpu.plans.units.UnitPlan.has_idle_copiers`.
+        stages: tiles in shared memory.
+        resident: blocks that a multiprocessor holds; 0 where a block cannot run.
+    """
+
+    tile: tuple[Numbers, Numbers, Numbers]
+    threads: Numbers
+    copied_bytes: Numbers
+    shared_bytes: Numbers
+    issued: Numbers
+    through_registers: Numbers
+    idle_copiers: Numbers
+    stages: Numbers
+    resident: Numbers
+
+
+def needs_of_all(chip: Multiprocessor, found: UnitProduct) -> tuple[list[UnitTiling], Needs]:
+    """All kernels that could compute a product, and what each needs.
+
+    Neither depends on the number of steps but for what :func:`_kind` has of it, nor on that of
+    products beside each other, nor on what is done around the sums, so that contractions in parts
+    have those of whole ones.
+    """
+    kind = _kind(found, chip)
+    if kind not in _known:
+        if len(_known) >= _REMEMBERED:
+            del _known[next(iter(_known))]
+        plans = list(unit_plans(chip, found))
+        _known[kind] = [k.tiling for k in plans], needs_of(plans, chip)
+    return _known[kind]
+
+
+def needs_of(plans: Iterable[UnitPlan], chip: Multiprocessor) -> Needs:
+    """The resources of kernels."""
+    rows = []
+    for _, alike in groupby(plans, lambda plan: plan.tiling[:-1]):
+        # Computed once for kernels that differ in stages only.
+        first, *others = alike
+        needed, numbers = first.registers(), _numbers(first)
+        possible = needed <= chip.registers_per_thread
+        for plan in (first, *others):
+            held = occupancy(chip, needed, plan.shared_bytes(), plan.threads).blocks
+            rows.append((*numbers, plan.stages, held if possible else 0))
+    columns = np.array(rows).reshape(len(rows), -1).T
+    return Needs((columns[0], columns[1], columns[2]), *columns[3:])
+
+
+def _numbers(plan: UnitPlan) -> tuple[float, ...]:
+    """Those of :class:`Needs` that are the same for any number of stages."""
+    return (
+        *plan.sizes.tile,
+        plan.threads,
+        plan.copied_bytes,
+        _shared_bytes_of_tile(plan),
+        plan.reading + sum(plan.copying(o) for o in plan.product.operands),
+        plan.copies_through_registers,
+        plan.has_idle_copiers,
+    )
+
+
+def _kind(found: UnitProduct, chip: Multiprocessor) -> tuple[Any, ...]:
+    """All that kernels depend on and their needs, of what they compute and of the chip."""
+    parts, unit = found.parts, found.unit
+    steps = parts.reduction.trips
+    depths = [calls * unit.shape[2] for calls in calls_of(found)]
+    return (
+        chip,
+        unit,
+        found.along,
+        found.linear,
+        found.aligned,
+        found.window,
+        found.conditions,
+        tuple(map(bool, found.on_the_way)),
+        tuple(o.load.buffer.bytes_per_element for o in found.operands),
+        len(found.order),
+        (len(parts.rows), extent(parts.rows), len(parts.columns), extent(parts.columns)),
+        tuple((steps % lcm(found.window, depth) == 0, depth < 2 * steps) for depth in depths),
+    )
+
+
+def _shared_bytes_of_tile(plan: UnitPlan) -> float:
+    """Of shared memory.
+
+    For each slice a warp reads a row of chunks for each of its rows, and one for each of its
+    columns; tiles are written to shared memory once more than they come from the caches.
+    """
+    rows, columns, depth = plan.sizes.tile
+    (m, n, _), (i, j) = plan.unit.shape, plan.of_warp
+    products = rows * columns * depth
+    read = products / (m * i) + products / (n * j)
+    return (read + depth * (rows + columns)) * plan.element_bytes

@@ -1,0 +1,263 @@
+"""The elements of a thread in a block's tile: around the reduction, and in its steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from itertools import product
+from typing import Any
+
+from polyblocks.affine.expr import Var
+from polyblocks.affine.gpu.mapping.wide import is_wide
+from polyblocks.affine.gpu.plans.groups import GroupPlan
+from polyblocks.affine.gpu.plans.sizes import TileSizes
+from polyblocks.affine.model import AffineAccess, Buffer, Index, Load, Node, Op, Store, Value
+from polyblocks.codegen.gpu.emission.code import Code
+from polyblocks.codegen.gpu.emission.nodes import NodeEmitter
+from polyblocks.codegen.gpu.emission.wide_body import WideBody
+
+#: A value's row and column in the thread's elements; -1 where it does not depend on one.
+Key = tuple[Value, int, int]
+
+
+class TileEmitter:
+    """Writes what a thread does for all of its elements at the current insertion point.
+
+    Args:
+        code: of the kernel.
+        sizes: of the tiles.
+        memrefs: the memref of every buffer.
+        externals: values that come from outside of the nest.
+
+    Attributes:
+        nodes: writes the nodes of one element.
+        first: the first row and column of the block.
+        found: the values of elements.
+        row_of, column_of: the variables of each row, and column, of the thread.
+    """
+
+    def __init__(
+        self,
+        code: Code,
+        sizes: TileSizes,
+        memrefs: dict[Buffer, Any],
+        externals: dict[Any, Any],
+    ) -> None:
+        self.code, self.sizes = code, sizes
+        self.nodes = NodeEmitter(code, GroupPlan([], [], []), memrefs, externals, {})
+        self.first: list[Any] = []
+        self.found: dict[Key, Any] = {}
+        self.row_of: list[dict[Var, Any]] = []
+        self.column_of: list[dict[Var, Any]] = []
+        self.together = (1, 1)
+        #: Whether a value depends on the row, and on the column.
+        self._levels: dict[Value, tuple[bool, bool]] = {}
+        #: Whether each row, and each column, of the thread exists; None: it does.
+        self._exist: list[list[Any]] = []
+
+    def begin(self, block: Any) -> None:
+        """Where the tile of a block begins.
+
+        Args:
+            block: its number.
+        """
+        code, sizes, parts = self.code, self.sizes, self.sizes.parts
+        height, width = sizes.grid
+        tile = code.quotient(block, width)
+        at = (code.remainder(tile, height), code.remainder(block, width))
+        if parts.batch:
+            self.nodes.decode(code.quotient(tile, height), parts.batch)
+        self.first = [code.times(n, size) for n, size in zip(at, sizes.tile[:2], strict=True)]
+
+    def place(self, places: tuple[list[Any], list[Any]], together: tuple[int, int]) -> list[Any]:
+        """Place the thread's elements, and run what precedes the reduction.
+
+        Args:
+            places: rows and columns of the thread, as numbers in the block's tile.
+            together: rows, and columns, of it that follow each other.
+
+        Returns:
+            The initial values of the reduction, element by element.
+        """
+        code, parts = self.code, self.sizes.parts
+        self.together = together
+        for side, variables in enumerate((self.row_of, self.column_of)):
+            numbers = [code.add(self.first[side], place) for place in places[side]]
+            self._exist.append([self.inside(n, side) for n in numbers])
+            chunk = together[side]
+            exist = self.sizes.counts[side] % chunk == 0
+            for i, number in enumerate(numbers):
+                # Those that follow each other exist together.
+                at = self.clamped(number, side, chunk - i % chunk if exist else 1)
+                variables.append(self.values(at, side))
+        self.run(parts.before, self.found)
+        starts = parts.reduction.loops[0].inits
+        return [self.of(v, i, j) for i, j in self.elements() for v in starts]
+
+    def step(
+        self, sums: list[Any], number: Any, read: Callable[[Node], bool] | None = None
+    ) -> list[Any]:
+        """One step of the reduction for all elements of the thread.
+
+        Args:
+            sums: carried values of all elements.
+            number: of the step.
+            read: as of :meth:`run`.
+        """
+        reduction = self.sizes.parts.reduction
+        inner = reduction.loops[-1]
+        self.nodes.decode(number, reduction.order)
+        found = dict(self.found)
+        rest = iter(sums)
+        for i, j in self.elements():
+            for argument in inner.arguments:
+                found[argument, i, j] = next(rest)
+        for argument in inner.arguments:
+            self._levels[argument] = (True, True)
+        self.run(inner.body, found, read)
+        outer, self.found = self.found, found
+        new = [self.of(v, i, j) for i, j in self.elements() for v in inner.yields]
+        self.found = outer
+        return new
+
+    def elements(self) -> Iterator[tuple[int, int]]:
+        """The row and the column of each element of the thread, as its numbers of them."""
+        r, c = self.sizes.of_thread
+        return ((i, j) for i in range(r) for j in range(c))
+
+    def values(self, number: Any, side: int) -> dict[Var, Any]:
+        """The variables of a row or a column."""
+        order = (self.sizes.parts.rows, self.sizes.parts.columns)[side]
+        self.nodes.decode(number, order)
+        return {v: self.nodes.variables[v] for v in order}
+
+    def clamped(self, number: Any, side: int, outer: int = 1) -> Any:
+        """The first of ``outer`` rows or columns that exist; those beyond are not stored."""
+        code, count, size = self.code, self.sizes.counts[side], self.sizes.tile[side]
+        if count % size == 0:
+            return number
+        return code.value("arith.minui", code.index, number, code.integer(count - outer))
+
+    def inside(self, number: Any, side: int) -> Any:
+        """Whether a row or column exists; None if all of the tile do."""
+        count, size = self.sizes.counts[side], self.sizes.tile[side]
+        return (
+            None
+            if count % size == 0
+            else self.code.compare("ult", number, self.code.integer(count))
+        )
+
+    def run(
+        self,
+        nodes: Iterable[Node],
+        found: dict[Key, Any],
+        read: Callable[[Node], bool] | None = None,
+    ) -> None:
+        """Run nodes as often as there are different results of them.
+
+        Args:
+            nodes: of the element.
+            found: gets the results.
+            read: reads a node's values where they have been copied to; whether it did.
+        """
+        outer, self.found = self.found, found
+        for node in nodes:
+            level = self._level(node)
+            for result in node.defines:
+                self._levels[result] = level
+            if read is not None and read(node):
+                continue
+            r, c = self.sizes.of_thread
+            for i in range(r) if level[0] else (-1,):
+                for j in range(c) if level[1] else (-1,):
+                    for result, value in zip(node.defines, self._once(node, i, j), strict=True):
+                        found[result, i, j] = value
+        self.found = outer
+
+    def _level(self, node: Node) -> tuple[bool, bool]:
+        """Whether what a node computes depends on the row, and on the column."""
+        parts = self.sizes.parts
+        levels = [self._levels.get(v, (False, False)) for v in node.uses]
+        if isinstance(node, Load):
+            variables = {v for e in node.index for v in e.variables()}
+            levels.append((bool(variables & set(parts.rows)), bool(variables & set(parts.columns))))
+        return any(a for a, _ in levels), any(b for _, b in levels)
+
+    def of(self, value: Value, i: int, j: int) -> Any:
+        """The value of an element."""
+        if value.external is not None:
+            return self.nodes.externals[value.external]
+        row, column = self._levels.get(value, (False, False))
+        return self.found[value, i if row else -1, j if column else -1]
+
+    def _once(self, node: Node, i: int, j: int) -> list[Any]:
+        code = self.code
+        if isinstance(node, Op):
+            given = [self.of(v, i, j) for v in node.operands]
+            types = [r.type for r in node.results]
+            return list(code.op(node.name, types, given, node.attributes, node.location).results)
+        assert isinstance(node, Load)
+        self.move(i, j)
+        place = [self.nodes.expr(e) for e in node.index]
+        self.nodes.load(node, [self.nodes.memrefs[node.buffer], *place])
+        return [self.nodes.values[node.result]]
+
+    def move(self, i: int, j: int) -> None:
+        """Let the outer variables be those of an element."""
+        if i >= 0:
+            self.nodes.variables.update(self.row_of[i])
+        if j >= 0:
+            self.nodes.variables.update(self.column_of[j])
+
+    def finish(self, carried: list[Any]) -> None:
+        """The epilogue of every element, several neighbouring columns at a time.
+
+        Args:
+            carried: what the reduction results in, element by element.
+        """
+        each = len(self.sizes.parts.reduction.loops[0].results)
+        sums = [carried[n : n + each] for n in range(0, len(carried), each)]
+        rows, columns = self.sizes.of_thread
+        width = self._columns_at_once()
+        for i, j in product(range(rows), range(0, columns, width)):
+            self.move(i, j)
+            conditions = [c for c in (self._exist[0][i], self._exist[1][j]) if c is not None]
+            of_columns = sums[i * columns + j : i * columns + j + width]
+            finish = self._finish_one if width == 1 else self._finish_columns
+            self.code.when(self.code.both(conditions), partial(finish, i, j, of_columns))
+
+    def _columns_at_once(self) -> int:
+        """Neighbouring columns that exist together or not, and whose results are stored at once."""
+        parts, width = self.sizes.parts, self.together[1]
+        last = parts.columns[-1]
+        nodes = (*parts.before, *parts.after)
+        alike = last.extent % width == 0 and all(
+            isinstance(n, (Op, Index, AffineAccess)) for n in nodes
+        )
+        stores = [n for n in nodes if isinstance(n, Store)]
+        return width if alike and any(is_wide(n, last) for n in stores) else 1
+
+    def _finish_one(self, i: int, j: int, sums: list[list[Any]]) -> list[Any]:
+        parts = self.sizes.parts
+        for node in parts.before:
+            for value in node.defines:
+                self.nodes.values[value] = self.of(value, i, j)
+        self.nodes.values.update(zip(parts.reduction.loops[0].results, sums[0], strict=True))
+        self.nodes.run(parts.after, False, [])
+        return []
+
+    def _finish_columns(self, i: int, j: int, sums: list[list[Any]]) -> list[Any]:
+        parts, width = self.sizes.parts, len(sums)
+        body = WideBody(self.nodes, parts.columns[-1], width)
+        for node in parts.before:
+            for value in node.defines:
+                _, moves = self._levels[value]
+                body.values[value] = [
+                    self.of(value, i, j + k) for k in range(width if moves else 1)
+                ]
+        for result, values in zip(
+            parts.reduction.loops[0].results, zip(*sums, strict=True), strict=True
+        ):
+            body.values[result] = list(values)
+        body.nodes(parts.after)
+        return []

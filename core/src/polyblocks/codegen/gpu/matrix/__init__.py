@@ -1,1 +1,0 @@
-"""Contractions on the matrix units that a warp drives itself."""

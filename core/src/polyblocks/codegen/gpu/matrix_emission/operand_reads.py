@@ -1,0 +1,220 @@
+"""Reads of operands' registers from shared memory: chunks of each lane, or whole tiles at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from itertools import product
+from typing import Any
+
+from polyblocks.affine.analysis.contractions import OperandLoad
+from polyblocks.affine.gpu.plans.fragments import TILE, outers_of, steps_of, tiles_of
+from polyblocks.affine.gpu.plans.read_schedule import read_together
+from polyblocks.codegen.gpu.matrix_emission.pipeline import SHARED
+from polyblocks.codegen.gpu.matrix_emission.scope import UnitScope
+from polyblocks.codegen.gpu.matrix_emission.swizzles import by_rows, by_steps, mixed_steps, row_of
+from polyblocks.mlir import ir
+from polyblocks.target import Fragment
+
+#: Builds operations, and returns values of them.
+Action = Callable[[], list[Any]]
+
+
+class OperandReads:
+    """Writes reads at the current insertion point.
+
+    Args:
+        scope: of the kernel.
+    """
+
+    def __init__(self, scope: UnitScope) -> None:
+        self.scope, self.code, self.plan = scope, scope.code, scope.plan
+        self.fragments = scope.fragments
+
+    def operands(self, stage: Any, call: int) -> list[Any]:
+        """The registers of both operands for one call of all units of the warp."""
+        actions = [load for loads in self.loads(stage, call) for load in loads]
+        return [value for load in actions for value in load()]
+
+    def loads(self, stage: Any, call: int) -> list[list[Action]]:
+        """Loads of each operand's registers, in the order of these."""
+        loads = self._lane_loads if self.plan.loads is None else self._tile_loads
+        return [loads(side, stage, call) for side in range(2)]
+
+    def _lane_loads(self, side: int, stage: Any, call: int) -> list[Action]:
+        """Each is of what is read together."""
+
+        def load(units: tuple[int, ...]) -> list[Any]:
+            return [v for part in self.fragments_of(side, stage, call, units) for v in part]
+
+        return [partial(load, units) for units in read_together(self.plan.of_warp[side], False)]
+
+    def of_operand(self, side: int) -> int:
+        """Registers of an operand of one call of one unit."""
+        fragment = self.fragments[side]
+        return fragment.elements * 8 * self.plan.element_bytes // fragment.register_bits
+
+    def fragments_of(
+        self, side: int, stage: Any, call: int, units: tuple[int, ...]
+    ) -> list[list[Any]]:
+        """The registers of an operand for a call of some units."""
+        operand, fragment = self.plan.product.operands[side], self.fragments[side]
+        if self.plan.loads is not None:
+            registers = [v for load in self._tile_loads(side, stage, call) for v in load()]
+            size = self.of_operand(side)
+            return [registers[unit * size : (unit + 1) * size] for unit in units]
+        chunks = (self._chunks(operand, fragment, stage, call, unit) for unit in units)
+        return [self._registers(fragment, each) for each in chunks]
+
+    def _chunks(
+        self, operand: OperandLoad, fragment: Fragment, stage: Any, call: int, unit: int
+    ) -> dict[tuple[int, int], Any]:
+        """A lane's operands for a call of one unit: by its row (or column) and chunk."""
+        code, plan, steps = self.code, self.plan, self.plan.product.steps
+        side = operand.side
+        size, k = plan.unit.shape[side], plan.unit.shape[2]
+        first = code.add(
+            self.scope.corner[side], self.scope.of_lane([outer for outer, _ in fragment.lanes])
+        )
+        adds = [0] * len(fragment.lanes)
+        for position, bit in enumerate(steps.bits):
+            adds[bit] = 1 << position
+        mine = self.scope.of_lane(adds)
+        memref = self.scope.tiles[operand]
+        type_ = ir.VectorType.get([steps.chunk], memref.type.element_type)
+        chunks = {}
+        for offset, j in product(outers_of(fragment), range(steps.chunks)):
+            at = unit * size + offset
+            outer = code.add(first, code.integer(at)) if at else first
+            if plan.along(operand) == "outer":
+                outer = row_of(code, plan, outer)
+            begin = call * k + steps.chunk * steps.lanes * j
+            here = begin % mixed_steps(plan)
+            step = code.plus(code.times(mine, steps.chunk), here)
+            # The unit's rows begin at multiples of what the places depend on.
+            place = code.plus(by_rows(code, plan, first, step), begin - here)
+            chunks[offset, j] = code.value("vector.load", type_, memref, stage, outer, place)
+        return chunks
+
+    def _tile_loads(self, side: int, stage: Any, call: int) -> list[Action]:
+        """Each loads four tiles, of a register each."""
+        plan = self.plan
+        operand, fragment = plan.product.operands[side], self.fragments[side]
+        size, k = plan.unit.shape[side], plan.unit.shape[2]
+        begins = [
+            (unit * size + outer, call * k + step)
+            for unit in range(plan.of_warp[side])
+            for outer, step in tiles_of(fragment, plan.element_bytes)
+        ]
+        return [
+            partial(self._four_tiles, operand, fragment, stage, begins[first : first + 4])
+            for first in range(0, len(begins), 4)
+        ]
+
+    def _four_tiles(
+        self, operand: OperandLoad, fragment: Fragment, stage: Any, begins: list[tuple[int, int]]
+    ) -> list[Any]:
+        code, plan = self.code, self.plan
+        assert plan.loads is not None
+        by_columns = plan.is_transposed(operand)
+        name = plan.loads.by_columns if by_columns else plan.loads.by_rows
+        four = [code.i32] * 4
+        result = ir.Type.parse(f"!llvm.struct<({', '.join(map(str, four))})>")
+        register = ir.Type.parse(fragment.register)
+        place, plus = self._place_of_tiles(by_columns, operand, begins)
+        at = self.scope.in_stage(self.scope.tiles[operand], stage, place, plus)
+        (struct,) = code.intrinsic(
+            name, [result], [code.pointer(at, SHARED)], operand.load.location
+        )
+        words = code.fields(struct, four)
+        if register != code.i32:
+            words = [code.value("llvm.bitcast", register, word) for word in words]
+        return words
+
+    def _place_of_tiles(
+        self, by_columns: bool, operand: OperandLoad, begins: list[tuple[int, int]]
+    ) -> tuple[list[Any], int]:
+        """Where in a stage the row is whose address the lane gives: of one of four tiles.
+
+        And how many elements behind that: what swizzles do not depend on is a constant, so that
+        many loads have one address.
+        """
+        code, plan = self.code, self.plan
+        (outer, step), *others = begins
+        # Of the lane's number three bits are for the row of a tile, and two for which tile.
+        assert others[2] == tuple(a + b - c for a, b, c in zip(*others[:2], begins[0], strict=True))
+        row, none = [1, 2, 4], [0, 0, 0]
+        tiles = [[begin[axis] - begins[0][axis] for begin in others[:2]] for axis in (0, 1)]
+        outers = self.scope.of_lane([*(none if by_columns else row), *tiles[0]])
+        steps = self.scope.of_lane([*(row if by_columns else none), *tiles[1]])
+        side = operand.side
+        outers = code.add(self.scope.corner[side], outers)
+        if by_columns:
+            here = outer % (TILE * plan.piece)
+            outers = by_steps(code, plan, steps, code.add(outers, code.integer(here)))
+            return [steps, outers], step * plan.sizes.tile[side] + outer - here
+        here = step % mixed_steps(plan)
+        steps = by_rows(code, plan, outers, code.plus(steps, here))
+        if plan.along(operand) == "outer":
+            outers = row_of(code, plan, code.plus(outers, outer))
+            return [outers, steps], step - here
+        return [outers, steps], outer * plan.sizes.depth + step - here
+
+    def _registers(self, fragment: Fragment, chunks: dict[tuple[int, int], Any]) -> list[Any]:
+        """The registers of an operand for one call of a unit."""
+        type_ = next(iter(chunks.values())).type
+        per = fragment.register_bits // (8 * self.plan.element_bytes)
+        order = steps_of(fragment)
+        registers = []
+        for first in range(0, fragment.elements, per):
+            places = [fragment.at(first + k) for k in range(per)]
+            wanted = [(outer, order.index(step)) for outer, step in places]
+            vector = self._gathered(chunks, wanted, type_)
+            register = ir.Type.parse(fragment.register)
+            if vector.type != register:
+                vector = self._as(vector, register)
+            registers.append(vector)
+        return registers
+
+    def _gathered(
+        self, chunks: dict[tuple[int, int], Any], wanted: list[tuple[int, int]], type_: Any
+    ) -> Any:
+        """Elements of a lane's chunks as one vector."""
+        code, length = self.code, self.plan.product.steps.chunk
+        parts = [wanted[k : k + length] for k in range(0, len(wanted), length)]
+        made = []
+        for part in parts:
+            (outer, j), many = part[0], len(part)
+            assert part == [(outer, j + k) for k in range(many)]
+            chunk = chunks[outer, j // length]
+            if many == length:
+                made.append(chunk)
+                continue
+            made.append(
+                code.value(
+                    "vector.shuffle",
+                    ir.VectorType.get([many], type_.element_type),
+                    chunk,
+                    chunk,
+                    mask=ir.DenseI64ArrayAttr.get([j % length + k for k in range(many)]),
+                )
+            )
+        if len(made) == 1:
+            return made[0]
+        assert len(made) == 2
+        return code.value(
+            "vector.shuffle",
+            ir.VectorType.get([len(wanted)], type_.element_type),
+            *made,
+            mask=ir.DenseI64ArrayAttr.get(list(range(len(wanted)))),
+        )
+
+    def _as(self, vector: Any, register: Any) -> Any:
+        """The same bits as a register of another type."""
+        code = self.code
+        if isinstance(register, ir.VectorType):
+            return code.value("vector.bitcast", register, vector)
+        one = code.value("vector.bitcast", ir.VectorType.get([1], register), vector)
+        return code.value(
+            "vector.extract", register, one, static_position=ir.DenseI64ArrayAttr.get([0])
+        )

@@ -1,0 +1,61 @@
+"""The body of a kernel whose warps call a matrix unit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from polyblocks.affine.analysis.contractions import OperandLoad
+from polyblocks.affine.gpu.plans.units import UnitPlan
+from polyblocks.affine.model import Buffer
+from polyblocks.codegen.gpu.emission.code import Code
+from polyblocks.codegen.gpu.matrix_emission.copy_pipeline import CopyPipeline
+from polyblocks.codegen.gpu.matrix_emission.operand_reads import OperandReads
+from polyblocks.codegen.gpu.matrix_emission.register_pipeline import RegisterPipeline
+from polyblocks.codegen.gpu.matrix_emission.scope import UnitScope
+from polyblocks.codegen.gpu.matrix_emission.sums import Sums
+from polyblocks.codegen.gpu.matrix_emission.tile_copy import TileCopy
+from polyblocks.codegen.gpu.matrix_emission.unit_calls import UnitCalls
+from polyblocks.codegen.gpu.matrix_emission.wide_epilogue import WideEpilogue
+
+
+class UnitEmitter:
+    """Writes such a body at the current insertion point.
+
+    Args:
+        code: of the kernel.
+        plan: how tiles are computed.
+        memrefs: the memref of every buffer.
+        externals: values that come from outside of the nest.
+        tiles: shared memory of both operands.
+    """
+
+    def __init__(
+        self,
+        code: Code,
+        plan: UnitPlan,
+        memrefs: dict[Buffer, Any],
+        externals: dict[Any, Any],
+        tiles: dict[OperandLoad, Any],
+    ) -> None:
+        self.code, self.plan = code, plan
+        self.scope = UnitScope(code, plan, memrefs, externals, tiles)
+
+    def emit(self) -> None:
+        """The whole body, without the terminator."""
+        scope = self.scope
+        thread, block = self.code.id("thread"), self.code.id("block")
+        scope.tile.begin(block)
+        inits = scope.tile.place(scope.place(thread), (1, 1))
+        sums = self._steps(thread, inits)
+        if self.plan.exchanges_sums:
+            WideEpilogue(scope, self.code.id("thread")).emit(sums)
+        else:
+            scope.tile.finish(sums)
+
+    def _steps(self, thread: Any, inits: list[Any]) -> list[Any]:
+        """All steps of the reduction: copies, and products."""
+        scope = self.scope
+        copies = [TileCopy(scope, operand, thread) for operand in self.plan.product.operands]
+        calls, sums = UnitCalls(OperandReads(scope)), Sums(scope)
+        pipeline = RegisterPipeline if self.plan.copies_through_registers else CopyPipeline
+        return sums.unpacked(pipeline(calls, copies).emit(sums.packed(inits)))
