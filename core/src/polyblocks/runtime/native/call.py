@@ -145,7 +145,7 @@ def native_call_of(
     Args:
         entry: what is run.
         reader: of the arrays.
-        interface: is told of updates.
+        interface: its ``updating`` is called before arrays are written.
 
     Returns:
         None: see there.
@@ -161,57 +161,84 @@ def native_call_of(
     functions = reader.functions
     if functions is None:
         return None
-    table = _Table()
-    number = {"input": 0, "fresh": inputs}
-    results = [number[kind] + k for kind, k in signature.results]
-    tells = type(interface).updating is not ArrayInterface.updating
-    updating = interface.updating if signature.written and tells else None
-    stream = None if entry.stream is None else _array([id(each) for each in entry.stream])
+    overrides = type(interface).updating is not ArrayInterface.updating
+    updating = interface.updating if signature.written and overrides else None
     values: dict[str, Any] = {
         "slow": id(slow),
         "failed": id(failed),
         "state": 0 if reader.state is None else ctypes.addressof(reader.state),
-        "rows": entry.rows[0],
+        "updating": 0 if updating is None else id(updating),
+        "iterations": num_iters,
+        "thread_limits": threads.limits,
+        "poison": int(buffers.POISONED),
+        "none": id(None),
+        **_array_values(signature, weights, bound),
+        **_entry_values(entry),
+        **python_functions(),
+    }
+    if entry.workspace_bytes:
+        pool = _pool_values()
+        if pool is None:
+            return None
+        values |= pool
+    table = _Table()
+    for name, value in values.items():
+        setattr(table, name, ctypes.addressof(value) if isinstance(value, ctypes.Array) else value)
+    table.kept = entry, weights, updating, values, slow, failed, reader, bound
+    return NativeCall(reader.types, functions[native_call.CALL], table) if is_sound(table) else None
+
+
+def _array_values(
+    signature: Signature, weights: BoundWeights | None, bound: tuple[Any, ...]
+) -> dict[str, Any]:
+    """Fields of the table about inputs and results."""
+    inputs = len(signature.inputs) + len(signature.weights)
+    first = {"input": 0, "fresh": inputs}
+    results = [first[kind] + k for kind, k in signature.results]
+    return {
         "passed": len(signature.inputs),
         "inputs": inputs,
         "bound": _array([id(array) for array in bound]),
         "bound_written": int(updates_bound(signature)),
         "reading": 0 if weights is None else weights.place,
-        "fresh": len(entry.makers),
-        "makers": _array([id(each) for maker in entry.makers for each in maker]),
-        "slots": _array([each for slot in entry.slots for each in slot]),
-        "slot_count": len(entry.slots),
-        "pointer_count": sum(count for _, _, count in entry.slots),
-        "stream": 0 if stream is None else stream,
-        "instead": 0 if entry.instead is None else id(entry.instead),
         "results": _array(results),
         "result_count": len(results),
         "order": _array(list(range(inputs))),
         "written": len(signature.written),
         "updated": _array(list(signature.written)),
-        "updating": 0 if updating is None else id(updating),
-        "entry": entry.address,
-        "iterations": num_iters,
-        "threads": entry.threads,
-        "thread_limits": threads.limits,
-        "workspace_bytes": entry.workspace_bytes,
-        "poison": int(buffers.POISONED),
-        "none": id(None),
-        **python_functions(),
     }
-    if entry.workspace_bytes:
-        from polyblocks.runtime.native import native_workspaces
 
-        try:
-            pool = native_workspaces.pool()
-        except OSError:
-            return None
-        values["pool"] = ctypes.addressof(pool.state)
-        values["acquire"], values["release"] = pool.acquire, pool.release
-    for name, value in values.items():
-        setattr(table, name, ctypes.addressof(value) if isinstance(value, ctypes.Array) else value)
-    table.kept = entry, weights, updating, values, slow, failed, reader, bound
-    return NativeCall(reader.types, functions[native_call.CALL], table) if is_sound(table) else None
+
+def _entry_values(entry: Entry) -> dict[str, Any]:
+    """Fields of the table about the code that is run."""
+    return {
+        "rows": entry.rows[0],
+        "fresh": len(entry.makers),
+        "makers": _array([id(each) for maker in entry.makers for each in maker]),
+        "slots": _array([each for slot in entry.slots for each in slot]),
+        "slot_count": len(entry.slots),
+        "pointer_count": sum(count for _, _, count in entry.slots),
+        "stream": 0 if entry.stream is None else _array([id(each) for each in entry.stream]),
+        "instead": 0 if entry.instead is None else id(entry.instead),
+        "entry": entry.address,
+        "threads": entry.threads,
+        "workspace_bytes": entry.workspace_bytes,
+    }
+
+
+def _pool_values() -> dict[str, Any] | None:
+    """Fields of the table about the process's workspaces; None if it may have no machine code."""
+    from polyblocks.runtime.native import native_workspaces
+
+    try:
+        pool = native_workspaces.pool()
+    except OSError:
+        return None
+    return {
+        "pool": ctypes.addressof(pool.state),
+        "acquire": pool.acquire,
+        "release": pool.release,
+    }
 
 
 def is_c_function(entry: Any) -> bool:
@@ -220,6 +247,7 @@ def is_c_function(entry: Any) -> bool:
 
 
 def _array(values: list[int]) -> Any:
+    """Words in memory."""
     return (ctypes.c_int64 * max(len(values), 1))(*values)
 
 
