@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.support.nests import Context, buffer, weighted
 
 from polyblocks.affine.expr import Expr, Var
-from polyblocks.affine.mlir.source import is_constant_fill, together
+from polyblocks.affine.mlir.source import is_constant_fill, merged_sources
 from polyblocks.affine.model import Buffer, For, Nest, Op, Sequence, Store, Value
 from polyblocks.affine.naming.names import name_nests, own_name
 from polyblocks.explanation.decisions import follow
@@ -48,7 +48,7 @@ def test_a_constant_fill_has_no_sources_beside_others() -> None:
     zeros.sources, other.sources = ["full m.py:1"], ["full m.py:3"]
     assert [is_constant_fill(n) for n in (zeros, other, last)] == [True, True, False]
     # Nothing else is known of the two.
-    assert together([zeros, last]) == ["full m.py:1"]
-    assert together([zeros, other]) == ["full m.py:1", "full m.py:3"]
+    assert merged_sources([zeros, last]) == ["full m.py:1"]
+    assert merged_sources([zeros, other]) == ["full m.py:1", "full m.py:3"]
     last.sources = ["sum m.py:7", "sum m.py:7"]
-    assert together([zeros, last]) == ["sum m.py:7"]
+    assert merged_sources([zeros, last]) == ["sum m.py:7"]

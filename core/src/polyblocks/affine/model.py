@@ -551,7 +551,7 @@ class For(Node):
         tile: whether its body holds sub-nests, which passes treat as if each stood alone.
         lanes: of the loop around the rows of a register tile, how many of its iterations are lanes
             of vectors at a time; 0 of any other loop. Its body stays as it is made.
-        schedule: how the contraction that it is the outermost loop of is to be tiled, see
+        schedule: the tiling of the contraction that it is the outermost loop of, see
             :mod:`polyblocks.affine.contraction.tilings.schedule`; None for nothing.
         unit: the matrix unit that goes through it and the loops in it by itself, see
             :class:`polyblocks.affine.multiply.UnitTile`. Empty for any other loop.

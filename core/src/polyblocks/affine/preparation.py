@@ -11,8 +11,8 @@ from polyblocks.attributes import PREPARATION, REGION_ATTRIBUTE
 
 
 class Preparation:
-    """What the branch of :mod:`form-preparation <polyblocks.passes.bufferize.form_preparation>`
-    holds, and what may be added to it.
+    """The branch that :mod:`form-preparation <polyblocks.passes.bufferize.form_preparation>` makes,
+    and what may be added to it.
 
     Args:
         sequence: of ``@main``.

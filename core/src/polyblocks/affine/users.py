@@ -24,8 +24,8 @@ Item = Nest | Opaque
 class Users:
     """Readers and writers by the buffer that owns the memory; views count as what they view.
 
-    Items keep the order that they have when the index is made: one that is replaced, put in the
-    place of another one, or dropped, does not move the others.
+    Items keep the order that they have when the index is made: one that is replaced, put where
+    another one was, or dropped, does not move the others.
     """
 
     def __init__(self, sequence: Sequence) -> None:

@@ -72,7 +72,7 @@ def find(family: str, names: Mapping[str, str], needs: str = "a C compiler") -> 
         needs: what it must be, for messages.
 
     Raises:
-        TargetError: there is none, or it makes code for another family; says what to install.
+        TargetError: no compiler, or one that makes code for another family; says what to install.
     """
     named = os.environ.get("CC")
     if named:
@@ -98,7 +98,7 @@ def find_any() -> CCompiler:
     """The compiler for what it makes code for by itself: ``CC``, else as :func:`find`.
 
     Raises:
-        TargetError: there is none; says what to install.
+        TargetError: no compiler; says what to install.
     """
     named = os.environ.get("CC")
     if named:

@@ -90,7 +90,7 @@ class Interface:
         results: what the function returns in its framework: names of parameters, or what is said
             of a result without elements.
         weight_names: of the last inputs, which can be bound: their names in the framework, ``""``
-            where there is none.
+            for those without one.
     """
 
     name: str

@@ -157,7 +157,7 @@ class ArrayInterface(ABC):
             written: whether the program updates it.
 
         Returns:
-            Conditions, all of which hold only for an array that :meth:`describe` would describe
+            Conditions that together hold only for an array that :meth:`describe` would describe
             so, and an expression for its address, which says nothing on its alignment; None, the
             default: it is described at each call.
         """

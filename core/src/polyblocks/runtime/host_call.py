@@ -147,7 +147,7 @@ class HostProgram:
         )
 
     def _bound(self) -> dict[str, Any]:
-        """What calls of all kinds have in common besides their threads."""
+        """Arguments that calls of all kinds share."""
         fixed = {("stored", k): ctypes.addressof(each) for k, each in enumerate(self._stored)}
         if self._prepared.memory is not None:
             fixed["kept", 0] = self._prepared.memory.address

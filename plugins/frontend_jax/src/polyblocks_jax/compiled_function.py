@@ -164,7 +164,7 @@ class CompiledFunction:
             return self._jitted, args, kwargs
         jitted = self._with_functions.get(static)
         if jitted is None:
-            numbers, names = self._donation.beside(static.numbers, static.names)
+            numbers, names = self._donation.without_static(static.numbers, static.names)
             jitted = jax.jit(
                 self._traced,
                 static_argnums=static.numbers,

@@ -42,7 +42,7 @@ def import_capture(capture: TfCapture) -> Program:
     with events.timed_pass(STAGE, "lower"):
         module = stablehlo.lower(module)
     empty = _drop_empty(module, results)
-    # What a warm start must know, too: which results are new values of which variables, and which
+    # A warm start must know, too, which variable a result is the new value of, and which results
     # have no elements.
     count = len(capture.concrete.graph.outputs)
     assigned = [updates[index] for index in range(count, len(results))]

@@ -206,12 +206,12 @@ def _run_by_pytorch(
 ) -> Callable[[str], Callable[..., Any]]:
     """Report the operations of a graph that PyTorch runs, with a reason."""
 
-    def left(reason: str) -> Callable[..., Any]:
+    def fall_back(reason: str) -> Callable[..., Any]:
         report.not_compiled(how, reason, strict=options.strict_target)
         forward: Callable[..., Any] = gm.forward
         return forward
 
-    return left
+    return fall_back
 
 
 #: So many sets of numbers are compiled for each set of shapes.

@@ -166,7 +166,7 @@ def objects_of(artifact: Artifact) -> list[bytes]:
     """The object files in an artifact, that with the entry first.
 
     Raises:
-        ArtifactError: there is none.
+        ArtifactError: it holds no object file.
     """
     objects: list[bytes] = []
     while (data := artifact.blobs.get(object_name(len(objects)))) is not None:

@@ -186,7 +186,7 @@ def _unrolled(body: list[Node]) -> Iterator[_Parts]:
     code = StraightLineCode(body)
     for chain in code.chains():
         at = position[chain.last] + 1
-        terms = max(code.alike(chain.terms), key=len)
+        terms = max(code.congruence_classes(chain.terms), key=len)
         if at <= end and len(terms) > 1:
             steps = ReductionLoops([], body[:at])
             yield steps, [], body[at:], code.loads(terms), [chain.last]

@@ -89,9 +89,9 @@ def same_for(
 
     Sufficient: some dimension tells iterations of ``var`` apart in both, by the same factor, and
     the two differ there by less than the factor in whatever else varies: the variables ``inner``
-    of loops inside, all others being the same for both; None stands for all variables. What moves
-    by multiples of more than ``var`` and the others together cannot make up for them: channels are
-    told apart in ``256 * pixel + 16 * channel + lane``.
+    of loops inside, all others being the same for both; None stands for all variables. Terms that
+    move by multiples of more than ``var`` and the others together cannot make up for them: channels
+    differ in ``256 * pixel + 16 * channel + lane``.
     """
     for a, b in zip(index_a, index_b, strict=True):
         factor = a.coefficient(var)

@@ -47,7 +47,7 @@ def is_parallel(loop: For, nodes: list[Node]) -> bool:
             if not isinstance(store, Store) or not isinstance(other, AffineAccess):
                 return False
             reach = reach or _Reach(loop)
-            if not reach.apart(store, other):
+            if not reach.disjoint(store, other):
                 return False
     return True
 
@@ -142,7 +142,7 @@ class _Reach:
         self.var = loop.var
         self.around = dict(with_loops(loop.body))
 
-    def apart(self, a: AffineAccess, b: AffineAccess) -> bool:
+    def disjoint(self, a: AffineAccess, b: AffineAccess) -> bool:
         """Whether different iterations never touch the same element through ``a`` and ``b``."""
         if overlap(self._box(a), self._box(b)):
             (first_a, last_a), (first_b, last_b) = self._active(a), self._active(b)

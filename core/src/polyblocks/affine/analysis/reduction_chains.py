@@ -70,8 +70,8 @@ class StraightLineCode:
         maker = self._makers.get(value)
         return isinstance(maker, Op) and maker.name == name and self._uses[value] == 1
 
-    def alike(self, values: Iterable[Value]) -> list[list[Value]]:
-        """The values, those that are alike together."""
+    def congruence_classes(self, values: Iterable[Value]) -> list[list[Value]]:
+        """The values, grouped by equal code."""
         groups: dict[int | Value, list[Value]] = {}
         for value in values:
             groups.setdefault(self._forms.get(value, value), []).append(value)

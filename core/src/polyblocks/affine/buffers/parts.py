@@ -79,7 +79,7 @@ class PartSplitting:
         if not begins_and_ends_with_memory(buffer) or len(buffer.shape) < 2:
             return None
         for dimension, extent in enumerate(buffer.shape):
-            ranges = _apart([n.index[dimension].range() for n in nodes])
+            ranges = _disjoint([n.index[dimension].range() for n in nodes])
             inside = ranges[0][0] >= 0 and ranges[-1][1] < extent
             short = all(high - low < self.longest for low, high in ranges)
             if inside and short and 2 <= len(ranges) <= self.parts:
@@ -87,7 +87,7 @@ class PartSplitting:
         return None
 
 
-def _apart(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
+def _disjoint(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """The ranges in order, with those that overlap as one."""
     found: list[tuple[int, int]] = []
     for low, high in sorted(ranges):

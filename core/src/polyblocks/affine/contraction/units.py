@@ -36,7 +36,7 @@ class Grouped:
     Attributes:
         contraction: it takes ``k`` of the original's steps at a time.
         unit: the unit, by which times are predicted.
-        offset: a word that was added to all of the rows' words, whose products are to be taken off
+        offset: a word that was added to all of the rows' words, whose products are subtracted
             again; None for nothing.
     """
 

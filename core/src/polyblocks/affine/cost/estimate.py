@@ -98,7 +98,7 @@ class Estimate:
 def combine(estimates: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
     """The numbers of several nests together, as :meth:`Estimate.to_json` gives them.
 
-    None for none.
+    None without any.
     """
     if not estimates:
         return None

@@ -281,8 +281,8 @@ class VectorMix:
 def square_mix(loop: For, registers: Registers) -> Mix:
     """Instructions of a loop and the one in it that are a tile of as many vectors as lanes.
 
-    What is in order along the outer one is transposed: every vector goes through as many shuffles
-    as the number of lanes has bits.
+    Elements in order along the outer one are transposed: every vector goes through as many
+    shuffles as the number of lanes has bits.
     """
     (inner,) = loop.body
     assert isinstance(inner, For)

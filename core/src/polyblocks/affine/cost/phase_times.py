@@ -112,11 +112,11 @@ class _Clock:
         _gather(phase, whole, levels)
         once = self.chip.computing(whole) / self.chip.slot / max(phase.times, 1.0)
         if not phase.inner or once <= WINDOW:
-            return self._together(whole, levels)
-        own = self._together(phase.mix, [phase.level])
+            return self._overlapped(whole, levels)
+        own = self._overlapped(phase.mix, [phase.level])
         return own + sum(self.seconds(inner) for inner in phase.inner)
 
-    def _together(self, mix: Mix, levels: list[Level]) -> float:
+    def _overlapped(self, mix: Mix, levels: list[Level]) -> float:
         """Seconds of what some loops do at the same time."""
         chip = self.chip
         busy = [chip.computing(mix), chip.moving(0, mix.loaded, mix.stored)]

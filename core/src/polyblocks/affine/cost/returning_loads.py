@@ -15,9 +15,9 @@ Box = tuple[tuple[int, int], ...]
 def returning_slots(body: list[Node], loop: Var, lanes: Var, target: TargetDescription) -> float:
     """Slots of vectors in which a body waits for what a loop around it brings back.
 
-    What it loads of a tile's buffers is the same in every iteration of the loop. If that is more
-    than the fastest cache keeps until the next iteration, it comes from a slower one, as fast as
-    that is described to be.
+    Every iteration of the loop loads the same elements of a tile's buffers. If these are more than
+    the fastest cache keeps until the next iteration, they come from a slower one, at its described
+    bandwidth.
 
     Args:
         body: straight-line code.

@@ -224,7 +224,7 @@ class TileCost:
             for d in reversed(range(len(tile))):
                 if self.found.tile[d] in self.found.whole:
                     continue
-                for size in _beside(tile[d], sizes[d]) if near else sizes[d]:
+                for size in _neighbours(tile[d], sizes[d]) if near else sizes[d]:
                     trial = (*tile[:d], size, *tile[d + 1 :])
                     cost = self._remembered(trial)
                     if (cost.over, cost.seconds) < (best.over, best.seconds * 0.999):
@@ -466,7 +466,7 @@ def _jumps(box: list[Span], buffer: Buffer, extent_of: _Extents) -> float:
     return 0.0
 
 
-def _beside(size: int, sizes: list[int]) -> list[int]:
+def _neighbours(size: int, sizes: list[int]) -> list[int]:
     """The next smaller and the next larger candidate."""
     smaller = [n for n in sizes if n < size][-1:]
     return smaller + [n for n in sizes if n > size][:1]

@@ -9,7 +9,7 @@ from polyblocks.affine.analysis.coverage import digits, iteration_at, perfect_lo
 from polyblocks.affine.analysis.facts import facts_of
 from polyblocks.affine.fusion.candidates import count_nodes
 from polyblocks.affine.mlir.regions import stands_before
-from polyblocks.affine.mlir.source import together
+from polyblocks.affine.mlir.source import merged_sources
 from polyblocks.affine.model import (
     Buffer,
     For,
@@ -122,7 +122,7 @@ class EpilogueFusion:
         producer = candidate.producer
         if not plain:
             split_at_digits(perfect_loops(producer.body)[0])
-        producer.sources = together([consumer, producer])
+        producer.sources = merged_sources([consumer, producer])
         eliminate_common(producer.body)
         remove_dead(producer.body)
         producer.replace()

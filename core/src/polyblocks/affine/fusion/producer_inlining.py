@@ -10,7 +10,7 @@ from polyblocks.affine.analysis.facts import facts_of
 from polyblocks.affine.contraction.factors import ON_THE_WAY, has_units, is_product
 from polyblocks.affine.fusion.candidates import count_nodes, count_sites, distinct_reads
 from polyblocks.affine.fusion.weighing import Weigh, gathered, is_needless
-from polyblocks.affine.mlir.source import together
+from polyblocks.affine.mlir.source import merged_sources
 from polyblocks.affine.model import (
     Load,
     Nest,
@@ -68,7 +68,7 @@ class ProducerInlining:
                 remove_dead(consumer.body)
             consumer.replace()
             users.refresh(consumer)
-            consumer.sources = together([candidate.producer, consumer])
+            consumer.sources = merged_sources([candidate.producer, consumer])
         return candidate.producer
 
     def _worth(self, candidate: Candidate, producer: Producer, context: Any) -> bool:

@@ -27,7 +27,7 @@ def sources(nodes: Iterable[Node]) -> list[tuple[str, str]]:
     return list(seen)
 
 
-def together(nests: Iterable[Nest]) -> list[str]:
+def merged_sources(nests: Iterable[Nest]) -> list[str]:
     """Sources of what several nests become as one.
 
     Equal constants of a program are one, found where the first of them was: the sources of a nest

@@ -382,7 +382,7 @@ class _Writer:
         """
         assert buffer.viewed is not None
         source = self.memref(buffer.viewed)
-        point = self._behind(source)
+        point = self._insertion_after(source)
         offset = source.type.get_strides_and_offset()[1]
         dynamic = ir.ShapedType.get_dynamic_stride_or_offset()
         operands = [source]
@@ -411,12 +411,12 @@ class _Writer:
         """A view of elements as words, in which only the type of the memory differs."""
         assert buffer.viewed is not None
         source = self.memref(buffer.viewed)
-        with self._behind(source):
+        with self._insertion_after(source):
             buffer.value = ir.Operation.create(
                 "builtin.unrealized_conversion_cast", results=[type_], operands=[source]
             ).results[0]
 
-    def _behind(self, source: Any) -> Any:
+    def _insertion_after(self, source: Any) -> Any:
         """Where a view of a buffer is made."""
         owner = source.owner
         if isinstance(owner, ir.Block) or owner.operation.block != self.block:

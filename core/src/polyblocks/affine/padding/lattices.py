@@ -30,7 +30,7 @@ from polyblocks.affine.padding.margins import is_zero
 
 @dataclass(frozen=True)
 class Lattice:
-    """How a buffer is filled of which other elements are zero.
+    """The elements of a buffer that are filled, where all others are zero.
 
     Element ``index`` of the source lies at ``first + strides * index``.
 

@@ -32,7 +32,7 @@ class Margin:
     """The zero padding of a buffer.
 
     Attributes:
-        inside: the box outside of which all elements are.
+        inside: the box that holds all other elements.
         operations: the framework's that store all of these zeros, as
             :func:`operations_at` has them.
     """

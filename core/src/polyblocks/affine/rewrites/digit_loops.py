@@ -15,8 +15,8 @@ from polyblocks.affine.model import For, Value, transform_indices, walk
 def split_at_digits(loops: list[For]) -> bool:
     """Split each of these loops that can be, in place; whether there was any.
 
-    Left are loops with bounds, those that others' bounds depend on, and digits that a loop does not
-    have a whole number of.
+    Loops with bounds stay, those that bounds depend on, and digits that a loop does not have a
+    whole number of.
     """
     found = False
     pending = list(loops)

@@ -215,7 +215,7 @@ class Strip:
             carried.append(value)
             body.append(Load(value, buffer, (Expr.of(j),)))
         if self.combiners is not None and len(places) > 1:
-            carried = self._together(places, here, values, carried, body)
+            carried = self._combined(places, here, values, carried, body)
         else:
             for place in places:
                 inside = dict(values)
@@ -235,7 +235,7 @@ class Strip:
             for n in self.shape.inner
         )
 
-    def _together(
+    def _combined(
         self,
         places: list[Substitution],
         here: Substitution,
@@ -245,9 +245,9 @@ class Strip:
     ) -> list[Value]:
         """The terms of all places, combined with each other and then with what is carried.
 
-        That is pairwise, or where terms are products one after the other. What is carried is
+        That is pairwise, or where terms are products one after the other. The carried value is
         rounded once for all of them: that addition may not be reassociated, else a chain of
-        multiply-adds would begin with what is carried, which is rounded at every one of them.
+        multiply-adds would begin with the carried value and round it at every one of them.
         """
         assert self.combiners is not None
         fused = self._fused()

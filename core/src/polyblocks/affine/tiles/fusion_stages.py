@@ -94,7 +94,7 @@ class FusionStage:
         Args:
             nest: the nest.
             checks: whether it may have some, of what differs along several loops. Places that
-                count along one are a table's, of which other passes make affine ones.
+                count along one are a table's, which other passes make affine.
         """
         nodes = list(walk(nest.body))
         if any(isinstance(n, (IndirectStore, Alloca)) for n in nodes):

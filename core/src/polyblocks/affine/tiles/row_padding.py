@@ -63,7 +63,7 @@ def padded_rows(
         places = stage.places(store)
         if not places or places[-1].var is not var or any(place.step != 1 for place in places):
             return None
-        if not all(_apart(places, other, store.buffer) for other in earlier):
+        if not all(_writes_other_rows(places, other, store.buffer) for other in earlier):
             return None
     for node in stage.accesses:
         if not any(var in set(e.variables()) for e in node.index):
@@ -83,7 +83,7 @@ def _traps(op: Op) -> bool:
     return any(part in op.name for part in _TRAPS) and not op.name.endswith("f")
 
 
-def _apart(places: list[Place], other: FusionStage, buffer: Buffer) -> bool:
+def _writes_other_rows(places: list[Place], other: FusionStage, buffer: Buffer) -> bool:
     """Whether another stage writes other rows of a buffer, if it writes it at all."""
     for store in other.stores:
         if store.buffer is not buffer:

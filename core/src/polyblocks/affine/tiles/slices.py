@@ -72,7 +72,7 @@ def slices(
     if not _ordered(stages, writers, updated or set()):
         return None
     region = _region(stages, root)
-    found = _found(stages, root, kept, region, [1] * len(region), rows)
+    found = _slices_of(stages, root, kept, region, [1] * len(region), rows)
     if found is None or not any(stage.strided for stage in stages):
         return found
     exprs = [
@@ -83,10 +83,10 @@ def slices(
     units = [lcm(*(k for e in exprs for k in divisors(e, y))) for y in found.tile]
     if not 1 < max(units, default=1) <= UNIT:
         return found
-    return _found(stages, root, kept, region, units, rows)
+    return _slices_of(stages, root, kept, region, units, rows)
 
 
-def _found(
+def _slices_of(
     stages: list[FusionStage],
     root: Buffer,
     kept: set[Buffer],

@@ -12,7 +12,7 @@ from typing import Any
 from polyblocks.affine.vectors.vector_ops import shuffle
 
 
-def apart(vectors: Sequence[Any], width: int) -> list[Any]:
+def deinterleave(vectors: Sequence[Any], width: int) -> list[Any]:
     """Deinterleave n consecutive vectors with stride n.
 
     Args:
@@ -32,17 +32,17 @@ def apart(vectors: Sequence[Any], width: int) -> list[Any]:
         lanes = [first + factor * lane for lane in range(width)]
         runs = [vectors[run * factor : (run + 1) * factor] for run in range(rest)]
         parts = [gathered(run, lanes, width) for run in runs]
-        result[first::factor] = apart(parts, width)
+        result[first::factor] = deinterleave(parts, width)
     return result
 
 
-def together(vectors: Sequence[Any], width: int) -> list[Any]:
-    """The inverse of :func:`apart`."""
+def interleave(vectors: Sequence[Any], width: int) -> list[Any]:
+    """The inverse of :func:`deinterleave`."""
     step = len(vectors)
     if step == 1:
         return list(vectors)
     factor = _smallest_factor(step)
-    parts = [together(vectors[first::factor], width) for first in range(factor)]
+    parts = [interleave(vectors[first::factor], width) for first in range(factor)]
     result = []
     for run in zip(*parts, strict=True):
         for number in range(factor):

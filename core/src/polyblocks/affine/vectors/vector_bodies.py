@@ -31,7 +31,7 @@ from polyblocks.affine.vectors.lanes import Lanes
 from polyblocks.affine.vectors.neighbours import Window, windows
 from polyblocks.affine.vectors.reduction_vectors import combine, join_lanes
 from polyblocks.affine.vectors.scan_vectors import last_lane, prefixes
-from polyblocks.affine.vectors.turns import apart, together
+from polyblocks.affine.vectors.turns import deinterleave, interleave
 from polyblocks.affine.vectors.vector_ops import (
     alignment,
     broadcast,
@@ -567,7 +567,9 @@ class VectorBody(Body):
         """The lanes of a strided load, deinterleaved from consecutive vectors."""
         group, offset = self.owner.lanes.interleaved[node]
         if group not in self.parts:
-            self.parts[group] = apart([self._part(group, k) for k in range(group.step)], self.width)
+            self.parts[group] = deinterleave(
+                [self._part(group, k) for k in range(group.step)], self.width
+            )
         return self.parts[group][offset]
 
     def _part(self, group: Interleave, number: int) -> Any:
@@ -620,7 +622,7 @@ class VectorBody(Body):
         values[offset] = self.lanes(node.value)
         if node is not group.last:
             return
-        parts = together([values[k] for k in range(group.step)], self.width)
+        parts = interleave([values[k] for k in range(group.step)], self.width)
         for number, part in enumerate(parts):
             mask = self._part_mask(group, number)
             memref, where = self.writer.memref(node.buffer), self._further(group.first, number)

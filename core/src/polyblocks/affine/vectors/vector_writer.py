@@ -153,7 +153,7 @@ class LoopWriter(Frame):
             elif self.loop.lanes:
                 self._narrower(single, left)
             else:
-                carried = self._rest(_Range(single, end), carried)
+                carried = self._remainder(_Range(single, end), carried)
         return carried
 
     def _narrower(self, position: int, left: int) -> None:
@@ -187,7 +187,7 @@ class LoopWriter(Frame):
             single = floor(width)
             carried = self._singles(_Range(whole, single), carried)
         if not self.simd.masked:
-            return self._rest(_Range(single, end), carried)
+            return self._remainder(_Range(single, end), carried)
         left = index_op("arith.andi", trips, self.number(width - 1))
         some = compare("sgt", left, self.number(0))
         scf = dialect("scf")
@@ -269,7 +269,7 @@ class LoopWriter(Frame):
         results[::count] = self._body(position, carried[::count], mask)
         return results
 
-    def _rest(self, range_: _Range, carried: list[Any]) -> list[Any]:
+    def _remainder(self, range_: _Range, carried: list[Any]) -> list[Any]:
         """The last iterations one by one, combined into lane 0 of the first accumulators."""
         count = self.simd.accumulators
         results = list(carried)

@@ -35,8 +35,8 @@ class TileContractionsPass(NestPass):
     Rows of the result are jammed and columns are lanes of vectors, around the steps of the
     reduction: each element of an operand that a step loads is used for a whole row or column of
     the tile. An operand is copied first, in the order in which it is used, where it is not in
-    order, where its rows meet in few sets of the first cache, or where it is used often. What it is
-    computed from is then computed while copying. In a loop of the program, an operand that is the
+    order, where its rows meet in few sets of the first cache, or where it is used often. Its
+    elements are then computed while copying. In a loop of the program, an operand that is the
     same in all iterations is copied once, in front of the loop. Rows that several loops move, such
     as pixels, are used in place loop by loop, without those that are padding of their own
     operation. Where a reduction is so long that panels would not stay in the private cache, it is

@@ -15,7 +15,7 @@ from polyblocks.affine.cost.block_cost import BlockCost, room_of_block
 from polyblocks.affine.cost.group_cost import alone, cost_of
 from polyblocks.affine.cost.tile_cost import Cost
 from polyblocks.affine.flat_views import FlatViews
-from polyblocks.affine.mlir.source import together
+from polyblocks.affine.mlir.source import merged_sources
 from polyblocks.affine.model import (
     Buffer,
     For,
@@ -451,7 +451,7 @@ class _Grouping:
         if body is None:
             return
         last = group.last
-        last.sources = together([stage.nest for stage in group.stages])
+        last.sources = merged_sources([stage.nest for stage in group.stages])
         last.replace(body)
         for stage in group.stages[:-1]:
             self.sequence.items.remove(stage.nest)

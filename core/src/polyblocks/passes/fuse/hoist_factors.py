@@ -10,7 +10,7 @@ from polyblocks.affine.analysis.dataflow import ops_of
 from polyblocks.affine.analysis.facts import facts_of
 from polyblocks.affine.element import BF16, F16, F32, dtype_of
 from polyblocks.affine.fusion.candidates import candidate_buffers
-from polyblocks.affine.mlir.source import together
+from polyblocks.affine.mlir.source import merged_sources
 from polyblocks.affine.model import (
     Load,
     Nest,
@@ -84,7 +84,7 @@ class HoistFactorsPass(NestPass):
                 continue
             scaling.move()
             for consumer in candidate.consumers:
-                consumer.sources = together([candidate.producer, consumer])
+                consumer.sources = merged_sources([candidate.producer, consumer])
                 users.refresh(consumer)
             sequence.items.remove(candidate.producer)
             users.drop(candidate.producer)

@@ -93,7 +93,7 @@ def _distances(first: Nest, second: Nest) -> list[int] | None:
         return None
     found = []
     for a, b in zip(mine, theirs, strict=True):
-        if not _alike(a, b, values):
+        if not _equal_node(a, b, values):
             return None
         if isinstance(a, For) and isinstance(b, For):
             variables[b.var] = Expr.of(a.var)
@@ -113,7 +113,7 @@ def _yields(node: Node) -> list[Value]:
     return node.yields if isinstance(node, For) else []
 
 
-def _alike(a: Node, b: Node, values: dict[Value, Value]) -> bool:
+def _equal_node(a: Node, b: Node, values: dict[Value, Value]) -> bool:
     """Whether two nodes do the same but for their expressions, if operands are the same."""
     if type(a) is not type(b):
         return False

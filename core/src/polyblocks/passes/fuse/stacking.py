@@ -8,7 +8,7 @@ import numpy as np
 
 from polyblocks.affine.analysis.coverage import perfect_loops
 from polyblocks.affine.expr import Expr, Var
-from polyblocks.affine.mlir.source import together
+from polyblocks.affine.mlir.source import merged_sources
 from polyblocks.affine.model import (
     Buffer,
     Check,
@@ -131,7 +131,7 @@ def stacked(buffer: Buffer, users: Users) -> Nest | None:
     first = nests[0]
     assert isinstance(first, Nest)
     whole = like(first, around([v for v in variables if v.extent > 1], nodes))
-    whole.sources = together([n for n in nests if isinstance(n, Nest)])
+    whole.sources = merged_sources([n for n in nests if isinstance(n, Nest)])
     return whole
 
 

@@ -69,8 +69,8 @@ def term_sums(sequence: Sequence, users: Users) -> list[TermSum]:
             and maker is not None
             and (steps[maker][0].name, steps[maker][0].attributes) == (op.name, op.attributes)
         ]
-        # What is as long as the other operand is a term as that is; what a constant is added to is
-        # rather a start than a term of two numbers.
+        # An operand as long as the other one is a term as that is; one that a constant is added to
+        # is rather a start than a term of two numbers.
         longest = max((length[maker] for maker, _ in made), default=0)
         found = [each for each in made if length[each[0]] == longest]
         best = found[0] if len(found) == 1 and len(_loads(nest)) == 2 else None

@@ -46,7 +46,7 @@ class UpdateInPlacePass(NestPass):
                 if not users.is_only_accessed(new) or users.writers(new) != [nest]:
                     continue
                 for old in sorted(read - written - viewed, key=_number):
-                    if last[old] is not nest or not _alike(old, new):
+                    if last[old] is not nest or not _same_layout(old, new):
                         continue
                     writers = users.writers(old)
                     if not writers or users.before(nest, writers[-1]):
@@ -65,7 +65,7 @@ def _number(buffer: Buffer) -> int:
     return buffer.number
 
 
-def _alike(a: Buffer, b: Buffer) -> bool:
+def _same_layout(a: Buffer, b: Buffer) -> bool:
     return (a.shape, a.element, a.memref_type) == (b.shape, b.element, b.memref_type)
 
 

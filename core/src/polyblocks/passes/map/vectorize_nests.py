@@ -193,8 +193,8 @@ class VectorizeNestsPass(NestPass):
     def _simd(self, loop: For, lanes: Lanes, target: Any) -> Simd:
         width = _width(lanes, target.vector_bits)
         if lanes.scan:
-            # As many lanes as one register holds: every vector waits for the one before it. What is
-            # left is done one by one, since the last lane is what counts.
+            # As many lanes as one register holds: every vector waits for the one before it. The
+            # remainder is done one by one, since the last lane is what counts.
             width = target.vector_bits // max(dtype_of(v.type).bits for v in loop.inits)
             return Simd(max(2, width), masked=False)
         while width > 2 and width >= 2 * loop.trips:

@@ -10,7 +10,7 @@ from polyblocks.affine.access import begins_and_ends_with_memory
 from polyblocks.affine.analysis.coverage import perfect_loops
 from polyblocks.affine.cleanup.dead_nests import drop_dead_nests
 from polyblocks.affine.expr import Expr, Var
-from polyblocks.affine.mlir.source import together
+from polyblocks.affine.mlir.source import merged_sources
 from polyblocks.affine.model import (
     Buffer,
     Load,
@@ -190,7 +190,7 @@ def _joined(buffer: Buffer, users: Users) -> Nest | None:
     first = nests[0]
     assert isinstance(first, Nest)
     joined = like(first, body)
-    joined.sources = together([n for n in nests if isinstance(n, Nest)])
+    joined.sources = merged_sources([n for n in nests if isinstance(n, Nest)])
     return joined
 
 

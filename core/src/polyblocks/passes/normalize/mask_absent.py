@@ -93,7 +93,7 @@ class _Zeros:
     """Which elements of a buffer are there.
 
     Attributes:
-        inside: the box outside of which all are zeros.
+        inside: the box that holds all of them.
         lattice: where they are in the box; None for everywhere.
         operations: the framework's that store the zeros.
     """

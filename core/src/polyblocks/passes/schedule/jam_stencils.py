@@ -264,7 +264,7 @@ def _jammed(nodes: list[Node], loop: For, factor: int) -> list[Node]:
         # Each gets loops of its own.
         return clone(inner, {}, {})
 
-    def left(
+    def remainder(
         first: int, count: int, lower: tuple[Expr, ...], upper: tuple[Expr, ...]
     ) -> list[Node]:
         one = Var(count)
@@ -276,15 +276,15 @@ def _jammed(nodes: list[Node], loop: For, factor: int) -> list[Node]:
     main.upper = tuple(e // factor for e in loop.upper)
     out: list[Node] = []
     for low in loop.lower:
-        out += left(0, extent, lower=(low,), upper=(_up(low, factor) * factor, *loop.upper))
+        out += remainder(0, extent, lower=(low,), upper=(_up(low, factor) * factor, *loop.upper))
     out += around(main, _body(body, _rows(var, group, factor)))
     for high in loop.upper:
         # Nothing where the bound is beyond the end.
-        out += left(0, extent, lower=(high // factor * factor, *loop.lower), upper=(high,))
+        out += remainder(0, extent, lower=(high // factor * factor, *loop.lower), upper=(high,))
     if rest := extent % factor:
         first = extent - rest
         lower, upper = (tuple(e - first for e in es) for es in (loop.lower, loop.upper))
-        out += left(first, rest, lower=lower, upper=upper)
+        out += remainder(first, rest, lower=lower, upper=upper)
     return out
 
 

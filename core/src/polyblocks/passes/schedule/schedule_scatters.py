@@ -15,7 +15,7 @@ from polyblocks.affine.cost import rates
 from polyblocks.affine.element import element_bytes
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.mlir.regions import stands_before
-from polyblocks.affine.mlir.source import together
+from polyblocks.affine.mlir.source import merged_sources
 from polyblocks.affine.model import (
     AnyLoad,
     Buffer,
@@ -337,7 +337,7 @@ class _Copies:
             self.updates.name, self.updates.kind = f"{nest.name}_parts", nest.kind
             items.insert(at, self.updates)
         self.scatters.append((scatter, copies, start))
-        self.updates.sources = together([self.updates, nest])
+        self.updates.sources = merged_sources([self.updates, nest])
         self.updates.replace(self._body())
 
     def _body(self) -> list[Node]:

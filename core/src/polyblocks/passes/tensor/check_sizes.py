@@ -16,7 +16,7 @@ class CheckSizesPass:
 
     MLIR lets a cast to an unknown size and back change it; the program then reads and writes past
     the end of the smaller buffer. All sizes of a program are static, so once the module is
-    simplified a cast that is left is such a mistake of whoever made it.
+    simplified a remaining cast is such a mistake of its producer.
 
     Refused::
 

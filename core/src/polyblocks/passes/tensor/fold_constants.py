@@ -110,8 +110,8 @@ def _is_worth(op: Any, evaluator: Evaluator, target: Any) -> bool:
     names = {name for each in tree for name in evaluator.names(each)}
     counted = "linalg.index" in names
     if element not in ("f32", "f64"):
-        # What numbers of elements become is known better as arithmetic: indices may be affine,
-        # unless they were rounded.
+        # Numbers of elements stay arithmetic: as indices they may be affine, unless they were
+        # rounded.
         most = MANY if names & _ROUNDS else 0 if counted else FEW
         return elements <= most
     sources = max((_stored(each) for each in tree), default=0)

@@ -139,7 +139,7 @@ class BindingsDriver(ABC):
             try:
                 record(stream)
             except BaseException:
-                # If the recording is broken, what broke it is told.
+                # A broken recording raises the error that broke it.
                 with contextlib.suppress(ExecutionError):
                     self.destroy_graph(self.end_capture(stream))
                 raise

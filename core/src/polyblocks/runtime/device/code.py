@@ -27,7 +27,7 @@ def code_of(artifact: Artifact) -> dict[tuple[str, str], bytes]:
     """The code in an artifact by architecture and form.
 
     Raises:
-        ArtifactError: there is none.
+        ArtifactError: it holds no code.
     """
     found = {}
     for name, data in artifact.blobs.items():

@@ -60,7 +60,7 @@ class Driver(Protocol):
         """The device that is current to this thread; 0 if none is."""
 
     def device_name(self, device: int) -> str:
-        """What the vendor calls it, with its architecture, for messages.
+        """The vendor's name of a device, with its architecture, for messages.
 
         Raises:
             TargetError: there is no such device.
@@ -79,7 +79,7 @@ class Driver(Protocol):
         """Make a device current to this thread.
 
         Returns:
-            What :meth:`restore` takes afterwards; None if the device was current.
+            The argument of :meth:`restore`; None if the device was current.
         """
 
     def restore(self, previous: int) -> None:
@@ -152,7 +152,7 @@ class Driver(Protocol):
         """Wait on the host until the work of a stream is done."""
 
     def order(self, first: int, then: int) -> None:
-        """What is put on stream ``then`` from now on runs after what is on ``first`` by now."""
+        """Work put on stream ``then`` from now on waits for the work now on ``first``."""
 
     def record(self, stream: int, timed: bool = False) -> int:
         """A new event, which is passed when what is on the stream by now is done.

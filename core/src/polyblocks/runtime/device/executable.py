@@ -102,7 +102,7 @@ class DeviceExecutable(Executable):
     def workspace_launcher(self, device: int) -> tuple[int, Callable[..., None]]:
         """The same with a workspace of the caller's: its bytes, ``launch(stream, workspace, …)``.
 
-        Whoever records graphs of its own, as frameworks do, needs memory that belongs to them.
+        Callers that record graphs of their own, as frameworks do, own the memory of these.
         """
         program = self.program(device)
         if not self._keep:

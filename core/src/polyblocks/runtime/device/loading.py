@@ -1,4 +1,4 @@
-"""What the ``load_artifact`` and the ``synchronize`` of a target with devices do."""
+"""``load_artifact`` and ``synchronize`` of targets with devices."""
 
 from __future__ import annotations
 

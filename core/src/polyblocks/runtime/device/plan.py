@@ -20,7 +20,7 @@ ON_DEVICE = "on_gpu_tensors"
 #: Bytes to which buffers of a workspace are aligned.
 ALIGNMENT = 256
 
-#: What an operand of a launch may be in the manifest: ``{"argument": 0}`` (which may also have an
+#: Kinds of operands of a launch in the manifest: ``{"argument": 0}`` (which may also have an
 #: ``offset`` in bytes), ``{"workspace": 1024}``, ``{"value": 3, "dtype": "int64"}``.
 OPERANDS = ("argument", "workspace", "value")
 
@@ -54,7 +54,7 @@ class Launch:
 
 @dataclass(frozen=True)
 class Operand:
-    """What a slot of the argument block holds.
+    """A slot of the argument block.
 
     Attributes:
         kind: ``argument`` or ``workspace`` for an address, ``status``, or ``value``.
@@ -104,7 +104,7 @@ class LaunchPlan:
         return tuple(spec_of(row).nbytes for row in self.rows)
 
     def failure(self, code: int) -> str:
-        """What a status word other than 0 means."""
+        """The message for a status word other than 0."""
         known = 0 < code <= len(self.checks)
         return self.checks[code - 1] if known else f"the program returned status {code}"
 
@@ -176,7 +176,7 @@ def _profile(names: Any, launches: int) -> tuple[dict[str, str], ...]:
 
 
 class _Arguments:
-    """What the arguments of a manifest become."""
+    """Rows and buffers made of a manifest's arguments."""
 
     def __init__(self, arguments: list[dict[str, Any]], workspace_bytes: int) -> None:
         self._arguments = arguments

@@ -337,7 +337,7 @@ def synchronize(driver: Driver) -> None:
 
     Raises:
         ExecutionError: a run-time check of a program has failed. Of several programs the others
-            are told by later calls.
+            are reported by later calls.
     """
     driver.synchronize()
     holding.release()

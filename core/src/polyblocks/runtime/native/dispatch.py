@@ -72,7 +72,7 @@ def dispatched(
 
 
 class _NoArray:
-    """Stands for the class of the first array, where there is none."""
+    """Stands for the class of the first array of calls without arrays."""
 
 
 class _Choice:
@@ -114,7 +114,7 @@ def _improved(chosen: Callable[..., Any], kind: type, table: Any) -> Callable[..
     Args:
         chosen: what it has called so far.
         kind: class of the first array.
-        table: of the function in machine code, which gets a target; None if there is none.
+        table: of the function in machine code, which gets a target; None without such code.
     """
     make = getattr(chosen, "native_call", None)
     if table is not None and make is not None:

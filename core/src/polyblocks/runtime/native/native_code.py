@@ -123,7 +123,7 @@ def _compile(text: str) -> bytes:
     from polyblocks.codegen import llvm
 
     with fork_lock:
-        # What one chip has more than another of its family is of no use here.
+        # Extensions of one chip over its family are of no use here.
         module, machine = llvm.parse(text, llvm.Machine("", "", opt_level=2))
         llvm.optimize_kernels(module, machine, 2)
         return llvm.emit_object(module, machine)

@@ -81,7 +81,7 @@ def pool() -> Pool:
 def _after_fork() -> None:
     """Free the lock, which a thread that is not here may have held.
 
-    What it was changing is a list of idle blocks. They stay mapped, and the child begins anew.
+    That thread was changing the list of idle blocks. They stay mapped, and the child begins anew.
     """
     if pool.cache_info().currsize and (state := pool().state).lock:
         ctypes.memset(ctypes.addressof(state.blocks), 0, ctypes.sizeof(state.blocks))

@@ -98,7 +98,7 @@ class NativeReader:
         return Watcher(functions[UNMOVED], self.state, self.guards, arrays, found, ranks)
 
     def row(self, spec: ArraySpec, alignment: int, written: bool) -> tuple[Any, list[Any]] | None:
-        """What is expected of an array, as ``native_call.ROW`` says it.
+        """The row of ``native_call.ROW`` that an array must match.
 
         Returns:
             The values, and what they point to; None for a dtype that is not read.

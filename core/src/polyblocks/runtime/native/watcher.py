@@ -91,7 +91,7 @@ class Watcher:
     def watch(self, reading: Reading) -> None:
         """Complete a reading that no other can see yet.
 
-        Those that are not where it says, or of which there is no guard, are asked for each time.
+        Arrays that are not where it says, or that have no guard, are asked for each time.
         """
         guards, state, count = self._guards, self._state, len(self._arrays)
         objects, rows = ctypes.addressof(self._objects), ctypes.addressof(self._rows)
@@ -120,7 +120,7 @@ class Watcher:
         reading.watched = 1
 
     def _ask(self, reading: Reading, others: Sequence[int]) -> list[Any]:
-        """Have the reader asked about some of the arrays; returns what is to be kept alive."""
+        """Have the reader asked about some of the arrays; returns what must be kept alive."""
         objects = (ctypes.c_void_p * len(others))(*(id(self._arrays[k]) for k in others))
         rows = (ctypes.c_int64 * (len(native_call.ROW) * len(others)))(
             *(value for k in others for value in self._values[k])
@@ -134,7 +134,7 @@ class Watcher:
 
 
 def _fill(reading: Reading, guards: Guards, groups: dict[tuple[int, ...], list[int]]) -> list[Any]:
-    """Have arrays guarded; returns what is to be kept alive."""
+    """Have arrays guarded; returns what must be kept alive."""
     width, of_group = array_guards.row_words(guards.layout), array_guards.group_words(guards.layout)
     described: list[int] = []
     for (rank, *shared), rows in groups.items():

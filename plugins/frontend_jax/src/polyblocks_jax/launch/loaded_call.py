@@ -267,7 +267,7 @@ class _Program:
         return True
 
     def trace_listed(self, listing: Any, *arrays: Any) -> Any:
-        """What ``jax.jit`` traces where XLA is given the addresses of the weights."""
+        """The function that ``jax.jit`` traces where XLA gets the addresses of the weights."""
         if not is_tracing():  # jax.disable_jit
             return self.binding.plain(*arrays)
         values = self._values(arrays)
@@ -286,7 +286,7 @@ class _Program:
         return self._returned(made, arrays)
 
     def _values(self, arrays: Sequence[Any]) -> list[Any]:
-        """What is passed for arrays, the first ones of the inputs and weights.
+        """The values passed for arrays, the first ones of the inputs and weights.
 
         Raises:
             InputError: JAX has narrowed one.
@@ -309,7 +309,7 @@ class _Program:
         return values
 
     def _returned(self, made: Sequence[Any], arrays: Sequence[Any]) -> Any:
-        """What the call returns, with the results that XLA has allocated."""
+        """The results of the call, with those that XLA has allocated."""
         signature = self.binding.signature
         fresh: list[Any] = [
             jax.numpy.zeros(slot.spec.shape, slot.spec.dtype) if slot.spec is not None else None

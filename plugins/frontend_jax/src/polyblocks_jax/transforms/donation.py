@@ -47,7 +47,7 @@ class Donation:
             return []
         return [i for i, (part, which, *_) in enumerate(paths) if self._has(part, which)]
 
-    def beside(
+    def without_static(
         self, numbers: Collection[int], names: Collection[str]
     ) -> tuple[tuple[int, ...], tuple[str, ...]]:
         """The donated arguments without the static ones.

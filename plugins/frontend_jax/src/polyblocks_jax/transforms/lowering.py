@@ -153,7 +153,7 @@ def ffi_call(
 _UNUSED = jax.core.ShapedArray((0,), jax.numpy.dtype("uint8"))
 
 #: XLA runs what it holds for cheap (below 1,000 operations) on the caller's thread, and counts a
-#: foreign call as nothing. What takes longer is given a further operand, on which it counts as many
+#: foreign call as nothing. Longer calls get a further operand, for which it counts as many
 #: operations as there are elements; computing it takes a tenth of a microsecond.
 _WEIGHT = jax.core.ShapedArray((1024,), jax.numpy.dtype("int32"))
 

@@ -12,8 +12,8 @@ class Policy:
     """The numbers of one kind of call: which of them have had several values.
 
     A number is a constant at first. With its second value it is one that changes, unless the
-    function needs its value to be traced: then it is a constant for ever, each value of which is a
-    variant.
+    function needs its value to be traced: then it is a constant for ever, with a variant for each
+    value.
 
     Args:
         first: the values of the first call.

@@ -115,7 +115,7 @@ def cumulative_logsumexp(op: Any, inputs: list[tf.Tensor]) -> Tensors:
     """``CumulativeLogsumexp``: a NaN doubles the sum so far.
 
     With n NaNs up to an element the sum up to it is 2^n times that of exp(x) / 2^m over the
-    elements before it, m of which are the NaNs up to each.
+    elements before it, where m counts the NaNs up to each.
     """
     values, axis = inputs
     exclusive, reverse = op.get_attr("exclusive"), op.get_attr("reverse")

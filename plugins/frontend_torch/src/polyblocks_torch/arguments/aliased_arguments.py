@@ -67,7 +67,7 @@ def with_overlaps(
     variants: dict[_Pattern, Call] = {}
     first = variants[pattern] = compiled_for(inputs, overlapping, example_inputs)
 
-    def other(args: tuple[Any, ...]) -> Any:
+    def dispatch(args: tuple[Any, ...]) -> Any:
         overlapping = _overlapping(args, tensors, changing)
         found = _pattern(args, overlapping)
         call = variants.get(found)
@@ -76,8 +76,8 @@ def with_overlaps(
         return call(*args)
 
     if pattern:
-        return lambda *args: other(args)
-    return _written(first, other, inputs, tensors, changing)
+        return lambda *args: dispatch(args)
+    return _written(first, dispatch, inputs, tensors, changing)
 
 
 _MIXED = (
@@ -140,7 +140,7 @@ def _are_apart(checked: Sequence[int], sizes: Sequence[int]) -> Callable[[tuple[
 
 
 def _real(node: fx.Node, value: Any) -> Any:
-    """The graph's argument, of which ``value`` may be a fake."""
+    """The graph's argument; ``value`` may be a fake of it."""
     if type(value) in (torch.Tensor, torch.nn.Parameter):
         return value
     return getattr(node.meta.get("grapharg"), "example", None)

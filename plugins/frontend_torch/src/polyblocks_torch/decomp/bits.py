@@ -138,7 +138,7 @@ def hypot(x: Tensor, y: Tensor) -> Tensor:
 def _bitwise(op: Callable[[Tensor, Tensor], Tensor]) -> Callable[[Tensor, int], Tensor]:
     """The operation of a tensor and a number, of tensors of the type of the result.
 
-    Of booleans and a number that is none, that is int64.
+    Of booleans and a number that is not boolean, that is int64.
     """
 
     def with_number(x: Tensor, other: int) -> Tensor:

@@ -189,7 +189,7 @@ class _Windows:
 
     def gradient_of_input(self, grad: Tensor, x: Tensor, weight: Tensor) -> Tensor:
         """The transposed convolution of the gradient; 0 for elements outside all windows."""
-        # Elements behind the last window, some of which may be padding.
+        # Elements behind the last window; some may be padding.
         behind = [
             extent + 2 * pad - reach
             for extent, pad, reach in zip(

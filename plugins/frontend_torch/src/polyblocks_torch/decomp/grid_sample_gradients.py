@@ -170,7 +170,7 @@ def _bicubic(sums: _Sums, grid: Tensor, padding: int, aligned: bool) -> None:
 
 
 def _cubic(t: Tensor) -> tuple[list[Tensor], list[Tensor]]:
-    """Weights of four elements, the second of which is ``t`` before a place, and their changes."""
+    """Weights of four elements, the second one ``t`` before a place, and their changes."""
     a = -0.75
 
     def far(x: Tensor) -> tuple[Tensor, Tensor]:

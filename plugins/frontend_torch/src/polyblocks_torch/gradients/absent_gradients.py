@@ -183,8 +183,8 @@ def without_tangents(gm: fx.GraphModule, absent: Set[str]) -> fx.GraphModule | N
 class _UserFunctions:
     """The nodes of a backward graph that the user has written, as backward of a Function.
 
-    Eager mode calls that where any of its gradients is there, with zeros for the others, of which
-    it may make anything; and not at all where none is.
+    Eager mode calls that where any of its gradients is there, with zeros for the others, which it
+    may use in any way; and not at all where none is.
     """
 
     def __init__(self, graph: fx.Graph) -> None:

@@ -76,14 +76,14 @@ def in_form(value: Any, form: Form) -> torch.Tensor:
 
 
 def with_memory(forms: Sequence[Form], updated: Collection[int]) -> Callable[..., Any]:
-    """A function of tensors, some of which have no address, that gives tensors that have.
+    """A function of tensors, also of such without an address, that gives tensors with addresses.
 
     Args:
         forms: of the tensors.
         updated: which of them compiled code writes to.
     """
 
-    def made(*values: torch.Tensor) -> list[torch.Tensor]:
+    def materialize(*values: torch.Tensor) -> list[torch.Tensor]:
         found = []
         for number, (value, form) in enumerate(zip(values, forms, strict=True)):
             if value._is_zerotensor() and number not in updated:
@@ -93,7 +93,7 @@ def with_memory(forms: Sequence[Form], updated: Collection[int]) -> Callable[...
                 found.append(value)
         return found
 
-    return made
+    return materialize
 
 
 class Arrivals:

@@ -1,4 +1,4 @@
-"""Arrays of a graph that share memory: which is a view of which, and which ones others view."""
+"""Arrays of a graph that share memory: the base of each view, and which arrays have views."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ def find(family: str) -> CCompiler:
         family: ``x86_64`` or ``aarch64``.
 
     Raises:
-        TargetError: there is none, or it makes code for another family; says what to install.
+        TargetError: no compiler, or one that makes code for another family; says what to install.
     """
     compiler = c_compiler.find(family, NAMES, "a C compiler with OpenMP")
     own = replace(compiler, flags=("-fopenmp",))

@@ -55,7 +55,7 @@ def bind_device(
         interface: of the framework whose arrays come and go.
         signature: of the program.
         host_call: what is called if all arrays are on the host.
-        num_iters: launch it so many times per call.
+        num_iters: launches per call.
         weights: bound to the last inputs; where they are, the others must be.
 
     Returns:
@@ -138,7 +138,7 @@ class _DeviceCall:
         return place
 
     def native_call(self, slow: Callable[..., Any]) -> NativeCall | None:
-        """Machine code for arrays where the last ones were; None: there is none, or it was given
+        """Machine code for arrays where the last ones were; None: impossible, or it was given
         before.
 
         Args:

@@ -64,7 +64,7 @@ class XlaDeviceCall:
 
     Args:
         executable: the loaded program; kept alive.
-        iterations: launch it so many times per call.
+        iterations: launches per call.
         constants: arrays of bytes that are put on each device once instead of being passed by XLA,
             by the numbers of the program's inputs.
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 #: Graphs that one program keeps. A graph holds the addresses that it was recorded with;
 #: frameworks' allocators give the same few again and again.
 KEPT = 16
-#: Calls of which is remembered, by a hash, with which addresses they came.
+#: Calls whose addresses are remembered, as a hash.
 REMEMBERED = 64
 
 
@@ -25,8 +25,8 @@ class Graphs:
     Addresses that come for the first time are launched plainly, or given to the graph of their
     stream that was not used for longest, whichever takes the host less time. On a stream that
     records a graph of the caller's it launches as usual, to become part of that. Graphs that the
-    driver refuses are no error: the launches are made plainly from then on, and what is wrong with
-    one of them is told as it is without graphs.
+    driver refuses are no error: the launches are made plainly from then on, and report errors as
+    without graphs.
 
     A graph is used by one thread at a time, since drivers want that, and on one stream, since
     replays of one graph wait for each other.

@@ -27,12 +27,12 @@ class Lanes:
 
     Attributes:
         address: of what machine code must know of the program.
-        run: the address of the code; 0: there is none, and Python launches.
+        run: the address of the code; 0: Python launches.
         count: how many lanes there can be.
-        status: the address of the status word on the device; 0: there is none.
+        status: the address of the status word on the device; 0: the program has none.
 
     Args:
-        launcher: the code; None: there is none.
+        launcher: the code; None: Python launches.
         plan: what is launched; None: machine code launches nothing.
         native: the vendor's functions.
         count: see above.

@@ -1,7 +1,7 @@
 """A vendor's driver in C: the functions that launch, called by their addresses.
 
-Python bindings of drivers take microseconds for each call. What happens once per kernel therefore
-goes through this where the driver's library can be opened, see
+Python bindings of drivers take microseconds for each call. Calls once per kernel therefore go
+through this where the driver's library can be opened, see
 :mod:`polyblocks.runtime.device.launches.native_launcher`.
 """
 
@@ -20,7 +20,7 @@ _Int, _Unsigned, _Pointer = ctypes.c_int32, ctypes.c_uint32, ctypes.c_void_p
 
 @dataclass(frozen=True)
 class Names:
-    """What a library calls its functions. All return an int that is 0 for success.
+    """Names of a library's functions. All return an int that is 0 for success.
 
     Attributes:
         launch: ``(function, unsigned grid[3], unsigned block[3], unsigned shared, stream,
@@ -52,7 +52,7 @@ class Names:
 
 @dataclass(frozen=True)
 class Costs:
-    """What calls of a driver cost the host, in seconds, without this project's own code.
+    """Host time of a driver's calls, in seconds, without this project's own code.
 
     Attributes:
         launch: of a kernel.
@@ -177,7 +177,7 @@ class NativeDriver:
         self._call(self.names.destroy_executable, (_Pointer,), executable)
 
     def destroy_graph(self, graph: int) -> None:
-        """Give a graph up, of which no executable form is used any more."""
+        """Give up a graph whose executable forms are not used any more."""
         self._call(self.names.destroy_graph, (_Pointer,), graph)
 
     def _call(self, name: str, types: tuple[Any, ...], *arguments: int | None) -> None:
@@ -189,8 +189,8 @@ class NativeDriver:
 def open_loaded(*names: str) -> Any:
     """The library of one of these names, if this process has loaded it already; else None.
 
-    What bindings have loaded is found, and nothing else is: a second copy of a driver would not
-    know the first one's handles.
+    Only libraries that bindings have loaded are found: a second copy of a driver would not know the
+    first one's handles.
     """
     mode = getattr(os, "RTLD_NOLOAD", None)
     if mode is None:

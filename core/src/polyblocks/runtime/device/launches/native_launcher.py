@@ -78,7 +78,7 @@ class NativeFrame:
         driver: the vendor's functions.
         plan: what is launched.
         functions: the handle of each launch's kernel.
-        nodes: of a graph of these launches; empty: there is none.
+        nodes: of a graph of these launches; empty: no graph.
     """
 
     def __init__(

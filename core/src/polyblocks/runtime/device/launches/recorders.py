@@ -68,7 +68,7 @@ class Recorder(Protocol):
     moves: bool
 
     def most_updates(self, launches: int) -> int:
-        """How many of so many kernels may change before plain launches of all are cheaper."""
+        """How many of the kernels may change before plain launches of all are cheaper."""
 
     def record(self, call: Call) -> Graph:
         """A graph for a call, which is not run yet."""
@@ -250,7 +250,7 @@ class NodeRecorder:
         self._driver, self._frame, self._pack = driver, frame, pack
         self._lanes = lanes
         self._lock = forks.lock()
-        #: The graph of which all executable ones are made, its nodes, and what they hold.
+        #: The graph that all executable ones are made of, its nodes, and what they hold.
         self._template: tuple[int, list[int], NativeFrame] | None = None
 
     def most_updates(self, launches: int) -> int:
