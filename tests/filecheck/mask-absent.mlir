@@ -21,13 +21,12 @@
 // CHECK:           affine.store %{{.*}}, %arg4
 // CHECK-NOT:     polyblocks.absent
 
-#conv = loc("conv")
 module {
   func.func @main(%x: memref<8xf32>, %w: memref<1xf32>, %y: memref<10xf32>, %z: memref<10xf32>, %u: memref<10xf32>) {
     %p = memref.alloc() : memref<10xf32>
     affine.for %i = 0 to 10 {
       %none = arith.constant 0.0 : f32
-      affine.store %none, %p[%i] : memref<10xf32> loc(#conv)
+      affine.store %none, %p[%i] {polyblocks.padding = array<i64: 1>} : memref<10xf32>
     }
     affine.for %i = 0 to 8 {
       %v = affine.load %x[%i] : memref<8xf32>
@@ -35,7 +34,7 @@ module {
     }
     affine.for %o = 0 to 10 {
       %zero = arith.constant 0.0 : f32
-      %a = affine.load %p[%o] : memref<10xf32> loc(#conv)
+      %a = affine.load %p[%o] {polyblocks.padding = array<i64: 1>} : memref<10xf32>
       %b = affine.load %w[0] : memref<1xf32>
       %t = arith.mulf %a, %b fastmath<reassoc,contract> {polyblocks.absent} : f32
       %s = arith.addf %zero, %t fastmath<reassoc,contract> : f32
@@ -43,7 +42,7 @@ module {
     }
     affine.for %o = 0 to 10 {
       %zero = arith.constant 0.0 : f32
-      %a = affine.load %p[%o] : memref<10xf32> loc(#conv)
+      %a = affine.load %p[%o] {polyblocks.padding = array<i64: 1>} : memref<10xf32>
       %b = affine.load %w[0] : memref<1xf32>
       %t = arith.mulf %a, %b fastmath<reassoc,contract> : f32
       %s = arith.addf %zero, %t fastmath<reassoc,contract> : f32
@@ -52,7 +51,7 @@ module {
     affine.for %o = 0 to 10 {
       %zero = arith.constant 0.0 : f32
       %c = arith.constant 2.0 : f32
-      %a = affine.load %p[%o] : memref<10xf32> loc(#conv)
+      %a = affine.load %p[%o] {polyblocks.padding = array<i64: 1>} : memref<10xf32>
       %t = arith.mulf %a, %c fastmath<reassoc,contract> {polyblocks.absent} : f32
       %s = arith.addf %zero, %t fastmath<reassoc,contract> : f32
       affine.store %s, %u[%o] : memref<10xf32>

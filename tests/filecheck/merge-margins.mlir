@@ -16,7 +16,6 @@
 // CHECK:           affine.load %[[P]][%[[J]] + 15]
 // CHECK:           affine.load %[[P]][%[[J]] + 14]
 // CHECK:         memref.alloc() : memref<9xf32>
-#pad = loc("pad")
 func.func @main(%a: memref<8xf32>, %b: memref<8xf32>, %c: memref<8xf32>) {
   %zero = arith.constant 0.0 : f32
   %x = memref.alloc() : memref<8xf32>
@@ -26,15 +25,15 @@ func.func @main(%a: memref<8xf32>, %b: memref<8xf32>, %c: memref<8xf32>) {
     affine.store %1, %x[%i] : memref<8xf32>
   }
   %p = memref.alloc() : memref<10xf32>
-  affine.store %zero, %p[0] : memref<10xf32> loc(#pad)
-  affine.store %zero, %p[9] : memref<10xf32> loc(#pad)
+  affine.store %zero, %p[0] : memref<10xf32>
+  affine.store %zero, %p[9] : memref<10xf32>
   affine.for %i = 0 to 8 {
     %0 = affine.load %x[%i] : memref<8xf32>
     affine.store %0, %p[%i + 1] : memref<10xf32>
   }
   %q = memref.alloc() : memref<10xf32>
   affine.for %i = 0 to 2 {
-    affine.store %zero, %q[%i] : memref<10xf32> loc(#pad)
+    affine.store %zero, %q[%i] : memref<10xf32>
   }
   affine.for %i = 0 to 8 {
     %0 = affine.load %x[%i] : memref<8xf32>
@@ -49,7 +48,7 @@ func.func @main(%a: memref<8xf32>, %b: memref<8xf32>, %c: memref<8xf32>) {
     affine.store %4, %b[%i] : memref<8xf32>
   }
   %r = memref.alloc() : memref<9xf32>
-  affine.store %zero, %r[0] : memref<9xf32> loc(#pad)
+  affine.store %zero, %r[0] : memref<9xf32>
   affine.for %i = 0 to 8 {
     %0 = affine.load %a[%i] : memref<8xf32>
     affine.store %0, %r[%i + 1] : memref<9xf32>

@@ -2,8 +2,8 @@
 //
 // A transposed convolution of stride 2: every other product is one with a zero between the input's
 // elements. Even results meet one half of the window, odd ones the other half. Their elements get a
-// buffer of their own, with the zeros around them. The same sums over zeros that somebody else
-// stored stay as they are.
+// buffer of their own, with the zeros around them. The same sums over zeros that the
+// program stored stay as they are.
 
 // CHECK-LABEL: func.func @main
 // CHECK-DAG:     %[[Q:.*]] = memref.alloc() : memref<16x10xf32>
@@ -36,8 +36,6 @@
 // CHECK:               affine.for %[[K:.*]] = 0 to 4 iter_args(
 // CHECK-NEXT:            affine.load %[[OWN]][%{{.*}}, %[[O]] + %[[K]]]
 
-#conv = loc("conv")
-#pad = loc("pad")
 module {
   func.func @main(%x: memref<16x8xf32>, %w: memref<16x24x4xf32>, %y: memref<24x16xf32>, %z: memref<24x16xf32>) {
     %zero = arith.constant 0.0 : f32
@@ -45,7 +43,7 @@ module {
     %own = memref.alloc() : memref<16x19xf32>
     affine.for %c = 0 to 16 { affine.for %i = 0 to 19 {
       %none = arith.constant 0.0 : f32
-      affine.store %none, %p[%c, %i] : memref<16x19xf32> loc(#conv)
+      affine.store %none, %p[%c, %i] {polyblocks.padding = array<i64: 1>} : memref<16x19xf32>
     } }
     affine.for %c = 0 to 16 { affine.for %i = 0 to 8 {
       %v = affine.load %x[%c, %i] : memref<16x8xf32>
@@ -54,7 +52,7 @@ module {
     affine.for %f = 0 to 24 { affine.for %o = 0 to 16 {
       %s = affine.for %c = 0 to 16 iter_args(%a = %zero) -> f32 {
         %t = affine.for %k = 0 to 4 iter_args(%b = %a) -> f32 {
-          %l = affine.load %p[%c, %o + %k] : memref<16x19xf32> loc(#conv)
+          %l = affine.load %p[%c, %o + %k] {polyblocks.padding = array<i64: 1>} : memref<16x19xf32>
           %r = affine.load %w[%c, %f, %k] : memref<16x24x4xf32>
           %m = arith.mulf %l, %r fastmath<reassoc,contract> : f32
           %n = arith.addf %b, %m fastmath<reassoc,contract> : f32
@@ -66,7 +64,7 @@ module {
     } }
     affine.for %c = 0 to 16 { affine.for %i = 0 to 19 {
       %none = arith.constant 0.0 : f32
-      affine.store %none, %own[%c, %i] : memref<16x19xf32> loc(#pad)
+      affine.store %none, %own[%c, %i] : memref<16x19xf32>
     } }
     affine.for %c = 0 to 16 { affine.for %i = 0 to 8 {
       %v = affine.load %x[%c, %i] : memref<16x8xf32>
@@ -75,7 +73,7 @@ module {
     affine.for %f = 0 to 24 { affine.for %o = 0 to 16 {
       %s = affine.for %c = 0 to 16 iter_args(%a = %zero) -> f32 {
         %t = affine.for %k = 0 to 4 iter_args(%b = %a) -> f32 {
-          %l = affine.load %own[%c, %o + %k] : memref<16x19xf32> loc(#conv)
+          %l = affine.load %own[%c, %o + %k] : memref<16x19xf32>
           %r = affine.load %w[%c, %f, %k] : memref<16x24x4xf32>
           %m = arith.mulf %l, %r fastmath<reassoc,contract> : f32
           %n = arith.addf %b, %m fastmath<reassoc,contract> : f32

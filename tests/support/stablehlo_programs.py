@@ -25,21 +25,25 @@ def lowered(text: str) -> str:
     return str(stablehlo.lower(stablehlo.parse(text)))
 
 
-def run(text: str, *arrays: Any) -> Any:
-    """Compile a module and call it; one result, or a list of several."""
-    arrays = tuple(np.asarray(array) for array in arrays)
+def program(text: str, *arrays: Any) -> Program:
+    """The program of a module for these arrays."""
     module = stablehlo.parse(text)
     kinds = _result_types(module)
-    lowered_module = stablehlo.lower(module)
-    program = Program(
+    return Program(
         "test",
-        lowered_module,
+        stablehlo.lower(module),
         tuple(Argument(f"x{i}", _spec(a)) for i, a in enumerate(arrays)),
         tuple(Result(f"y{i}", spec) for i, spec in enumerate(kinds)),
     )
+
+
+def run(text: str, *arrays: Any) -> Any:
+    """Compile a module and call it; one result, or a list of several."""
+    arrays = tuple(np.asarray(array) for array in arrays)
     options = CompileOptions()
     description = get_registry().target("cpu").hook.describe_target(options=options)
-    results = polyblocks.load(driver.compile_program(program, description, options))(*arrays)
+    compiled = driver.compile_program(program(text, *arrays), description, options)
+    results = polyblocks.load(compiled)(*arrays)
     return list(results) if isinstance(results, tuple) else results
 
 

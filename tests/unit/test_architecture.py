@@ -233,15 +233,17 @@ ROOMS: dict[str, str] = {
     "isolation": "",
     "frontends": "isolation reports",
     "ahead_of_time": "cache explanation frontends registry runtime runtime/device",
-    "stablehlo": "",
+    "stablehlo": "affine/padding",
     "passes": "affine affine/mlir "
-    "passes/tensor passes/bufferize passes/normalize passes/layout passes/fuse "
+    "passes/tensor passes/bufferize passes/normalize passes/padding passes/layout passes/fuse "
     "passes/contraction passes/schedule passes/map",
     "passes/tensor": "affine passes",
     "passes/bufferize": "affine affine/analysis affine/mlir passes/tensor",
     "passes/normalize": "affine affine/analysis affine/buffers affine/cleanup affine/contraction "
-    "affine/contraction/tilings affine/cost affine/mlir affine/naming affine/padding "
-    "affine/rewrites affine/tiles passes",
+    "affine/contraction/tilings affine/cost affine/mlir affine/naming affine/rewrites "
+    "affine/tiles passes",
+    "passes/padding": "affine affine/analysis affine/cleanup affine/contraction "
+    "affine/contraction/tilings affine/naming affine/padding affine/rewrites passes",
     "passes/layout": "affine affine/analysis affine/buffers affine/rewrites passes",
     "passes/fuse": "affine affine/analysis affine/cleanup affine/contraction "
     "affine/contraction/tilings affine/cost affine/fusion affine/mlir "

@@ -194,6 +194,14 @@ BROKEN: dict[str, tuple[str, str]] = {
         module("%c = arith.constant {polyblocks.tile} 1 : i32"),
         "polyblocks.tile is an attribute of an affine.for",
     ),
+    "padding of no access": (
+        module("%c = arith.constant {polyblocks.padding = array<i64: 1>} 1 : i32"),
+        "polyblocks.padding is an attribute of an affine.load or affine.store",
+    ),
+    "padding that frontends say": (
+        module("%c = arith.constant {polyblocks.padded} 1 : i32"),
+        "there is no attribute polyblocks.padded; there are polyblocks.name",
+    ),
     "attribute inside of a nest": (
         in_nest(f"affine.for %j = 0 to 8 {{ }} {{{NAMED}}}"),
         "polyblocks.kernel is an attribute of a nest, on its outermost operation",

@@ -49,8 +49,16 @@ NESTS_ATTRIBUTE = "polyblocks.nests"
 #: A kernel: what its calls cost, one estimate for each, in order.
 ESTIMATES_ATTRIBUTE = "polyblocks.estimates"
 
+# The meaning of zeros and conversions in the program; frontends say it, see docs/dumps.md.
+
 #: A product: zeros that its operation put around or between elements meet nothing (S1 to S3).
 ABSENT_ATTRIBUTE = "polyblocks.absent"
+#: A product: the zeros that its operation put around and between the elements of the array that the
+#: first factor is loaded from, :mod:`polyblocks.affine.padding.padded` (S1 to ``mark-padding``).
+PADDED_ATTRIBUTE = "polyblocks.padded"
+#: A load: number of the padding whose zeros, and no others, are its own operation's. A store of
+#: zeros: the numbers of all paddings that it stores (``mark-padding`` to the end of S3).
+PADDING_ATTRIBUTE = "polyblocks.padding"
 
 # Code generation.
 

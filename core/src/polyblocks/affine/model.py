@@ -342,7 +342,9 @@ class AnyStore(Access):
 class Load(AnyLoad, AffineAccess):
     """``result = buffer[index]`` with affine indices.
 
-    Nothing is read where one of ``where`` is negative: the result is zero there.
+    Nothing is read where one of ``where`` is negative: the result is zero there. ``padding`` has
+    the numbers of the paddings that are its own operation's: products with their zeros may be left
+    out.
     """
 
     result: Value
@@ -350,6 +352,7 @@ class Load(AnyLoad, AffineAccess):
     index: tuple[Expr, ...]
     location: Any = None
     where: tuple[Expr, ...] = ()
+    padding: frozenset[int] = frozenset()
 
     @property
     def exprs(self) -> tuple[Expr, ...]:
@@ -357,8 +360,8 @@ class Load(AnyLoad, AffineAccess):
 
     def copied(self, to: Renaming) -> Load:
         where = to.at(self.where) if self.where else ()
-        index = to.at(self.index)
-        return Load(to.fresh(self.result), to.buffer(self.buffer), index, self.location, where)
+        result, buffer, index = to.fresh(self.result), to.buffer(self.buffer), to.at(self.index)
+        return Load(result, buffer, index, self.location, where, self.padding)
 
     def replace_exprs(self, change: Callable[[Expr], Expr]) -> None:
         self.index = tuple(change(e) for e in self.index)
@@ -371,7 +374,8 @@ class Store(AnyStore, AffineAccess):
 
     ``stream`` is the alignment in bytes with which whole vectors may pass the caches, if the buffer
     is aligned so; 0 for a store as any other. With ``peel`` rows begin anywhere, and the loop comes
-    to an aligned element first.
+    to an aligned element first. ``padding`` has the numbers of the paddings that the element is
+    part of, if it is a zero of an operation's own.
     """
 
     value: Value
@@ -380,6 +384,7 @@ class Store(AnyStore, AffineAccess):
     location: Any = None
     stream: int = 0
     peel: bool = False
+    padding: frozenset[int] = frozenset()
 
     @property
     def uses(self) -> list[Value]:
@@ -391,7 +396,8 @@ class Store(AnyStore, AffineAccess):
 
     def copied(self, to: Renaming) -> Store:
         value, buffer, index = to.use(self.value), to.buffer(self.buffer), to.at(self.index)
-        return Store(value, buffer, index, self.location, self.stream, self.peel)
+        marks = self.stream, self.peel, self.padding
+        return Store(value, buffer, index, self.location, *marks)
 
     def replace_uses(self, use: Callable[[Value], Value]) -> None:
         self.value = use(self.value)

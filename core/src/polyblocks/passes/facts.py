@@ -27,6 +27,7 @@ NESTS = "nests"
 REDUCTIONS = "reductions"
 ROLLED_REDUCTIONS = "rolled-reductions"
 UNFUSED = "unfused"
+PADDING = "padding"
 KINDS = "kinds"
 UNTILED = "untiled"
 PLANS = "plans"
@@ -45,6 +46,7 @@ FACTS: Mapping[str, str] = {
     REDUCTIONS: "a reduction carries its values from iteration to iteration, not through memory",
     ROLLED_REDUCTIONS: "all reductions are loops, the short ones among them",
     UNFUSED: "a nest computes what one operation of the program does",
+    PADDING: "loads and stores say which zeros are padding of operations",
     KINDS: "every nest has a kind and a name",
     UNTILED: "no nest runs in tiles",
     PLANS: "contractions to tile have a schedule",

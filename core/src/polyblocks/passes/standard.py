@@ -56,15 +56,16 @@ from polyblocks.passes.normalize.form_reductions import FormReductionsPass
 from polyblocks.passes.normalize.form_scans import FormScansPass
 from polyblocks.passes.normalize.forward_copies import ForwardCopiesPass
 from polyblocks.passes.normalize.join_copies import JoinCopiesPass
-from polyblocks.passes.normalize.mask_absent import MaskAbsentPass
 from polyblocks.passes.normalize.narrow_accumulators import NarrowAccumulatorsPass
 from polyblocks.passes.normalize.normalize_nests import NormalizeNestsPass
 from polyblocks.passes.normalize.raise_indices import RaiseIndicesPass
 from polyblocks.passes.normalize.rename_buffers import RenameBuffersPass
 from polyblocks.passes.normalize.set_precision import SetPrecisionPass
-from polyblocks.passes.normalize.split_phases import SplitPhasesPass
 from polyblocks.passes.normalize.unroll_reductions import UnrollReductionsPass
 from polyblocks.passes.normalize.widen_accumulators import WidenAccumulatorsPass
+from polyblocks.passes.padding.mark_padding import MarkPaddingPass
+from polyblocks.passes.padding.mask_absent import MaskAbsentPass
+from polyblocks.passes.padding.split_phases import SplitPhasesPass
 from polyblocks.passes.schedule.block_summation import BlockSummationPass
 from polyblocks.passes.schedule.flatten_nests import FlattenNestsPass
 from polyblocks.passes.schedule.hoist_invariants import HoistInvariantsPass
@@ -162,6 +163,7 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 FormScansPass(),
                 RenameBuffersPass(),
                 # Before anything else is done to what a convolution reads.
+                MarkPaddingPass(),
                 SplitPhasesPass(),
                 ForwardCopiesPass(),
                 # When all parts of an array are written to their place.

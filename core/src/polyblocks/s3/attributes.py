@@ -47,6 +47,8 @@ def check(op: Any, place: str, target: TargetDescription) -> None:
         owners = (*owners, "parallel")
     elif op.name == "affine.for":
         owners = (*owners, "loop")
+    elif op.name in ("affine.load", "affine.store"):
+        owners = (*owners, "access")
     for name in given:
         if name.startswith(_OURS):
             _check_one(op, name, given[name], owners)
@@ -80,6 +82,7 @@ _OWNERS = {
     "loop": "an affine.for",
     "parallel": "an affine.parallel",
     "region": "a loop or branch of the program",
+    "access": "an affine.load or affine.store",
 }
 
 

@@ -17,6 +17,7 @@ from polyblocks.attributes import (
     LEVEL_ATTRIBUTE,
     MULTIPLY,
     NAME_ATTRIBUTE,
+    PADDING_ATTRIBUTE,
     REGION_ATTRIBUTE,
     RESUME_ATTRIBUTE,
     SCHEDULE_ATTRIBUTE,
@@ -227,7 +228,7 @@ class Attribute:
 
     Attributes:
         owner: what carries it: ``module``, ``argument`` (of ``@main``), ``nest``, ``loop``,
-            ``parallel`` or ``region``.
+            ``parallel``, ``region`` or ``access``.
         type: ``string``, ``strings``, ``integers``, ``unit``, ``dictionary`` or ``dictionaries``.
         meaning: for a target.
     """
@@ -269,6 +270,12 @@ ATTRIBUTES: dict[str, Attribute] = {
     ),
     TILE_ATTRIBUTE: Attribute(
         "loop", "unit", "nests follow each other in its body, a tile's; may be ignored"
+    ),
+    PADDING_ATTRIBUTE: Attribute(
+        "access",
+        "integers",
+        "numbers of paddings: of a load, the one of the convolution that it is of; of a store of "
+        "zeros, those that the zero is part of. May be ignored",
     ),
     REGION_ATTRIBUTE: Attribute(
         "region", "string", "name of a loop or branch of the program around whole nests"

@@ -7,6 +7,7 @@ from math import prod
 from typing import Any
 
 from polyblocks import mlir
+from polyblocks.affine.padding.padded import Padded
 from polyblocks.mlir import ir
 from polyblocks.stablehlo.array import Array
 from polyblocks.stablehlo.attributes import booleans, integer, integers, pairs
@@ -15,7 +16,7 @@ from polyblocks.stablehlo.element import Element
 from polyblocks.stablehlo.lowering import Lowering
 from polyblocks.stablehlo.rules import rule
 from polyblocks.stablehlo.scalar_math import plus, times
-from polyblocks.stablehlo.shapes import pad, reassociate, reverse
+from polyblocks.stablehlo.shapes import pad, padded_by, reassociate, reverse
 
 
 def contract(
@@ -25,6 +26,7 @@ def contract(
     shape: tuple[int, ...],
     loops: Sequence[int],
     element: Element,
+    padded: Padded | None = None,
 ) -> Array:
     """The sum of products of two arrays.
 
@@ -35,6 +37,7 @@ def contract(
         shape: of the result.
         loops: those that are the result's dimensions.
         element: of the result; operands are converted to it before they are multiplied.
+        padded: how the first array has been padded for this.
     """
     if not prod(shape):
         return Array(shape, element, splat=0)
@@ -56,7 +59,10 @@ def contract(
             convert(x, array.element, total)
             for x, (array, _) in zip(scalars, operands, strict=False)
         ]
-        return [plus(total, scalars[-1], times(total, *factors))]
+        product = times(total, *factors)
+        if padded is not None and product.owner.name in ("arith.mulf", "arith.muli"):
+            padded.mark(product.owner)
+        return [plus(total, scalars[-1], product)]
 
     (tensor,) = lowering.loops(kinds, inputs, [(out, loops)], body, extents)
     result = Array(shape, total, tensor)
@@ -141,6 +147,7 @@ def _convolution(lowering: Lowering, op: Any, arguments: list[Array]) -> Array:
     low, high, inner = ([0] * x.rank for _ in range(3))
     for d, (before, behind), gap in zip(x_space, padding, x_dilation, strict=True):
         low[d], high[d], inner[d] = before, behind, gap - 1
+    padded = padded_by(x.shape, low, high, inner)
     x = pad(lowering, x, Array((), x.element, splat=_zero(x.element)), low, high, inner)
     flipped = [d for d, yes in zip(w_space, reversal, strict=True) if yes]
     if flipped:
@@ -185,7 +192,7 @@ def _convolution(lowering: Lowering, op: Any, arguments: list[Array]) -> Array:
         w, w_index = _split(lowering, w, w_index, w_out, parts, group)
     kinds = ["parallel"] * rank + ["reduction"] * (count + 1)
     operands = [(x, x_index), (w, w_index)]
-    y = contract(lowering, kinds, operands, tuple(y_shape), range(rank), element)
+    y = contract(lowering, kinds, operands, tuple(y_shape), range(rank), element, padded)
     if group is None:
         return y
     return Array(shape, element, reassociate(lowering.tensor(y), shape, element))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from polyblocks import mlir
+from polyblocks.affine.padding.padded import Padded
 from polyblocks.errors import UnsupportedError
 from polyblocks.mlir import ir
 from polyblocks.stablehlo import code
@@ -334,21 +335,12 @@ def pad(
     inner = list(interior) if interior is not None else [0] * x.rank
     if not any(low) and not any(high) and not any(inner):
         return x
-    spread = [max(e + (e - 1) * g, 0) if e else 0 for e, g in zip(x.shape, inner, strict=True)]
-    shape = tuple(e + a + b for e, a, b in zip(spread, low, high, strict=True))
+    shape = _padded_shape(x.shape, low, high, inner)
     if not prod(shape):
         return Array(shape, x.element, splat=0)
     if x.splat is not None and x.splat == value.splat:
         return Array(shape, x.element, splat=x.splat)
-    # First what survives cutting: elements whose place in the result exists.
-    starts, sizes, places = [], [], []
-    for extent, gap, before, size in zip(x.shape, inner, low, shape, strict=True):
-        step = gap + 1
-        first = max(0, -(before // step)) if before < 0 else 0
-        last = min(extent - 1, (size - 1 - before) // step)
-        starts.append(first)
-        sizes.append(last - first + 1)
-        places.append(before + first * step)
+    starts, sizes, places = _survivors(x.shape, shape, low, inner)
     number = value.splat if value.splat is not None else value
     if not any(inner) and min(*low, *high) >= 0:
         return Array(shape, x.element, _surround(lowering, x, number, low, high))
@@ -358,6 +350,39 @@ def pad(
     part = static_slice(lowering, x, starts, sizes)
     placed = insert(lowering.tensor(part), around, places, [g + 1 for g in inner])
     return Array(shape, x.element, placed)
+
+
+def padded_by(
+    shape: Sequence[int], low: Sequence[int], high: Sequence[int], inner: Sequence[int]
+) -> Padded | None:
+    """Where :func:`pad` puts the elements of an array; None for no zeros, or nothing else."""
+    whole = _padded_shape(shape, low, high, inner)
+    _, sizes, places = _survivors(shape, whole, low, inner)
+    if min(sizes) < 1 or tuple(sizes) == whole:
+        return None
+    return Padded(tuple(places), tuple(sizes), tuple(gap + 1 for gap in inner))
+
+
+def _padded_shape(
+    shape: Sequence[int], low: Sequence[int], high: Sequence[int], inner: Sequence[int]
+) -> tuple[int, ...]:
+    spread = [max(e + (e - 1) * g, 0) if e else 0 for e, g in zip(shape, inner, strict=True)]
+    return tuple(e + a + b for e, a, b in zip(spread, low, high, strict=True))
+
+
+def _survivors(
+    shape: Sequence[int], whole: Sequence[int], low: Sequence[int], inner: Sequence[int]
+) -> tuple[list[int], list[int], list[int]]:
+    """Elements whose place in the padded array exists: the first, how many, and its place."""
+    starts, sizes, places = [], [], []
+    for extent, gap, before, size in zip(shape, inner, low, whole, strict=True):
+        step = gap + 1
+        first = max(0, -(before // step)) if before < 0 else 0
+        last = min(extent - 1, (size - 1 - before) // step)
+        starts.append(first)
+        sizes.append(last - first + 1)
+        places.append(before + first * step)
+    return starts, sizes, places
 
 
 def _surround(

@@ -15,7 +15,7 @@ from polyblocks.affine.analysis.reductions import adds_products_of
 from polyblocks.affine.contraction.product import Product, only_load
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import Buffer, Load
-from polyblocks.affine.padding.margins import Margin, is_by
+from polyblocks.affine.padding.margins import Margin
 
 #: Bounds of a loop: it starts at the largest of the first ones, and ends before the least of the
 #: others.
@@ -106,8 +106,8 @@ class Absent:
 def absent_of(product: Product, margins: Mapping[Buffer, Margin]) -> Absent | None:
     """The absent products of a contraction's rows; None if there are none or it is unknown.
 
-    It is if a step multiplies an element of a row once and adds that up, and if the same operation
-    of the framework stored the zeros that reads them.
+    It is if a step multiplies an element of a row once and adds that up, and if the zeros are
+    padding of the operation that reads them.
     """
     rows = [o for o in product.operands if o.of_rows]
     # Without combiners arithmetic must stay as written.
@@ -118,6 +118,6 @@ def absent_of(product: Product, margins: Mapping[Buffer, Margin]) -> Absent | No
         return None
     load = only_load(operand.nodes, operand.value)
     margin = margins.get(load.buffer) if load is not None else None
-    if load is None or margin is None or not is_by(load.location, margin.operations):
+    if load is None or margin is None or not margin.is_own(load):
         return None
     return Absent(load, margin.inside)

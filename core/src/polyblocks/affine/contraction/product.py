@@ -212,7 +212,7 @@ def _natural(operand: Operand, product: Product, views: FlatViews) -> Load | Non
         if var.extent > 1 and place.coefficient(var) != stride:
             return None
     place = place.substitute({var: Expr(0) for var in loops}) + product.step
-    return Load(load.result, views.of(load.buffer), (place,), load.location)
+    return Load(load.result, views.of(load.buffer), (place,), load.location, padding=load.padding)
 
 
 def _use_in_loops(operand: Operand, views: FlatViews) -> bool:
@@ -223,7 +223,9 @@ def _use_in_loops(operand: Operand, views: FlatViews) -> bool:
             return False
         if flattenable(load.buffer):
             place = address(load.buffer, load.index)
-            load = Load(load.result, views.of(load.buffer), (place,), load.location)
+            load = Load(
+                load.result, views.of(load.buffer), (place,), load.location, padding=load.padding
+            )
         operand.load, operand.looped = load, True
     return True
 
@@ -390,7 +392,7 @@ def _in_place(
     place = address(load.buffer, load.index)
     if any(place.coefficient(v) is None for v in (row, column, step)):
         return None
-    return Load(load.result, views.of(load.buffer), (place,), load.location)
+    return Load(load.result, views.of(load.buffer), (place,), load.location, padding=load.padding)
 
 
 def only_load(nodes: list[Node], value: Value) -> Load | None:

@@ -38,6 +38,7 @@ from polyblocks.attributes import (
     LANES_ATTRIBUTE,
     LEVEL_ATTRIBUTE,
     MULTIPLY,
+    PADDING_ATTRIBUTE,
     REGION_ATTRIBUTE,
     SCHEDULE_ATTRIBUTE,
     SOURCES_ATTRIBUTE,
@@ -354,14 +355,14 @@ class _Reader:
             result = self._define(op.results[0], values)
             index = self._map(op.attributes["map"], list(op.operands)[1:], values, variables)
             buffer, index = self._place(op.operands[0], index)
-            body.append(Load(result, buffer, index, op.location))
+            body.append(Load(result, buffer, index, op.location, padding=_padding(op)))
         elif name == "affine.if":
             body.append(self._load_where(op, values, variables))
         elif name == "affine.store":
             index = self._map(op.attributes["map"], list(op.operands)[2:], values, variables)
             buffer, index = self._place(op.operands[1], index)
             value = self._use(op.operands[0], body, values, variables)
-            body.append(Store(value, buffer, index, op.location))
+            body.append(Store(value, buffer, index, op.location, padding=_padding(op)))
         elif name == "memref.load":
             where = [self._use(v, body, values, variables) for v in list(op.operands)[1:]]
             buffer = self._get_buffer(op.operands[0])
@@ -421,7 +422,8 @@ class _Reader:
         where = self._map(_map_of_set(op.attributes["condition"]), list(op.operands), {}, variables)
         index = self._map(load.attributes["map"], list(load.operands)[1:], values, variables)
         buffer, index = self._place(load.operands[0], index)
-        return Load(self._define(op.results[0], values), buffer, index, load.location, where)
+        result = self._define(op.results[0], values)
+        return Load(result, buffer, index, load.location, where, _padding(load))
 
     def _multiply(self, op: Any, values: dict[Any, Value], variables: dict[Any, Expr]) -> For:
         """The loops that a matrix unit's product of tiles stands for."""
@@ -783,3 +785,9 @@ def expr_of(e: Any, dims: list[Expr], symbols: list[Expr]) -> Expr:
         if isinstance(e, ir.AffineCeilDivExpr):
             return (left + (right.const - 1)) // right.const
     raise _Unreadable
+
+
+def _padding(op: Any) -> frozenset[int]:
+    """The paddings that an access is of."""
+    given = op.attributes
+    return frozenset(given[PADDING_ATTRIBUTE]) if PADDING_ATTRIBUTE in given else frozenset()

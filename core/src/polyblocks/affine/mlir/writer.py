@@ -38,6 +38,7 @@ from polyblocks.attributes import (
     LANES_ATTRIBUTE,
     LEVEL_ATTRIBUTE,
     MULTIPLY,
+    PADDING_ATTRIBUTE,
     SCHEDULE_ATTRIBUTE,
     SOURCES_ATTRIBUTE,
     TILE_ATTRIBUTE,
@@ -153,7 +154,7 @@ class _Writer:
             return ir.Operation.create(
                 "affine.store",
                 operands=[self.use(node.value), self.memref(node.buffer), *operands],
-                attributes={"map": amap},
+                attributes={"map": amap, **_padding(node)},
                 loc=node.location or self.unknown,
             )
         if isinstance(node, IndirectLoad):
@@ -221,7 +222,7 @@ class _Writer:
             "affine.load",
             results=[node.result.type],
             operands=[self.memref(node.buffer), *operands],
-            attributes={"map": amap},
+            attributes={"map": amap, **_padding(node)},
             loc=node.location or self.unknown,
         )
 
@@ -476,3 +477,10 @@ def _drop_unused_buffers(block: Any, sequence: Sequence) -> None:
                 if result in holder:
                     holder[result].value = None
             o.erase()
+
+
+def _padding(node: Load | Store) -> dict[str, Any]:
+    """The attribute of the paddings that an access is of, if there are some."""
+    if not node.padding:
+        return {}
+    return {PADDING_ATTRIBUTE: ir.DenseI64ArrayAttr.get(sorted(node.padding))}

@@ -37,7 +37,8 @@ class Lattice:
     Attributes:
         clear: the nest that stores zeros everywhere.
         fill: the nest that stores the source's elements.
-        location: of the operation of the framework that stores the zeros.
+        padding: numbers of the paddings that the zeros are part of.
+        location: of the store of the zeros, for reports.
         zero: the constant.
         first, strides, extents: for each dimension, where the first element lies, how far apart
             they are, and how many there are.
@@ -46,6 +47,7 @@ class Lattice:
 
     clear: Nest
     fill: Nest
+    padding: frozenset[int]
     location: Any
     zero: Op
     first: tuple[int, ...]
@@ -106,7 +108,8 @@ def _lattice(buffer: Buffer, items: list[Any]) -> Lattice | None:
     if places is None or all(stride == 1 for _, stride, _ in places):
         return None
     first, strides, extents = zip(*places, strict=True)
-    return Lattice(clear, fill, store.location, zeros[0], first, strides, extents, readers)
+    zero, location = zeros[0], store.location
+    return Lattice(clear, fill, store.padding, location, zero, first, strides, extents, readers)
 
 
 def _only_store(nest: Nest) -> tuple[Store, list[For]] | None:

@@ -7,7 +7,6 @@ it works on is stored in the middle.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -17,6 +16,7 @@ from polyblocks.affine.model import (
     Buffer,
     IndirectAtomic,
     IndirectStore,
+    Load,
     Nest,
     Op,
     Sequence,
@@ -33,12 +33,17 @@ class Margin:
 
     Attributes:
         inside: the box that holds all other elements.
-        operations: the framework's that store all of these zeros, as
-            :func:`operations_at` has them.
+        padding: numbers of the paddings that all of these zeros are part of.
+        locations: of the stores of zeros, for reports.
     """
 
     inside: Box
-    operations: Mapping[str, Any]
+    padding: frozenset[int]
+    locations: tuple[Any, ...]
+
+    def is_own(self, load: Load) -> bool:
+        """Whether the zeros are padding of the operation that a load is of."""
+        return bool(load.padding & self.padding)
 
 
 def margins_of(sequence: Sequence) -> dict[Buffer, Margin]:
@@ -46,7 +51,7 @@ def margins_of(sequence: Sequence) -> dict[Buffer, Margin]:
 
     Elements that nothing stores count as zeros: nothing reads these.
     """
-    zeros: dict[Buffer, dict[str, Any]] = defaultdict(dict)
+    zeros: dict[Buffer, list[Store]] = defaultdict(list)
     inside: dict[Buffer, list[Box]] = defaultdict(list)
     others: set[Buffer] = set()
     for item in sequence.items:
@@ -60,46 +65,20 @@ def margins_of(sequence: Sequence) -> dict[Buffer, Margin]:
             if store.buffer.base is not store.buffer:
                 others.add(store.buffer.base)
             elif store.value in constants:
-                zeros[store.buffer].setdefault(str(store.location), store.location)
+                zeros[store.buffer].append(store)
             else:
                 inside[store.buffer].append(tuple(reach(e, loops) for e in store.index))
         for node in walk(item.body):
             if isinstance(node, (IndirectStore, IndirectAtomic)):
                 others.add(node.buffer.base)
     found: dict[Buffer, Margin] = {}
-    for buffer, locations in zeros.items():
+    for buffer, stores in zeros.items():
         own = buffer.kind in ("alloc", "local") and buffer.outer is None and buffer not in others
-        operations = _in_all([operations_at(location) for location in locations.values()])
-        if own and inside[buffer] and (operations or len(locations) == 1):
-            found[buffer] = Margin(reduce(hull, inside[buffer]), operations)
+        if own and inside[buffer]:
+            padding = frozenset.intersection(*(store.padding for store in stores))
+            locations = tuple(store.location for store in stores if store.location is not None)
+            found[buffer] = Margin(reduce(hull, inside[buffer]), padding, locations)
     return found
-
-
-def _in_all(stored: list[dict[str, Any]]) -> dict[str, Any]:
-    """The operations that are among those of every store."""
-    first, *others = stored
-    return {text: one for text, one in first.items() if all(text in other for other in others)}
-
-
-def operations_at(location: Any) -> dict[str, Any]:
-    """The framework's operations that a location names: their own locations, by text.
-
-    Equal locations are different objects, and nodes that a pass has made may have none.
-
-    Args:
-        location: of a node; a fused one names several operations.
-
-    Returns:
-        None of them for a location that is unknown.
-    """
-    if location is None or "unknown" in str(location):
-        return {}
-    return {str(part): part for part in getattr(location, "locations", None) or (location,)}
-
-
-def is_by(location: Any, operations: Iterable[str]) -> bool:
-    """Whether a node is one operation's, and that is among some of :func:`operations_at`."""
-    return location is not None and str(location) in set(operations)
 
 
 def zeros_in(nest: Nest) -> set[Value]:

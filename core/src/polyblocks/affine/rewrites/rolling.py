@@ -146,15 +146,16 @@ class Roller:
         index = tuple(
             self._expr([load.index[d] for load in loads], code) for d in range(len(first.index))
         )
+        padding = first.padding.intersection(*(load.padding for load in loads))
         if all(b is first.buffer for b in buffers):
             self.shared.add(first.buffer)
-            return Load(result, first.buffer, index, first.location)
+            return Load(result, first.buffer, index, first.location, padding=padding)
         buffer = self._buffer(buffers)
         places = code.places.setdefault(buffer, set())
         places.add(index)
         self.places[buffer] = max(self.places.get(buffer, 0), len(places))
         place = (*(Expr.of(v) for v in code.digits), *index)
-        return Load(result, buffer, place, first.location)
+        return Load(result, buffer, place, first.location, padding=padding)
 
     def _expr(self, exprs: list[Expr], code: _Code) -> Expr:
         """One expression that equals each of these in its step."""

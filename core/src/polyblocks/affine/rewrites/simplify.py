@@ -102,7 +102,7 @@ def _block(nodes: list[Node], known: dict[Any, list[Value]], mapping: dict[Value
             key = ("index", node.expr)
             results = [node.result]
         elif isinstance(node, Load):
-            key = ("load", node.buffer.base, node.buffer, node.index, node.where)
+            key = ("load", node.buffer.base, node.buffer, node.index, node.where, node.padding)
             results = [node.result]
         elif isinstance(node, AnyStore):
             forget(known, {node.buffer.base})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -23,7 +22,7 @@ from polyblocks.affine.model import (
     walk,
 )
 from polyblocks.affine.naming.names import name_nests
-from polyblocks.affine.padding.margins import Margin, is_by, margins_of, zeros_in
+from polyblocks.affine.padding.margins import Margin, margins_of, zeros_in
 from polyblocks.affine.rewrites.moving import like
 from polyblocks.affine.users import Users
 from polyblocks.passes import facts
@@ -99,7 +98,7 @@ class _Padded:
         copy: the nest that copies.
         zeros: the nests that make the margin.
         zero: the constant.
-        operations: the framework's that store the margin, by the text of their locations.
+        margin: what is around.
     """
 
     buffer: Buffer
@@ -108,7 +107,7 @@ class _Padded:
     copy: Nest
     zeros: list[Nest]
     zero: Op
-    operations: Mapping[str, Any]
+    margin: Margin
 
     @classmethod
     def of(cls, buffer: Buffer, margin: Margin, users: Users) -> _Padded | None:
@@ -146,7 +145,7 @@ class _Padded:
             return None
         zero = next(n for n in walk(zeros[0].body) if isinstance(n, Op))
         low = tuple(b for b, _ in inside)
-        return cls(buffer, source, low, copies[0], zeros, zero, margin.operations)
+        return cls(buffer, source, low, copies[0], zeros, zero, margin)
 
 
 def _copied(nest: Nest, inside: Box) -> Buffer | None:
@@ -173,7 +172,6 @@ def _merge(
     source: Buffer, copies: list[_Padded], own: bool, sequence: Sequence, users: Users
 ) -> Buffer:
     """Replace all copies by one buffer, and the array too if it is the program's own."""
-    location = _location(copies)
     unit = max(LINE // source.bytes_per_element, 1)
     low = [max(c.low[d] for c in copies) for d in range(len(source.shape))]
     high = [
@@ -202,7 +200,7 @@ def _merge(
                 node.buffer = whole
         item.replace()
     at = sequence.items.index(first)
-    sequence.items[at:at] = _margin(whole, copies, low, location)
+    sequence.items[at:at] = _margin(whole, copies, low)
     sequence.items[:] = [item for item in sequence.items if item not in dropped]
     for item in dropped:
         users.drop(item)
@@ -211,8 +209,14 @@ def _merge(
     return whole
 
 
-def _margin(whole: Buffer, copies: list[_Padded], low: list[int], location: Any) -> list[Nest]:
-    """Nests at a location that store the zeros that some copy has."""
+def _margin(whole: Buffer, copies: list[_Padded], low: list[int]) -> list[Nest]:
+    """Nests that store the zeros that some copy has.
+
+    An operation reads zeros of its own in its copy (:func:`_are_told_apart`), so each may be one of
+    all paddings.
+    """
+    location = _location(copies)
+    padding = frozenset[int]().union(*(each.margin.padding for each in copies))
     inside = tuple((b, b + n) for b, n in zip(low, copies[0].source.shape, strict=True))
     done: list[Box] = [inside]
     nests: list[Nest] = []
@@ -227,20 +231,15 @@ def _margin(whole: Buffer, copies: list[_Padded], low: list[int], location: Any)
             )
             value = Value(whole.element)
             zero = replace(each.zero, results=[value])
-            body: list[Node] = [zero, Store(value, whole, index, location)]
+            body: list[Node] = [zero, Store(value, whole, index, location, padding=padding)]
             nests.append(like(each.zeros[0], around(variables, body)))
         done.append(box)
     return nests
 
 
 def _location(copies: list[_Padded]) -> Any:
-    """Where the zeros of all copies come from; None if that is unknown.
-
-    An operation reads zeros of its own in its copy (:func:`_are_told_apart`), so the ones that
-    store some may all be named as storing each.
-    """
-    operations = {text: place for each in copies for text, place in each.operations.items()}
-    places = list(operations.values())
+    """Where the zeros of all copies come from; None if that is unknown."""
+    places = [place for each in copies for place in each.margin.locations]
     return type(places[0]).fused(places) if places else None
 
 
@@ -249,11 +248,11 @@ def _are_told_apart(copies: list[_Padded], users: Users) -> bool:
 
     Products with its own are left out; in one buffer, those of others would be as well.
     """
-    stored = {text for each in copies for text in each.operations}
+    stored = frozenset[int]().union(*(each.margin.padding for each in copies))
     return not any(
         isinstance(node, Load)
         and node.buffer is each.buffer
-        and is_by(node.location, stored - each.operations.keys())
+        and node.padding & (stored - each.margin.padding)
         for each in copies
         for nest in users.readers(each.buffer)
         if isinstance(nest, Nest)

@@ -27,6 +27,7 @@ from polyblocks_torch.control_flow.reversed_scans import fold_reversals
 from polyblocks_torch.elementwise import element_type
 from polyblocks_torch.graphs import drop_unused, graph_module
 from polyblocks_torch.importing.opaque_constants import hidden
+from polyblocks_torch.importing.padding import PADDINGS, mark_products
 from polyblocks_torch.importing.products import PRODUCTS
 from polyblocks_torch.importing.refusals import refusal
 from polyblocks_torch.importing.scans import SCANS
@@ -48,7 +49,7 @@ _MLIR_NAME = re.compile(r'name = "torch\.([\w.]+)"|\'torch\.((?:aten|prims)\.[\w
 
 
 #: Of ops that torch-mlir does not lower, or not as well.
-_LOWERINGS = {**PRODUCTS, **SCANS, **SELECTIONS, **WINDOWS}
+_LOWERINGS = {**PADDINGS, **PRODUCTS, **SCANS, **SELECTIONS, **WINDOWS}
 
 
 def lower_graph(
@@ -97,6 +98,7 @@ def lower_graph(
                     # Once, at the end: it takes as long as the passes do.
                     manager.enable_verifier(False)
                     manager.run(module.operation)
+            mark_products(module)
             module.operation.verify()
             found = find_ops(module, frozenset({"cf.assert", "tensor.cast"}))
             _check_casts([op for op in found if op.name == "tensor.cast"])

@@ -11,7 +11,7 @@ there. One ``linalg.generic``, here of one dimension::
                                       reduction, reduction]}
         ins(%z, %weight) outs(%zeros) {
       ^bb0(%a: f32, %b: f32, %s: f32):
-        %p = arith.mulf %a, %b {polyblocks.absent} : f32
+        %p = arith.mulf %a, %b {polyblocks.absent, polyblocks.padded = {...}} : f32
         %t = arith.addf %s, %p : f32
         linalg.yield %t : f32 }
 """
@@ -26,6 +26,7 @@ import torch
 from torch import Tensor
 
 from polyblocks import mlir
+from polyblocks.affine.padding.padded import Padded
 from polyblocks.attributes import ABSENT_ATTRIBUTE
 from polyblocks_torch.importing.torch_dialect import Lowering, from_builtin, tensor_type, to_builtin
 
@@ -58,6 +59,12 @@ class Zeros:
             before + (n - 1) * step + 1 + behind
             for n, step, before, behind in zip(image, self.spread, self.low, self.high, strict=True)
         ]
+
+    def padded(self, sizes: Sequence[int]) -> Padded | None:
+        """Where elements of [images, groups, inner, ...] are; None without zeros or elements."""
+        if not all(sizes) or self.extents(sizes[3:]) == list(sizes[3:]):
+            return None
+        return Padded((0, 0, 0, *self.low), tuple(sizes), (1, 1, 1, *self.spread))
 
 
 def _eager(
@@ -155,6 +162,7 @@ def _replace(op: Any) -> None:
     element, dims = kind.element_type, len(kind.shape) - 3
     stride, dilation, spread, low, high = (_numbers(v) for v in list(op.operands)[2:7])
     zeros = Zeros(spread, low, high, _is_true(op.operands[7]))
+    sizes = list(tensor_type(op.operands[0].type).shape)
     image, group, outer, *rest = (ir.AffineDimExpr.get(d) for d in range(4 + 2 * dims))
     places, inner, taps = rest[:dims], rest[dims], rest[dims + 1 :]
     read = [
@@ -187,7 +195,7 @@ def _replace(op: Any) -> None:
         )
         with ir.InsertionPoint(block):
             first, second, total = block.arguments
-            linalg.YieldOp([_step(first, second, total, zeros.absent)])
+            linalg.YieldOp([_step(first, second, total, zeros, sizes)])
         op.results[0].replace_all_uses_with(from_builtin(generic.results[0], op.results[0].type))
     op.erase()
 
@@ -223,16 +231,22 @@ def _with_zeros(image: Any, zeros: Zeros) -> Any:
     ).result
 
 
-def _step(first: Any, second: Any, total: Any, absent: bool) -> Any:
-    """A sum with a product of two numbers."""
+def _step(first: Any, second: Any, total: Any, zeros: Zeros, sizes: Sequence[int]) -> Any:
+    """A sum with a product of two numbers, the first one of an image of these sizes."""
     arith = mlir.dialect("arith")
+    padded = zeros.padded(sizes)
     if isinstance(total.type, mlir.ir.IntegerType):
-        return arith.AddIOp(total, arith.MulIOp(first, second).result).result
+        whole = arith.MulIOp(first, second)
+        if padded is not None:
+            padded.mark(whole.operation)
+        return arith.AddIOp(total, whole.result).result
     factors = [
         v if v.type == total.type else arith.ExtFOp(total.type, v).result for v in (first, second)
     ]
     product = arith.MulFOp(*factors)
-    if absent:
+    if padded is not None:
+        padded.mark(product.operation)
+    if zeros.absent:
         product.operation.attributes[ABSENT_ATTRIBUTE] = mlir.ir.UnitAttr.get()
     return arith.AddFOp(total, product.result).result
 

@@ -28,7 +28,6 @@ from polyblocks.affine.model import (
 )
 from polyblocks.affine.naming.names import own_name
 from polyblocks.affine.padding.lattices import Lattice, lattices_of
-from polyblocks.affine.padding.margins import is_by, operations_at
 from polyblocks.affine.rewrites.moving import like
 from polyblocks.affine.rewrites.permuting import permuted
 from polyblocks.attributes import ABSENT_ATTRIBUTE
@@ -66,7 +65,7 @@ class SplitPhasesPass(NestPass):
 
     name: ClassVar[str] = "split-phases"
     needs: ClassVar[frozenset[str]] = frozenset(
-        {facts.NESTS, facts.ROLLED_REDUCTIONS, facts.UNFUSED}
+        {facts.NESTS, facts.ROLLED_REDUCTIONS, facts.UNFUSED, facts.PADDING}
     )
     #: Largest number of nests that replace one.
     max_nests: int = 64
@@ -207,7 +206,7 @@ class _Split:
         if len(loads) != 1 or loads[0] not in shape.inner or not shape.reorderable():
             return None
         (load,) = loads
-        if not is_by(load.location, operations_at(lattice.location)):
+        if not load.padding & lattice.padding:
             return None
         innermost = shape.reductions[-1]
         if not adds_products_of(load.result, shape.inner, innermost.arguments, innermost.yields):
@@ -339,7 +338,7 @@ class _Phase:
                     index = lattice.compact(tuple(e.substitute(variables) for e in node.index))
                     moved = tuple(e + b for e, b in zip(index, before, strict=True))
                     (result,) = fresh([node.result])
-                    out.append(Load(result, buffer, moved, node.location))
+                    out.append(Load(result, buffer, moved, node.location, (), node.padding))
                 elif not isinstance(node, For):
                     out.extend(clone([node], values, variables))
                 elif node.inits and self._empty:
@@ -382,7 +381,8 @@ def _replace(sequence: Sequence, buffer: Buffer, lattice: Lattice, splits: list[
         variables = [Var(extent) for extent in shape]
         value = Value(lattice.zero.results[0].type)
         constant = Op(lattice.zero.name, [], lattice.zero.attributes, [value])
-        store = Store(value, elements, tuple(map(Expr.of, variables)), lattice.location)
+        index, padding = tuple(map(Expr.of, variables)), lattice.padding
+        store = Store(value, elements, index, lattice.location, padding=padding)
         places[lattice.clear] = [like(lattice.clear, around(variables, [constant, store]))]
     for split in splits:
         packed = split.pack(sequence)

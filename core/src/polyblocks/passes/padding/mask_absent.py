@@ -7,7 +7,6 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeGuard
 
-from polyblocks.affine.analysis.boxes import Box
 from polyblocks.affine.analysis.facts import NestFacts
 from polyblocks.affine.analysis.reductions import EXTENSIONS
 from polyblocks.affine.contraction.factors import has_units, is_product
@@ -16,7 +15,7 @@ from polyblocks.affine.expr import Expr
 from polyblocks.affine.model import Buffer, For, Load, Nest, Node, Op, Sequence, Value, walk
 from polyblocks.affine.ops import Integers, Ops
 from polyblocks.affine.padding.lattices import Lattice, lattices_of
-from polyblocks.affine.padding.margins import is_by, margins_of
+from polyblocks.affine.padding.margins import Margin, margins_of
 from polyblocks.affine.rewrites.inlining import with_conversions, with_producers
 from polyblocks.affine.rewrites.simplify import eliminate_common
 from polyblocks.affine.users import Users
@@ -51,7 +50,9 @@ class MaskAbsentPass(NestPass):
     """
 
     name: ClassVar[str] = "mask-absent"
-    needs: ClassVar[frozenset[str]] = frozenset({facts.NESTS, facts.REDUCTIONS, facts.UNFUSED})
+    needs: ClassVar[frozenset[str]] = frozenset(
+        {facts.NESTS, facts.REDUCTIONS, facts.UNFUSED, facts.PADDING}
+    )
 
     def transform(self, sequence: Sequence, context: Any) -> None:
         """Mask in every nest that reads its own operation's zeros."""
@@ -63,7 +64,7 @@ class MaskAbsentPass(NestPass):
             return
         lattices = lattices_of(sequence)
         known = {
-            buffer: _Zeros(margin.inside, lattices.get(buffer), frozenset(margin.operations))
+            buffer: _Zeros(margin, lattices.get(buffer))
             for buffer, margin in margins_of(sequence).items()
         }
         users = Users(sequence)
@@ -93,21 +94,19 @@ class _Zeros:
     """Which elements of a buffer are there.
 
     Attributes:
-        inside: the box that holds all of them.
-        lattice: where they are in the box; None for everywhere.
-        operations: the framework's that store the zeros.
+        margin: the zeros around a box.
+        lattice: where elements are in the box; None for everywhere.
     """
 
-    inside: Box
+    margin: Margin
     lattice: Lattice | None
-    operations: frozenset[str]
 
     def spans(self, load: Load) -> list[tuple[Expr, int]]:
         """Numbers that are from 0 to below others where an element is there; none if all are."""
         found: list[tuple[Expr, int]] = []
-        if not is_by(load.location, self.operations):
+        if not self.margin.is_own(load):
             return found
-        for expr, (low, high) in zip(load.index, self.inside, strict=True):
+        for expr, (low, high) in zip(load.index, self.margin.inside, strict=True):
             least, most = expr.range()
             if least < low or most >= high:
                 found.append((expr - low, high - low))

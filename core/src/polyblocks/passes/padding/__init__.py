@@ -1,0 +1,1 @@
+"""Zeros that operations put around and between the elements of arrays."""
