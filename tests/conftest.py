@@ -38,6 +38,8 @@ def pytest_collection_finish() -> None:
     """Spare the run what grows with all that a process of many tests has imported."""
     # Imported to stay: a full collection of three frameworks takes a second.
     gc.freeze()
+    # To compile makes many objects and few cycles.
+    gc.set_threshold(20_000, 20)
     _spare_pytorchs_records()
 
 
@@ -50,6 +52,9 @@ def _spare_pytorchs_records() -> None:
     if "torch._dynamo.guards" in sys.modules:
         # It clears the caches and times its guards at each compilation, for its log alone.
         sys.modules["torch._dynamo.guards"].profile_guard_manager = lambda *_: 0.0
+        # It prints its configuration at each compilation, for its log as well.
+        for config in ("_get_dynamo", "_scrubbed_inductor", "_compiler", "_functorch"):
+            setattr(sys.modules["torch._dynamo.utils"], f"{config}_config_for_logging", lambda: "")
         # Files end with a collection, see below.
         sys.modules["torch._dynamo.config"].run_gc_after_compile = False
 

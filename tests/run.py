@@ -57,13 +57,15 @@ def main(argv: Sequence[str] | None = None) -> int:
             ): part
             for number, part in enumerate(todo)
         }
-        for number, done in enumerate(as_completed(runs), 1):
-            status, seconds, output = done.result()
-            statuses.add(status)
-            print(
-                f"--- part {number} of {len(todo)}: {runs[done].label}, {seconds:.0f} s", end="\n\n"
-            )
-            print(output, flush=True)
+        try:
+            for number, done in enumerate(as_completed(runs), 1):
+                status, seconds, output = done.result()
+                statuses.add(status)
+                print(f"--- part {number} of {len(todo)}: {runs[done].label}, {seconds:.0f} s")
+                print(output, flush=True)
+        except BaseException:  # an interrupt ends the running parts, too; no other begins
+            pool.shutdown(cancel_futures=True)
+            raise
         if path := os.environ.get(VARIABLE):
             found = [json.loads(file.read_text()) for file in sorted(Path(folder).iterdir())]
             merged = dict(sorted(row for rows in found for row in rows.items()))
@@ -74,7 +76,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def is_path(argument: str) -> bool:
     """Whether an argument names tests: a folder, a file, or ``file::test``."""
-    return not argument.startswith("-") and Path(argument.partition("::")[0]).exists()
+    path = Path(argument.partition("::")[0]).resolve()
+    return path.exists() and path.is_relative_to(ROOT / "tests")
 
 
 def files_of(arguments: Sequence[str]) -> list[str]:

@@ -9,6 +9,7 @@ import pytest
 import torch
 import torch.nn.functional as functional
 import type_matrix as matrix
+from sweeps import sweep
 from torch import Tensor, tensor
 
 from polyblocks.errors import FallbackError
@@ -17,6 +18,7 @@ from polyblocks.torch_polyblocks_compiler import polyblocks_jit_torch
 STRICT = {"target": "cpu", "strict_target": True}
 
 
+@pytest.mark.parametrize("every", sweep([15, 40], 40))
 @pytest.mark.parametrize(
     ("first", "second"),
     [
@@ -29,16 +31,16 @@ STRICT = {"target": "cpu", "strict_target": True}
         ("bool", None),
     ],
 )
-def test_types_are_promoted_as_in_eager_mode(first: str, second: str | None) -> None:
+def test_types_are_promoted_as_in_eager_mode(first: str, second: str | None, every: int) -> None:
     x_type = getattr(torch, first)
     y_type = getattr(torch, second) if second is not None else None
     given = matrix.arguments(x_type, y_type)
     # Some of them here; the whole matrix is tests/slow/type_matrix.py.
     chosen = [
-        case for i, case in enumerate(matrix.cases(x_type, y_type)) if i % 15 == len(first) % 15
+        case for i, case in enumerate(matrix.cases(x_type, y_type)) if i % every == len(first)
     ]
     known = matrix.defined(iter(chosen), given)
-    assert len(known) > 3
+    assert len(known) > 45 // every
     function = polyblocks_jit_torch(compile_options={"target": "cpu"})(
         matrix.program([case for case, _ in known])
     )

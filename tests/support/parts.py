@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 SUPPORT = Path(__file__).parent
-#: Framework -> words in names of modules that import it.
+#: Framework -> words in names of modules that import it, and its names as a frontend.
 FRAMEWORKS = {
     "torch": {"torch", "polyblocks_torch", "torch_polyblocks_compiler", "transformers"},
     "jax": {"jax", "polyblocks_jax", "jax_polyblocks_compiler", "flax", "equinox", "optax"},
-    "tensorflow": {"tensorflow", "keras", "polyblocks_tf", "tf_polyblocks_compiler"},
+    "tensorflow": {"tensorflow", "tf", "keras", "polyblocks_tf", "tf_polyblocks_compiler"},
 }
 #: Seconds of a file that has no recorded duration.
 GUESS = 0.5
@@ -45,14 +45,15 @@ class Part:
 
 
 def frameworks_of(path: Path) -> frozenset[str]:
-    """Frameworks that a file imports, itself or through modules of tests/support."""
+    """Frameworks that a file imports or names, itself or through modules of tests/support."""
     words: set[str] = set()
     todo = [path.resolve()]
     seen = set()
     while todo:
         seen.add(file := todo.pop())
-        words |= (found := _imported_words(file))
-        support = {SUPPORT / f"{word}.py" for word in found}
+        imported, strings = _words(file)
+        words |= imported | strings
+        support = {SUPPORT / f"{word}.py" for word in imported}
         todo += [other for other in support - seen if other.is_file()]
     return frozenset(name for name, known in FRAMEWORKS.items() if known & words)
 
@@ -83,17 +84,15 @@ def split(files: Iterable[str], durations: Mapping[str, float], longest: float) 
 
 
 @functools.cache
-def _imported_words(path: Path) -> frozenset[str]:
-    """Words, between dots, of the modules that a file imports anywhere in it."""
-    modules = set()
+def _words(path: Path) -> tuple[frozenset[str], frozenset[str]]:
+    """Words, between dots, of the modules that a file imports anywhere; strings that are a word."""
+    modules, strings = set(), set()
     for node in ast.walk(ast.parse(path.read_text())):
         match node:
             case ast.Import(names=names):
                 modules |= {alias.name for alias in names}
             case ast.ImportFrom(module=str(module), names=names):
                 modules |= {f"{module}.{alias.name}" for alias in names}
-            case ast.Call(
-                func=ast.Attribute(attr="importorskip"), args=[ast.Constant(value=str(module)), *_]
-            ):
-                modules.add(module)
-    return frozenset(word for module in modules for word in module.split("."))
+            case ast.Constant(value=str(text)) if text.isidentifier():
+                strings.add(text)
+    return frozenset(word for name in modules for word in name.split(".")), frozenset(strings)

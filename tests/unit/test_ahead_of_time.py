@@ -16,6 +16,8 @@ from polyblocks.runtime.arrays import Device
 from polyblocks.runtime.numpy_arrays import NumpyArrays
 from polyblocks.runtime.slots import signature_of
 
+pytestmark = pytest.mark.usefixtures("compiled_in_this_process")
+
 CPU = {"target": "cpu"}
 
 

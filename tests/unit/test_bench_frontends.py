@@ -16,6 +16,8 @@ from swept_algorithms import SWEPT_ALGORITHMS
 
 from polyblocks.torch_polyblocks_compiler import polyblocks_jit_torch
 
+pytestmark = pytest.mark.usefixtures("compiled_in_this_process")
+
 FOLDER = Path(in_torch.__file__).parent
 
 

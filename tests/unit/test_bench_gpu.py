@@ -26,12 +26,17 @@ from polyblocks.errors import PolyBlocksError
 (SOFTMAX,) = (pair for pair in cases.PAIRS if pair.large.program == "softmax")
 
 
+pytestmark = pytest.mark.usefixtures("compiled_in_this_process")
+
+
 @pytest.fixture(scope="module")
 def bundle(tmp_path_factory) -> Bundle:
     """Small programs for two architectures."""
     folder = tmp_path_factory.mktemp("gpu")
     pairs = (SOFTMAX, cases.COPY)
-    build(folder, pairs, "nvgpu", ["sm_80", "sm_90a"], sizes=["small"], with_kit=False)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("POLYBLOCKS_ISOLATE", "0")
+        build(folder, pairs, "nvgpu", ["sm_80", "sm_90a"], sizes=["small"], with_kit=False)
     return Bundle.read(folder)
 
 

@@ -176,6 +176,7 @@ def test_an_unknown_option_is_refused_with_the_nearest(run, add_file):
     assert "--target" in err
 
 
+@pytest.mark.usefixtures("compiled_in_this_process")
 def test_compile_resumes_from_a_dump_with_the_same_code(run, add_file, tmp_path, monkeypatch):
     monkeypatch.setenv("POLYBLOCKS_DEBUG_PASSES", "1")
     assert run("compile", add_file, "--debug", tmp_path / "dumps")[0] == 0
@@ -193,6 +194,7 @@ def test_compile_resumes_from_a_dump_with_the_same_code(run, add_file, tmp_path,
             assert resumed.manifest[key] == whole.manifest[key], dump.name
 
 
+@pytest.mark.usefixtures("compiled_in_this_process")
 def test_a_dump_without_its_mark_resumes_by_its_file_name(run, add_file, tmp_path):
     assert run("compile", add_file, "--debug", tmp_path / "dumps")[0] == 0
     dump = next((tmp_path / "dumps").rglob("*-S3-*.mlir"))

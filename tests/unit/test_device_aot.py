@@ -15,6 +15,8 @@ from polyblocks.errors import FallbackError, InputError, OptionError
 
 torch = pytest.importorskip("torch")
 
+pytestmark = pytest.mark.usefixtures("compiled_in_this_process")
+
 
 def test_one_set_of_options_per_architecture():
     for arch in (["a", "b"], "a, b", ("a", "b")):

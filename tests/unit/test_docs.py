@@ -242,17 +242,6 @@ def texts() -> list[Path]:
 
 
 @pytest.mark.parametrize("path", texts(), ids=lambda p: p.name)
-def test_imports_in_the_text_work(path: Path) -> None:
-    for module, names in re.findall(
-        r"^ *from (polyblocks\S*) import ([\w, ]+)", path.read_text(), re.M
-    ):
-        loaded = importlib.import_module(module)
-        for name in names.split(","):
-            if not hasattr(loaded, name.strip()):
-                importlib.import_module(f"{module}.{name.strip()}")
-
-
-@pytest.mark.parametrize("path", texts(), ids=lambda p: p.name)
 def test_files_named_in_the_text_exist(path: Path) -> None:
     text = path.read_text()
     for link in re.findall(r"\]\(([^)#:]+\.md|LICENSE)(?:#[\w-]+)?\)", text):

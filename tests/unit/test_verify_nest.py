@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
 
 import pytest
 
 from polyblocks import mlir
 from polyblocks.affine.expr import Expr, Var
-from polyblocks.affine.model import Alloca, Buffer, For, Load, Nest, Op, Sequence, Store, Value
+from polyblocks.affine.model import (
+    Alloca,
+    Buffer,
+    For,
+    Load,
+    Nest,
+    Op,
+    Sequence,
+    Store,
+    Value,
+    walk,
+)
 from polyblocks.affine.verify import InvalidNestError, verify_nest
 from polyblocks.errors import PassError
 from polyblocks.options import CompileOptions
@@ -69,6 +82,29 @@ class ForgetLoops(NestPass):
             nest.replace(loop.body)
 
 
+class LookAtAll(NestPass):
+    name = "look-at-all"
+
+    def transform(self, sequence: Sequence, context: object) -> None:
+        pass
+
+
+@dataclass
+class IndexTwice(NestPass):
+    """Gives a store another index than its array has dimensions."""
+
+    replace: bool = True
+    name: ClassVar[str] = "index-twice"
+
+    def transform(self, sequence: Sequence, context: object) -> None:
+        for nest in sequence.nests():
+            for node in walk(nest.body):
+                if isinstance(node, Store):
+                    node.index = (*node.index, *node.index)
+                    if self.replace:
+                        nest.replace()
+
+
 def test_a_well_formed_nest_passes() -> None:
     nest, loop = doubled()
     loop.body.append(Load(Value("f32"), A, (Expr.of(Var(8, "j", value="of the program")),)))
@@ -105,14 +141,39 @@ def test_a_change_without_replace_is_found() -> None:
     assert nest.effects() == (set(), set())
 
 
-def test_a_pipeline_names_the_pass_that_leaves_such_a_nest(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_body_that_was_checked_is_checked_again_if_it_is_replaced() -> None:
+    nest, loop = doubled()
+    verify_nest(nest, again=False)
+    wrong_rank(loop)
+    verify_nest(nest, again=False)
+    with pytest.raises(InvalidNestError, match="expected 1 indices"):
+        verify_nest(nest)
+    nest.replace()
+    with pytest.raises(InvalidNestError, match="a nest: a Load is wrong: expected 1 indices"):
+        verify_nest(nest, again=False)
+
+
+MODULE = (
+    "func.func @main(%a: memref<8xf32>) { %c = arith.constant 0.0 : f32\n"
+    "affine.for %i = 0 to 8 { affine.store %c, %a[%i] : memref<8xf32> }\n return }"
+)
+
+
+@pytest.mark.parametrize(
+    ("passes", "message"),
+    [
+        ([ForgetLoops()], "forget-loops.*expected variables of loops around"),
+        # What a pass says nothing of is found before the module is written.
+        ([LookAtAll(), IndexTwice(replace=True)], "index-twice.*expected 1 indices"),
+        ([LookAtAll(), IndexTwice(replace=False)], "expected 1 indices"),
+    ],
+)
+def test_a_pipeline_names_the_pass_that_leaves_such_a_nest(
+    monkeypatch: pytest.MonkeyPatch, passes: list[NestPass], message: str
+) -> None:
     """With ``POLYBLOCKS_VERIFY``, as in all tests."""
     monkeypatch.setenv("POLYBLOCKS_VERIFY", "1")
     target = TargetDescription("t", "a", (ParallelLevel("team", 2),), (MemoryLevel("main", 0),))
     context = PassContext.create(target, CompileOptions())
-    module = mlir.parse(
-        "func.func @main(%a: memref<8xf32>) { %c = arith.constant 0.0 : f32\n"
-        "affine.for %i = 0 to 8 { affine.store %c, %a[%i] : memref<8xf32> }\n return }"
-    )
-    with pytest.raises(PassError, match="forget-loops.*expected variables of loops around"):
-        run_stage("S3", [ForgetLoops()], module, context)
+    with pytest.raises((PassError, InvalidNestError), match=message):
+        run_stage("S3", passes, mlir.parse(MODULE), context)

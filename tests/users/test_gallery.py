@@ -58,6 +58,7 @@ def load(path: Path) -> ModuleType:
 def test_every_program_is_run_and_shown() -> None:
     programs = {p.stem for p in PROGRAMS.glob("*.py")}
     assert programs == set(SMALL)
+    assert {name.partition("_")[0] for name in QUICK} == {"torch", "jax", "tf"}
     page = (ROOT / "docs/gallery.md").read_text()
     for name in programs:
         assert f"`examples/gallery/{name}.py`" in page

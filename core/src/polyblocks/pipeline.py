@@ -42,7 +42,8 @@ class PassContext:
         verify: verify the module after Python passes, before upstream's next one and at the end of
             a stage. Output of upstream's passes is verified in any case, together with that of
             the Python passes behind them.
-        verify_nests: check the model of the nests after every pass that changes it.
+        verify_nests: check the nests that a pass changed behind it, and all of them before the
+            module is written.
         hold: passes on nests share one model, and the module is written when a pass or dump
             wants to see it; with False every pass reads the module and writes it.
     """
@@ -64,8 +65,8 @@ class PassContext:
         """Make a context; ``options.debug`` or ``POLYBLOCKS_DEBUG`` names the dump folder.
 
         ``POLYBLOCKS_DEBUG_PASSES=1`` dumps after every pass, ``POLYBLOCKS_VERIFY=1`` checks nests
-        after every pass on them. Inside :meth:`active` (that is, in ``lower_program``) it is the
-        context of the stages before, so that dumps count on.
+        behind the passes that change them. Inside :meth:`active` (that is, in ``lower_program``)
+        it is the context of the stages before, so that dumps count on.
         """
         running = _active.get()
         if running is not None:
@@ -105,7 +106,11 @@ class PassContext:
 
     def flush(self) -> None:
         """Make the module say what the model says; the model stays."""
-        if self._nests is not None and self._nests.write() and self.verify:
+        if self._nests is None:
+            return
+        if self.verify_nests:
+            self._nests.verify()
+        if self._nests.write() and self.verify:
             self._nests.module.operation.verify()
 
     def release(self) -> None:
@@ -374,7 +379,7 @@ def _run_pass(stage: str, p: Any, module: Any, context: PassContext) -> bool:
             nests = context.nests(module)
             nests.apply(p.transform, context)
             if context.verify_nests:
-                nests.verify()
+                nests.verify(again=False)
             if not context.hold:
                 context.release()
             return False

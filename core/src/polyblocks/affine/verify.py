@@ -11,7 +11,7 @@ class InvalidNestError(Exception):
     """A pass left a nest that is not well formed."""
 
 
-def verify_nest(nest: Nest) -> None:
+def verify_nest(nest: Nest, *, again: bool = True) -> None:
     """Check a nest, and that what is remembered of it was derived from the body that it has.
 
     - A value is defined before it is used, in a body around the use, or outside of the nest; once.
@@ -20,10 +20,20 @@ def verify_nest(nest: Nest) -> None:
     - An access has one index for each dimension, and its buffer lives where it is.
     - Loops of a matrix unit are a product of tiles.
 
+    Args:
+        nest: what to check.
+        again: check its body even if it was checked already and not replaced since.
+
     Raises:
         InvalidNestError: one of these does not hold.
     """
-    _Verifier(nest.name or "a nest").block(nest.body, frozenset(), frozenset())
+    try:
+        if again:
+            _check(nest.body)
+        else:
+            nest.derived(_check)
+    except InvalidNestError as error:
+        raise InvalidNestError(f"{nest.name or 'a nest'}: {error}") from None
     if nest.outdated():
         raise InvalidNestError(
             f"{nest.name!r} was changed and still has facts of its old body; expected a call of "
@@ -31,9 +41,12 @@ def verify_nest(nest: Nest) -> None:
         )
 
 
+def _check(body: list[Node]) -> None:
+    _Verifier().block(body, frozenset(), frozenset())
+
+
 class _Verifier:
-    def __init__(self, name: str) -> None:
-        self._name = name
+    def __init__(self) -> None:
         self._defined: set[Value] = set()
         self._local: set[Buffer] = set()
 
@@ -94,4 +107,4 @@ class _Verifier:
             self._fail(node, f"expected values that are defined before, got {unknown}")
 
     def _fail(self, node: Node, problem: str) -> None:
-        raise InvalidNestError(f"{self._name}: a {type(node).__name__} is wrong: {problem}")
+        raise InvalidNestError(f"a {type(node).__name__} is wrong: {problem}")

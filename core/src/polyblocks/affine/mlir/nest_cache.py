@@ -46,11 +46,15 @@ class NestCache:
         for sequence, _ in reversed(self._written):
             _prune(sequence)
 
-    def verify(self) -> None:
-        """Check all nests (:func:`polyblocks.affine.verify.verify_nest`)."""
+    def verify(self, *, again: bool = True) -> None:
+        """Check all nests (:func:`polyblocks.affine.verify.verify_nest`).
+
+        Args:
+            again: also the bodies that were checked already and not replaced since.
+        """
         for sequence, _ in self._written:
             for nest in sequence.nests():
-                verify_nest(nest)
+                verify_nest(nest, again=again)
 
     def write(self) -> bool:
         """Bring the module up to date, and say whether it was not; the model stays in step."""
