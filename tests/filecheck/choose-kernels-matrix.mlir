@@ -10,8 +10,8 @@
 // CHECK-NOT:   gpu.
 // CHECK:       polyblocks.schedule = {calls = {{[1-4]}} : i64, kernel = "kernel",
 // CHECK-SAME:    predicted = {{{.*}}}, resident = 1 : i64, stages = 2 : i64,
-// CHECK-SAME:    staging = {asynchronous = [false, false], exchange = true, in_flight = 0 : i64,
-// CHECK-SAME:    shared = {{\[\[}}2, {{[0-9]+}}, {{[0-9]+}}], [2, {{[0-9]+}}, {{[0-9]+}}]]},
+// CHECK-SAME:    staging = {asynchronous = [false, false], barrier = {{[0-9]+}} : i64, exchange = true,
+// CHECK-SAME:    shared = {{\[\[}}2, {{[0-9]+}}, {{[0-9]+}}], [2, {{[0-9]+}}, {{[0-9]+}}]], stored = {{[0-9]+}} : i64},
 // CHECK-SAME:    unit = ["unit", "float16"], units_of_warp = [{{[0-9]+}}, {{[0-9]+}}], warps = [{{[0-9]+}}, {{[0-9]+}}]}
 func.func @main(%a: memref<1024x512xf16>, %b: memref<1024x512xf16>, %c: memref<1024x1024xf16>) {
   %zero = arith.constant 0.0 : f32

@@ -196,7 +196,15 @@ TILE = {
     "two": ({"thread_tile": [4]}, r"expected 2 non-negative integers for 'thread_tile', got \[4\]"),
     "zero": ({"threads": [0, 32]}, "'thread_tile' and 'threads' are numbers from 1 on"),
     "no number": ({"depth": "deep"}, "expected an integer of at least 1 for 'depth', got 'deep'"),
-    "key": ({"dept": 3}, "unknown key 'dept'; expected one of depth, thread_tile, threads"),
+    "key": (
+        {"dept": 3},
+        "unknown key 'dept'; expected one of depth, staging, thread_tile, threads",
+    ),
+    "staging": (
+        {"staging": {"shared": []}},
+        r"expected \{'at_once': .*, 'shared': \[\[.*\]\]\} for 'staging', which follows from the "
+        r"other keys, got \{'shared': \[\]\}; change those, or omit it",
+    ),
     "name": ({"kernel": 3}, "expected a name for 'kernel', got 3"),
     "resident": ({"resident": 0}, "expected an integer of at least 1 for 'resident', got 0"),
 }
@@ -337,7 +345,7 @@ GROUPS: dict[str, tuple[str, dict[str, Any], str]] = {
     "no contraction": (
         "softmax",
         {"thread_tile": [1, 1]},
-        "unknown key 'barriers'; expected one of depth, thread_tile, threads",
+        "unknown key 'barriers'; expected one of depth, staging, thread_tile, threads",
     ),
 }
 

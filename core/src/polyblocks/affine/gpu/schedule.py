@@ -42,6 +42,8 @@ OF_TILES = {
     "thread_tile": "rows and columns of a thread",
     "threads": "threads of a block along rows and along columns",
     "depth": "steps of the reduction whose operands are in shared memory at a time",
+    "staging": "what follows from these, and is checked if it is given: of each operand the tile "
+    "in `shared` memory, and the steps and rows (or columns) that a thread copies `at_once`",
 }
 #: Keys where warps compute tiles of a contraction by a matrix unit.
 OF_UNITS = {
@@ -52,7 +54,9 @@ OF_UNITS = {
     "stages": "tiles of each operand in shared memory: one is used while the others are filled",
     "staging": "what follows from these, and is checked if it is given: of rows and columns the "
     "tiles in `shared` memory and whether copies are `asynchronous`; groups of copies `in_flight` "
-    "when a tile is used; whether lanes `exchange` sums, to store neighbouring columns at once",
+    "when a tile is used, or the products of a tile before which the next one is `stored` and "
+    "the block waits at a `barrier`; whether lanes `exchange` sums, to store neighbouring columns "
+    "at once",
 }
 
 

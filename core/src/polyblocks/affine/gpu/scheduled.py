@@ -165,6 +165,7 @@ class _Schedule:
         self.within(plan.threads, self.chip.threads_per_block, "threads of a block")
         self.within(plan.shared_bytes(), self.chip.shared_per_block, "bytes of shared memory")
         self.within(plan.registers(), self.chip.registers_per_thread, "registers of a thread")
+        self._check_staging(plan)
         return plan
 
     # Tiles by a matrix unit
@@ -189,17 +190,20 @@ class _Schedule:
         counts = self._number("calls"), self._number("stages", 2, least=2)
         tiling = UnitTiling((warps[0], warps[1]), (of_warp[0], of_warp[1]), *counts)
         plan = unit_plan(self.chip, found, tiling)
+        self.within(plan.threads, self.chip.threads_per_block, "threads of a block")
+        limit = self.chip.shared_per_block_optin
+        self.within(plan.shared_bytes(), limit, "bytes of shared memory of a block")
+        self.within(plan.registers(), self.chip.registers_per_thread, "registers of a thread")
+        self._check_staging(plan)
+        return plan
+
+    def _check_staging(self, plan: LanePlan | UnitPlan) -> None:
         staging = plan.schedule(self.numbers)["staging"]
         if self.schedule.get("staging", staging) != staging:
             raise self.refuse(
                 f"expected {staging} for 'staging', which follows from the other keys, got "
                 f"{self.schedule['staging']}; change those, or omit it"
             )
-        self.within(plan.threads, self.chip.threads_per_block, "threads of a block")
-        limit = self.chip.shared_per_block_optin
-        self.within(plan.shared_bytes(), limit, "bytes of shared memory of a block")
-        self.within(plan.registers(), self.chip.registers_per_thread, "registers of a thread")
-        return plan
 
     # Groups of threads
 

@@ -134,8 +134,16 @@ class LanePlan:
         """The plan as data, see :data:`polyblocks.affine.gpu.schedule.OF_TILES`."""
         return {
             "depth": self.sizes.depth,
+            "staging": self._staging(),
             "thread_tile": list(self.sizes.of_thread),
             "threads": list(self.sizes.across),
+        }
+
+    def _staging(self) -> dict[str, Any]:
+        operands = self.sizes.parts.operands
+        return {
+            "at_once": [list(self.copied_at_once(o)) for o in operands],
+            "shared": [list(self.shape(o)) for o in operands],
         }
 
     def decision(self) -> dict[str, Any]:

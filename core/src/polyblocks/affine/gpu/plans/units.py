@@ -405,13 +405,16 @@ class UnitPlan:
         }
 
     def _staging(self) -> dict[str, Any]:
-        operands = self.product.operands
-        through = self.copies_through_registers
+        operands, reads = self.product.operands, self.reads
+        if self.copies_through_registers:
+            waits = {"stored": reads.stored, "barrier": reads.barrier}
+        else:
+            waits = {"in_flight": self.copy_schedule.in_flight}
         return {
             "asynchronous": [self.is_asynchronous(o) for o in operands],
             "exchange": self.exchanges_sums,
-            "in_flight": 0 if through else self.copy_schedule.in_flight,
             "shared": [list(self.shape(o)) for o in operands],
+            **waits,
         }
 
     def decision(self) -> dict[str, Any]:
