@@ -264,8 +264,9 @@ ROOMS: dict[str, str] = {
     "affine/cleanup": "affine",
     "affine/buffers": "affine affine/analysis",
     "affine/naming": "affine affine/analysis affine/cost affine/mlir",
-    "affine/fusion": "affine affine/analysis affine/cleanup affine/contraction affine/cost "
-    "affine/mlir affine/naming affine/rewrites affine/tiles",
+    "affine/fusion": "affine affine/analysis affine/cleanup affine/contraction "
+    "affine/contraction/tilings affine/cost affine/mlir affine/naming "
+    "affine/rewrites affine/tiles",
     "affine/contraction": "affine affine/analysis affine/padding affine/vectors",
     "affine/contraction/tilings": "affine affine/analysis affine/contraction affine/cost",
     "affine/analysis": "affine",

@@ -6,12 +6,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from polyblocks.affine.access import address
-from polyblocks.affine.analysis.facts import NestFacts
 from polyblocks.affine.analysis.reductions import ReductionNest, free_of_order
 from polyblocks.affine.cleanup.constant_loads import fold_constant_load
-from polyblocks.affine.contraction.factors import has_units, is_product
-from polyblocks.affine.contraction.tilings.eligibility import is_tiled
 from polyblocks.affine.expr import Expr
+from polyblocks.affine.fusion.product_nests import ProductNests
 from polyblocks.affine.model import (
     For,
     Load,
@@ -23,7 +21,6 @@ from polyblocks.affine.model import (
     replace_values,
     walk,
 )
-from polyblocks.affine.rewrites.inlining import with_conversions, with_producers
 from polyblocks.affine.rewrites.simplify import eliminate_common
 from polyblocks.affine.users import Users
 from polyblocks.passes import facts
@@ -35,9 +32,9 @@ class UnrollReductionsPass(NestPass):
     """Unroll reduction loops of at most ``max_trips`` iterations in all, innermost first.
 
     A small stencil or window is then a point-wise nest: its taps are separate loads, constant
-    weights are constants, and it can be fused like any other point-wise nest. Contractions that
-    ``tile-contractions`` will tile are left as they are, also those whose products other nests
-    still compute for them; and so are those that a matrix unit computes.
+    weights are constants, and it can be fused like any other point-wise nest. Contractions that are
+    large enough for register tiles are left as they are, also those whose products other nests
+    still compute for them; and so are those that a matrix unit can compute.
 
     Before::
 
@@ -69,14 +66,12 @@ class UnrollReductionsPass(NestPass):
         """Unroll in every nest."""
         # It stays right: unrolled nests read and write what they did before.
         target = context.target
-        tiles, units = target.has_register_tiles, has_units(target)
-        users = Users(sequence)
+        tiles = target.has_register_tiles
+        products = ProductNests(Users(sequence), target)
         for nest in sequence.nests():
             if not any(isinstance(n, For) and n.inits for n in walk(nest.body)):
                 continue
-            if tiles and is_tiled(NestFacts(with_producers(nest, users)).contraction, target):
-                continue
-            if units and is_product(NestFacts(with_conversions(nest, users)).contraction, target):
+            if (tiles and products.fits_tiles(nest)) or products.fits_unit(nest):
                 continue
             mapping: dict[Value, Value] = {}
             window = self.max_window if tiles else self.max_trips

@@ -7,22 +7,18 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeGuard
 
-from polyblocks.affine.analysis.facts import NestFacts
 from polyblocks.affine.analysis.reductions import EXTENSIONS
-from polyblocks.affine.contraction.factors import has_units, is_product
-from polyblocks.affine.contraction.tilings.eligibility import has_enough
 from polyblocks.affine.expr import Expr
-from polyblocks.affine.model import Buffer, For, Load, Nest, Node, Op, Sequence, Value, walk
+from polyblocks.affine.fusion.product_nests import ProductNests
+from polyblocks.affine.model import Buffer, For, Load, Node, Op, Sequence, Value, walk
 from polyblocks.affine.ops import Integers, Ops
 from polyblocks.affine.padding.lattices import Lattice, lattices_of
 from polyblocks.affine.padding.margins import Margin, margins_of
-from polyblocks.affine.rewrites.inlining import with_conversions, with_producers
 from polyblocks.affine.rewrites.simplify import eliminate_common
 from polyblocks.affine.users import Users
 from polyblocks.attributes import ABSENT_ATTRIBUTE
 from polyblocks.passes import facts
 from polyblocks.passes.base import NestPass
-from polyblocks.target import TargetDescription
 
 
 @dataclass(frozen=True)
@@ -67,26 +63,14 @@ class MaskAbsentPass(NestPass):
             buffer: _Zeros(margin, lattices.get(buffer))
             for buffer, margin in margins_of(sequence).items()
         }
-        users = Users(sequence)
+        product_nests = ProductNests(Users(sequence), context.target)
         for nest, products in marked:
-            if not _in_tiles(nest, users, context.target):
+            if not (product_nests.fits_unit(nest) or product_nests.fits_tiles(nest)):
                 _mask(nest.body, known)
             for op in products:
                 op.attributes = {k: v for k, v in op.attributes.items() if k != ABSENT_ATTRIBUTE}
             eliminate_common(nest.body)
             nest.replace()
-
-
-def _in_tiles(nest: Nest, users: Users, target: TargetDescription) -> bool:
-    """Whether a nest is a contraction that is computed in tiles."""
-    if has_units(target) and is_product(
-        NestFacts(with_conversions(nest, users)).contraction, target
-    ):
-        return True
-    if not target.tiles_contractions:
-        return False
-    contraction = NestFacts(with_producers(nest, users)).contraction
-    return contraction is not None and has_enough(contraction)
 
 
 @dataclass(frozen=True)

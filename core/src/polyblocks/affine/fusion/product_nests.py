@@ -1,0 +1,40 @@
+"""Nests that are contractions once the nests are fused that compute their factors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from polyblocks.affine.analysis.facts import NestFacts
+from polyblocks.affine.contraction.factors import has_units, is_product
+from polyblocks.affine.contraction.tilings.eligibility import has_enough
+from polyblocks.affine.model import Nest
+from polyblocks.affine.rewrites.inlining import with_conversions, with_producers
+from polyblocks.affine.users import Users
+from polyblocks.target import TargetDescription
+
+
+@dataclass(frozen=True)
+class ProductNests:
+    """Which nests are contractions worth keeping as such, by their structure and the target.
+
+    Attributes:
+        users: of the buffers of all nests. Stays right while nests read and write the same ones.
+        target: where they will run.
+    """
+
+    users: Users
+    target: TargetDescription
+
+    def fits_unit(self, nest: Nest) -> bool:
+        """Whether a matrix unit of blocks can compute a nest, with conversions of its factors."""
+        if not has_units(self.target):
+            return False
+        body = with_conversions(nest, self.users)
+        return is_product(NestFacts(body).contraction, self.target)
+
+    def fits_tiles(self, nest: Nest) -> bool:
+        """Whether a nest is large enough for tiles of any kind, with producers read once."""
+        if not self.target.tiles_contractions:
+            return False
+        contraction = NestFacts(with_producers(nest, self.users)).contraction
+        return contraction is not None and has_enough(contraction)
