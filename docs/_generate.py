@@ -114,12 +114,13 @@ def facts() -> str:
     """The facts that passes need, and which ones establish and break them."""
     from polyblocks.options import CompileOptions
     from polyblocks.passes.facts import AT_START, FACTS, declared
+    from polyblocks.passes.rules import steps
     from polyblocks.passes.standard import standard_pipeline
 
     members: dict[str, Any] = {}
     for description in (cpu(), gpu("nvgpu")):
         for stage in standard_pipeline(description, CompileOptions()).stages.values():
-            members |= {p.name: p for p in stage}
+            members |= {p.name: p for p in steps(stage)}
 
     def those(what: str, fact: str) -> str:
         return ", ".join(f"`{n}`" for n, p in members.items() if fact in declared(p, what))
@@ -524,15 +525,23 @@ def pass_table(lists: dict[str, list[Any]]) -> str:
     """
     rows: dict[tuple[str, str], list[str]] = {}
     for name, members in lists.items():
-        row = [(member.name, purpose(member)) for member in members]
+        row = [(name, purpose(step)) for member in members for name, step in labelled(member)]
         rows = merged(rows, {key: [name] for key in row})
     lines = ["| pass | what it does |", "|---|---|"]
     if len(lists) > 1:
         lines = ["| pass | what it does | targets |", "|---|---|---|"]
     for (pass_, text), owners in rows.items():
         whose = "all" if owners == list(lists) else ", ".join(owners)
-        lines.append(f"| `{pass_}` | {text} |" + (f" {whose} |" if len(lists) > 1 else ""))
+        lines.append(f"| {pass_} | {text} |" + (f" {whose} |" if len(lists) > 1 else ""))
     return "\n".join(lines)
+
+
+def labelled(member: Any) -> list[tuple[str, Any]]:
+    """A pass, and the rules that it is made of, as the table shows their names."""
+    from polyblocks.passes.rules import RulePass
+
+    rules = member.rules if isinstance(member, RulePass) else ()
+    return [(f"`{member.name}`", member), *((f"- `{rule.name}`", rule) for rule in rules)]
 
 
 def merged(
@@ -550,8 +559,11 @@ def merged(
 def purpose(member: Any) -> str:
     """One line on a pass."""
     from polyblocks.codegen.only_with import MEMORY, OnlyWith, OnlyWithOps
+    from polyblocks.passes.rules import RulePass
     from polyblocks.pipeline import FunctionPass, UpstreamPass
 
+    if isinstance(member, RulePass):
+        return sentence(member.purpose)
     if isinstance(member, OnlyWithOps):
         return purpose(member.inner)
     if isinstance(member, OnlyWith):

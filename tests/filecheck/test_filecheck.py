@@ -21,6 +21,7 @@ from tests.support.gpu_target import gpu_target
 
 from polyblocks import mlir
 from polyblocks.options import CompileOptions
+from polyblocks.passes.rules import steps
 from polyblocks.passes.standard import standard_pipeline
 from polyblocks.pipeline import PassContext, run_stage
 from polyblocks_cpu.describe import describe
@@ -40,7 +41,7 @@ def run_passes(text: str) -> str:
     *bounded, kind = _header(text, "TARGET", "cpu").split()
     target = gpu_target(bounded=bool(bounded)) if kind == "gpu" else describe(options)
     pipeline = standard_pipeline(target, options)
-    known = {p.name: p for passes in pipeline.stages.values() for p in passes}
+    known = {p.name: p for passes in pipeline.stages.values() for p in steps(passes)}
     for profile in (True, False):
         known |= {p.name: p for p in stage_s4(describe(options), profile)}
     module = mlir.parse(text)

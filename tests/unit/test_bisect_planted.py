@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from polyblocks import mlir
 from polyblocks.bisect import command
 from polyblocks.bisect.search import Result, Settings
 from polyblocks.passes import standard
+from polyblocks.passes.rules import RulePass
 from polyblocks.pipeline import FunctionPass, Pipeline
 
 #: With a constant, a reduction, a comparison, a division, a function and a boolean result.
@@ -76,6 +78,8 @@ BUGS: dict[str, tuple[str, str]] = {
     "S2:fold-views": (r"affine.load (%\w+)\[(%\w+), %\w+\]", r"affine.load \1[\2, 0]"),
     "S3:normalize-nests": ("arith.cmpf ogt", "arith.cmpf olt"),
     "S3:form-reductions": ("iter_args\\((%\\w+) = %\\w+\\)", "iter_args(\\1 = %planted)"),
+    # A rule of a pass.
+    "S3:interchange-loops": ("arith.cmpf ogt", "arith.cmpf olt"),
     "S3:fuse-slices": (r"\n *affine.store [^\n]*", ""),
     "S3:order-loops": (
         r"affine.store (%\w+), (%\w+)\[(%\w+), %\w+\]",
@@ -89,6 +93,7 @@ BUGS: dict[str, tuple[str, str]] = {
     "S4:convert-to-llvm": ("llvm.fmul", "llvm.fadd"),
 }
 ONE_OF_A_STAGE = ("S1:simplify-tensors", "S2:fold-views", "S3:fuse-slices", "S4:convert-to-llvm")
+ONE_OF_A_STAGE += ("S3:interchange-loops",)
 
 #: Defined at the beginning of ``@main``, for the bugs that want a wrong value.
 VALUES = {
@@ -115,8 +120,15 @@ def plant(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
         def wrong_pipeline(*arguments: Any) -> Pipeline:
             made: Pipeline = pipeline(*arguments)
             for passes in made.stages.values():
-                passes[:] = [wrong(p) if p.name == name else p for p in passes]
+                passes[:] = [planted(p) for p in passes]
             return made
+
+        def planted(right: Any) -> Any:
+            if right.name == name:
+                return wrong(right)
+            if isinstance(right, RulePass):
+                return replace(right, rules=tuple(planted(rule) for rule in right.rules))
+            return right
 
         def wrong_s4(*arguments: Any) -> list[Any]:
             return [wrong(p) if p.name == name else p for p in stage_s4(*arguments)]

@@ -21,6 +21,7 @@ from polyblocks.affine.naming.kinds import kind
 from polyblocks.options import CompileOptions
 from polyblocks.passes.base import NestPass
 from polyblocks.passes.fuse import fuse_tiles
+from polyblocks.passes.rules import steps as rule_steps
 from polyblocks.passes.standard import standard_pipeline
 from polyblocks.pipeline import PassContext
 
@@ -65,7 +66,7 @@ def look(
     """Compile a program for a GPU up to a pass, some left out, and look at its nests then."""
     target, options = gpu_target(), CompileOptions()
     pipeline = standard_pipeline(target, options)
-    passes = pipeline.stages["S3"]
+    passes = list(rule_steps(pipeline.stages["S3"]))
     end = next(i for i, p in enumerate(passes) if p.name == before)
     pipeline.stages["S3"] = [*(p for p in passes[:end] if p.name not in without), Look(see)]
     pipeline.run(captured(function, inputs).module, PassContext.create(target, options))

@@ -27,6 +27,7 @@ from polyblocks.options import CompileOptions
 from polyblocks.passes.fuse.fuse_tiles import FuseTilesPass
 from polyblocks.passes.map.estimate_nests import EstimateNestsPass
 from polyblocks.passes.map.map_parallelism import MapParallelismPass
+from polyblocks.passes.rules import steps
 from polyblocks.passes.schedule.split_reductions import SplitReductionsPass
 from polyblocks.passes.standard import standard_pipeline
 from polyblocks.target import Latencies, MemoryLevel, TargetDescription
@@ -367,7 +368,7 @@ def test_without_rates_producers_are_inlined_by_the_number_of_instructions() -> 
 def run_on(name: str, target: TargetDescription) -> Context:
     """What a pass decides about the programs of its FileCheck test."""
     passes = standard_pipeline(target, CompileOptions()).stages.values()
-    known = {one.name: one for stage in passes for one in stage}
+    known = {one.name: one for stage in passes for one in steps(stage)}
     module = mlir.parse((FILECHECK / f"{name}.mlir").read_text())
     context = Context()
     context.target = target

@@ -126,7 +126,7 @@ def test_both_gpu_targets_have_one_list_of_passes_and_share_most_with_the_cpu() 
     ):
         options = CompileOptions(arch=arch)
         target = importlib.import_module(f"{package}.describe").describe(options)
-        names[package] = standard_pipeline(target, options).names()
+        names[package] = standard_pipeline(target, options).steps()
     gpu, cpu = names["polyblocks_nvgpu"], names["polyblocks_cpu"]
     assert gpu == names["polyblocks_amdgpu"]
     assert [n for n in gpu if n in cpu] == [n for n in cpu if n in gpu]

@@ -157,6 +157,6 @@ def test_a_nest_is_estimated_as_it_is_written():
 
 def test_nests_that_may_have_vectors_are_estimated_once():
     options = CompileOptions(arch="znver4")
-    names = standard_pipeline(describe(options), options).names()
+    names = standard_pipeline(describe(options), options).steps()
     assert "vectorize-nests" in names
     assert "estimate-nests" not in names

@@ -11,6 +11,7 @@ from tests.support.gpu_target import gpu_target
 from polyblocks.options import CompileOptions
 from polyblocks.passes.base import NestPass
 from polyblocks.passes.facts import AT_START, FACTS, declared
+from polyblocks.passes.rules import steps
 from polyblocks.passes.standard import standard_pipeline
 from polyblocks.pipeline import FunctionPass, PassContext, Pipeline, UpstreamPass
 from polyblocks_cpu.describe import describe
@@ -115,7 +116,7 @@ def test_every_fact_is_used() -> None:
         p
         for target in (describe(OPTIONS), gpu_target())
         for members in standard_pipeline(target, OPTIONS).stages.values()
-        for p in members
+        for p in steps(members)
     ]
     needed, made = (
         frozenset().union(*(declared(p, what) for p in passes)) for what in ("needs", "establishes")

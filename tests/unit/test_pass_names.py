@@ -10,6 +10,7 @@ import pytest
 from tests.support.gpu_target import gpu_target
 
 from polyblocks.options import CompileOptions
+from polyblocks.passes.rules import steps
 from polyblocks.passes.standard import standard_pipeline
 from polyblocks.pipeline import UpstreamPass
 from polyblocks_cpu.describe import describe
@@ -19,7 +20,7 @@ PASSES: dict[str, Any] = {
     p.name: p
     for target in (describe(OPTIONS), gpu_target())
     for passes in standard_pipeline(target, OPTIONS).stages.values()
-    for p in passes
+    for p in steps(passes)
     if not isinstance(p, UpstreamPass)
 }
 FILECHECK = Path(__file__).parents[1] / "filecheck"

@@ -98,7 +98,7 @@ def test_short_loops_take_narrow_vectors_and_very_short_ones_none() -> None:
 
 def test_no_vectors_on_a_target_without() -> None:
     def names(bits: int) -> list[str]:
-        return standard_pipeline(target(bits=bits), CompileOptions()).names()
+        return standard_pipeline(target(bits=bits), CompileOptions()).steps()
 
     assert set(names(128)) - set(names(0)) == {
         "interleave-lookups",

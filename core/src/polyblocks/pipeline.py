@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
@@ -20,6 +20,7 @@ from polyblocks.failures.attribution import attribute_failure
 from polyblocks.options import CompileOptions
 from polyblocks.passes import facts
 from polyblocks.passes.base import NestPass
+from polyblocks.passes.rules import RulePass, rules_of, steps
 from polyblocks.stages import STAGES, mark
 from polyblocks.target import TargetDescription
 
@@ -222,7 +223,8 @@ class Pipeline:
 
     After every change the order is checked: what a pass needs must hold where it stands (see
     :mod:`polyblocks.passes.facts`). Changes that are right together only go into one
-    :meth:`editing` block.
+    :meth:`editing` block. A rule of a :class:`~polyblocks.passes.rules.RulePass` is removed and
+    replaced by its name; what is inserted before or after it goes before or after the whole pass.
 
     Raises:
         ValueError: of every method that changes it, when the order is wrong; the pipeline is as it
@@ -231,7 +233,7 @@ class Pipeline:
 
     def __init__(self, stages: dict[str, Sequence[Any]]) -> None:
         self.stages: dict[str, list[Any]] = {name: list(p) for name, p in stages.items()}
-        names = self.names()
+        names = [name for passes in self.stages.values() for p in passes for name in _names(p)]
         doubles = {n for n in names if names.count(n) > 1}
         if doubles:
             raise ValueError(f"pass names must be unique; twice: {', '.join(sorted(doubles))}")
@@ -257,14 +259,18 @@ class Pipeline:
 
     def _check(self, before: list[Any]) -> None:
         """Check the order, with the passes that there were before."""
-        passes = [(stage, p) for stage, members in self.stages.items() for p in members]
+        passes = [(stage, p) for stage, members in self.stages.items() for p in steps(members)]
         present = {id(p) for _, p in passes}
-        self._former = [p for p in (*self._former, *before) if id(p) not in present]
+        self._former = [p for p in (*self._former, *steps(before)) if id(p) not in present]
         facts.check(passes, self._former)
 
     def names(self) -> list[str]:
         """All pass names in order."""
         return [p.name for passes in self.stages.values() for p in passes]
+
+    def steps(self) -> list[str]:
+        """Names of all that runs, in order: as :meth:`names`, with rules for passes of rules."""
+        return [p.name for passes in self.stages.values() for p in steps(passes)]
 
     def insert_before(self, name: str, new: Any) -> None:
         """Insert ``new`` before the pass called ``name``."""
@@ -283,28 +289,53 @@ class Pipeline:
         self._insert(stage, len(self.stages[stage]), new)
 
     def replace(self, name: str, new: Any) -> None:
-        """Replace the pass called ``name`` by ``new``."""
+        """Replace the pass or rule called ``name`` by ``new``; a rule by a pass on nests.
+
+        Raises:
+            ValueError: ``new`` is no pass on nests, or another pass has its name.
+        """
         with self.editing():
             stage, index = self._find(name)
-            del self.stages[stage][index]
-            self._insert(stage, index, new)
+            whole = self.stages[stage][index]
+            if whole.name == name:
+                del self.stages[stage][index]
+                self._insert(stage, index, new)
+                return
+            if not shares_nests(new):
+                raise ValueError(
+                    f"'{name}' is a rule of pass '{whole.name}': expected a NestPass in its "
+                    f"place, got {type(new).__name__}"
+                )
+            rules = tuple(new if rule.name == name else rule for rule in whole.rules)
+            if new.name != name:
+                self._refuse_double(new.name)
+            self.stages[stage][index] = replace(whole, rules=rules)
 
     def remove(self, name: str) -> None:
-        """Take the pass called ``name`` out."""
+        """Take the pass or rule called ``name`` out; with its last rule a pass goes as well."""
         with self.editing():
             stage, index = self._find(name)
-            del self.stages[stage][index]
+            whole = self.stages[stage][index]
+            left = tuple(rule for rule in rules_of(whole) if rule.name != name)
+            if whole.name == name or not left:
+                del self.stages[stage][index]
+            else:
+                self.stages[stage][index] = replace(whole, rules=left)
 
     def _insert(self, stage: str, index: int, new: Any) -> None:
-        if new.name in self.names():
-            raise ValueError(f"there is a pass '{new.name}' already; use replace()")
+        for name in _names(new):
+            self._refuse_double(name)
         with self.editing():
             self.stages[stage].insert(index, new)
+
+    def _refuse_double(self, name: str) -> None:
+        if any(name in _names(p) for passes in self.stages.values() for p in passes):
+            raise ValueError(f"there is a pass '{name}' already; use replace()")
 
     def _find(self, name: str) -> tuple[str, int]:
         for stage, passes in self.stages.items():
             for index, p in enumerate(passes):
-                if p.name == name:
+                if name in _names(p):
                     return stage, index
         raise ValueError(f"no pass '{name}'; the passes are {', '.join(self.names())}")
 
@@ -312,6 +343,11 @@ class Pipeline:
         """Run all stages, or what is left of them for a module that was read from a dump."""
         for stage, passes in self.stages.items():
             run_stage(stage, passes, module, context)
+
+
+def _names(p: Any) -> list[str]:
+    """Names by which a pass is found: its own, and those of its rules."""
+    return list(dict.fromkeys([p.name, *(rule.name for rule in rules_of(p))]))
 
 
 def run_stage(stage: str, passes: Iterable[Any], module: Any, context: PassContext) -> None:
@@ -407,26 +443,28 @@ def bytecode(module: Any) -> bytes:
 
 
 def _remaining(stage: str, passes: list[Any], module: Any) -> list[Any] | None:
-    """The passes of a stage that the module has not been through; None for nothing to do."""
+    """The steps of a stage that the module has not been through; None for nothing to do."""
     attributes = module.operation.attributes
     if RESUME_ATTRIBUTE not in attributes:
-        return passes
+        return list(steps(passes))
     done_stage, _, done_pass = attributes[RESUME_ATTRIBUTE].value.partition(":")
     order = list(STAGES)
     if done_stage not in order:
         raise ValueError(f"no stage '{done_stage}' to resume after; there are {', '.join(order)}")
     if order.index(done_stage) < order.index(stage):
         mark(module, None)
-        return passes
+        return list(steps(passes))
     if order.index(done_stage) > order.index(stage) or not done_pass:
         return None
-    names = [p.name for p in passes]
+    names = [p.name for p in steps(passes)]
+    last = {p.name: rules_of(p)[-1].name for p in passes if isinstance(p, RulePass)}
+    done_pass = last.get(done_pass, done_pass)
     if done_pass not in names:
         raise ValueError(
             f"no pass '{done_pass}' in stage {stage} to resume after; there are {', '.join(names)}"
         )
     mark(module, None)
-    return passes[names.index(done_pass) + 1 :]
+    return list(steps(passes))[names.index(done_pass) + 1 :]
 
 
 def _fresh_folder(base: Path, name: str) -> Path:

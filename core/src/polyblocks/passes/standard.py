@@ -6,6 +6,7 @@ from typing import Any
 
 from polyblocks.options import CompileOptions
 from polyblocks.passes import facts
+from polyblocks.passes.base import NestPass
 from polyblocks.passes.bufferize.bind_arguments import BindArgumentsPass
 from polyblocks.passes.bufferize.bind_loops import BindLoopsPass
 from polyblocks.passes.bufferize.bufferize_scans import BufferizeScansPass
@@ -66,6 +67,7 @@ from polyblocks.passes.normalize.widen_accumulators import WidenAccumulatorsPass
 from polyblocks.passes.padding.mark_padding import MarkPaddingPass
 from polyblocks.passes.padding.mask_absent import MaskAbsentPass
 from polyblocks.passes.padding.split_phases import SplitPhasesPass
+from polyblocks.passes.rules import RulePass
 from polyblocks.passes.schedule.block_summation import BlockSummationPass
 from polyblocks.passes.schedule.flatten_nests import FlattenNestsPass
 from polyblocks.passes.schedule.hoist_invariants import HoistInvariantsPass
@@ -96,6 +98,11 @@ from polyblocks.target import TargetDescription
 def only(condition: bool, *passes: Any) -> tuple[Any, ...]:
     """The passes, if the condition holds."""
     return passes if condition else ()
+
+
+def rules(name: str, purpose: str, *members: NestPass) -> tuple[RulePass, ...]:
+    """A pass of rules, if there are any."""
+    return (RulePass(name, purpose, members),) if members else ()
 
 
 def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pipeline:
@@ -177,22 +184,30 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 # When windows that a step reads are straight-line code, and before anything is
                 # fused: then steps are no longer alike.
                 RollSumsPass(),
-                *only(
-                    team,
-                    SplitStacksPass(),
-                    StraightenCopiesPass(),
-                    ChooseLayoutsPass(),
-                    InterchangeLoopsPass(),
+                *rules(
+                    "lay-out-arrays",
+                    "arrays get the parts and the order of elements in which nests access them.",
+                    *only(
+                        team,
+                        SplitStacksPass(),
+                        StraightenCopiesPass(),
+                        ChooseLayoutsPass(),
+                        InterchangeLoopsPass(),
+                    ),
                 ),
                 ClassifyNestsPass(),
                 # Before what is made once is fused with what is made at each call.
                 *only(keeps, PrepareArgumentsPass()),
                 FuseSlicesPass(),
-                # Before a tile of their own keeps slabs in memory.
-                InlineStacksPass(),
-                # When accesses have the constants in them that stood in loops of copies.
-                SplitRangesPass(),
-                *only(team, MergeMarginsPass()),
+                *rules(
+                    "fuse-parts",
+                    "arrays that several nests make parts of need no memory, or are split.",
+                    # Before a tile of their own keeps slabs in memory.
+                    InlineStacksPass(),
+                    # When accesses have the constants in them that stood in loops of copies.
+                    SplitRangesPass(),
+                    *only(team, MergeMarginsPass()),
+                ),
                 # When what is computed in one place stands there, and before tiles are made of it.
                 MergeReductionsPass(),
                 # When copies between what is scaled and what multiplies it are gone.
@@ -212,7 +227,11 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                     TileContractionsPass(),
                 ),
                 # When nothing is fused any more: what is stored with steps is hard to see through.
-                *only(blocks, JoinNestsPass(), RollNestsPass()),
+                *rules(
+                    "merge-launches",
+                    "small nests that do not need each other are launched as one.",
+                    *only(blocks, JoinNestsPass(), RollNestsPass()),
+                ),
                 *only(team and vectors, SplitStepsPass()),
                 # Before loops are ordered and cut: long loops are better to cut.
                 FlattenNestsPass(),
@@ -220,14 +239,18 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 *only(blocks, SplitContractionsPass()),
                 SplitReductionsPass(),
                 SplitScansPass(),
-                NarrowIndicesPass(),
-                # Before loads are at addresses, and loops around gathers stay as they are.
-                *only(team and vectors, SelectLayersPass()),
-                # When loops that can be one are one.
-                *only(team and vectors, UnrollShortLoopsPass()),
-                *only(vectors, NarrowValuesPass()),
-                # When a load at several indices is one at an address.
-                *only(team and vectors, InterleaveLookupsPass()),
+                *rules(
+                    "specialize-bodies",
+                    "indices, short loops, values and look-ups get the cheapest form there is.",
+                    NarrowIndicesPass(),
+                    # Before loads are at addresses, and loops around gathers stay as they are.
+                    *only(team and vectors, SelectLayersPass()),
+                    # When loops that can be one are one.
+                    *only(team and vectors, UnrollShortLoopsPass()),
+                    *only(vectors, NarrowValuesPass()),
+                    # When a load at several indices is one at an address.
+                    *only(team and vectors, InterleaveLookupsPass()),
+                ),
                 # A grid's threads take neighbouring iterations of whichever loop is in order, are
                 # streams enough, and share out long sums as a cascade.
                 *only(team, OrderLoopsPass(), JamReductionsPass(), BlockSummationPass()),
