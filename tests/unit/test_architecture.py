@@ -243,11 +243,11 @@ ROOMS: dict[str, str] = {
     "passes/contraction passes/schedule passes/map",
     "passes/tensor": "affine passes",
     "passes/bufferize": "affine affine/analysis affine/mlir passes/tensor",
-    "passes/normalize": "affine affine/analysis affine/buffers affine/cleanup affine/contraction "
-    "affine/contraction/tilings affine/cost affine/mlir affine/naming affine/rewrites "
-    "affine/tiles passes",
-    "passes/padding": "affine affine/analysis affine/cleanup affine/contraction "
-    "affine/contraction/tilings affine/naming affine/padding affine/rewrites passes",
+    "passes/normalize": "affine affine/analysis affine/buffers affine/cleanup affine/cost "
+    "affine/fusion affine/mlir affine/naming affine/rewrites affine/tiles "
+    "passes",
+    "passes/padding": "affine affine/analysis affine/cleanup affine/fusion affine/naming "
+    "affine/padding affine/rewrites passes",
     "passes/layout": "affine affine/analysis affine/buffers affine/rewrites passes",
     "passes/fuse": "affine affine/analysis affine/cleanup affine/contraction "
     "affine/contraction/tilings affine/cost affine/fusion affine/mlir "
