@@ -4,6 +4,9 @@
     python -m tests.support.same_dumps write out/after       # in the other
     python -m tests.support.same_dumps compare out/before out/after
 
+With ``--units`` the programs are contractions of halves for three GPUs instead, each by some plan
+of a matrix unit, the same in both trees.
+
 For changes that are to change no code: files that move, names, what is computed once and not twice.
 The programs are those of the benchmarks, in PyTorch. Locations are left out.
 """
@@ -11,6 +14,7 @@ The programs are those of the benchmarks, in PyTorch. Locations are left out.
 from __future__ import annotations
 
 import argparse
+import random
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -23,6 +27,8 @@ from bench.algorithms import in_torch as algorithms
 from bench.algorithms.table import ALGORITHMS
 from bench.programs import in_torch as programs
 from bench.table import CASES
+from tests.e2e.test_matrix_units_simulated import PROGRAMS
+from tests.support.any_unit import any_unit
 from tests.support.captured import captured
 
 from polyblocks.api import compile_text
@@ -38,6 +44,8 @@ CHIPS = {
     "gfx1100": "amdgpu",
 }
 COUNT = 40
+#: Of GPUs those whose matrix units take operands in different ways.
+UNIT_CHIPS = {"sm_70": "nvgpu", "sm_80": "nvgpu", "gfx1100": "amdgpu"}
 
 _LOCATION = re.compile(r" ?loc\((?:[^()]|\([^()]*\))*\)|^#loc.*\n", re.MULTILINE)
 
@@ -68,16 +76,31 @@ def _tensors(arrays: Sequence[Any]) -> list[torch.Tensor]:
 def write(folder: Path, count: int = COUNT, chips: Sequence[str] = tuple(CHIPS)) -> None:
     """Compile the first ``count`` programs; each has a folder of dumps for each chip."""
     for name, text in islice(modules(), count):
-        for arch, target in ((chip, CHIPS[chip]) for chip in chips):
-            place = folder / arch / name
-            place.mkdir(parents=True)
-            print(arch, name, flush=True)
-            options = CompileOptions(target=target, arch=arch, debug=str(place))
-            try:
-                compile_text(text, options, name)
-            except PolyBlocksError as error:
-                # That it fails, and how, is to stay as well.
-                (place / "error.txt").write_text(str(error))
+        for chip in chips:
+            _write(folder, chip, CHIPS[chip], name, text)
+
+
+def write_units(folder: Path) -> None:
+    """The same of contractions by matrix units; plans are drawn with a seed."""
+    for name, (function, shapes) in PROGRAMS.items():
+        torch.manual_seed(0)
+        inputs = [torch.randn(shape).half() for shape in shapes]
+        text = captured(function, inputs).module.operation.get_asm(enable_debug_info=True)
+        for arch, target in UNIT_CHIPS.items():
+            with any_unit(random.Random(f"{arch} {name}")):
+                _write(folder, arch, target, name.replace(" ", "-"), text)
+
+
+def _write(folder: Path, arch: str, target: str, name: str, text: str) -> None:
+    place = folder / arch / name
+    place.mkdir(parents=True)
+    print(arch, name, flush=True)
+    options = CompileOptions(target=target, arch=arch, debug=str(place))
+    try:
+        compile_text(text, options, name)
+    except PolyBlocksError as error:
+        # That it fails, and how, is to stay as well.
+        (place / "error.txt").write_text(str(error))
 
 
 def compare(before: Path, after: Path) -> list[str]:
@@ -105,12 +128,16 @@ def main() -> int:
     writing.add_argument("folder", type=Path)
     writing.add_argument("--count", type=int, default=COUNT)
     writing.add_argument("--chips", nargs="+", choices=CHIPS, default=tuple(CHIPS))
+    writing.add_argument("--units", action="store_true", help="contractions by matrix units")
     both = commands.add_parser("compare")
     both.add_argument("before", type=Path)
     both.add_argument("after", type=Path)
     arguments = parser.parse_args()
     if arguments.command == "write":
-        write(arguments.folder, arguments.count, arguments.chips)
+        if arguments.units:
+            write_units(arguments.folder)
+        else:
+            write(arguments.folder, arguments.count, arguments.chips)
         return 0
     found = compare(arguments.before, arguments.after)
     count = sum(p.is_file() for p in arguments.before.rglob("*"))
