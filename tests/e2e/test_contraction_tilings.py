@@ -11,7 +11,7 @@ from some_tilings import tiling_of
 from sweeps import sweep
 from torch.nn import functional
 
-from polyblocks.affine.contraction import builder
+from polyblocks.affine.contraction import frame
 from polyblocks.affine.contraction.tilings import choice
 from polyblocks.affine.contraction.tilings.tiling_cost import TilingCost
 from polyblocks.events import Event, listening
@@ -28,7 +28,7 @@ def check(
     monkeypatch.setattr(choice, "choose_tiling", lambda cost: tiling_of(cost, draw))
     monkeypatch.setattr(TilingCost, "time", lambda *_: draw.random())
     # Panels are on the stack, or parts of one allocation for all threads.
-    monkeypatch.setattr(builder, "STACK_BYTES", draw.choice([1024, builder.STACK_BYTES]))
+    monkeypatch.setattr(frame, "STACK_BYTES", draw.choice([1024, frame.STACK_BYTES]))
     monkeypatch.setenv("POLYBLOCKS_CACHE_DIR", str(tmp_path))
     options = {"target": "cpu", "strict_target": True}
     tiled: list[Event] = []

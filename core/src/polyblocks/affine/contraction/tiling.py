@@ -37,6 +37,11 @@ class Tiling:
     pack_columns: bool
     threads: int
 
+    @property
+    def chained(self) -> bool:
+        """Whether sums of a pass are added up in parts."""
+        return self.chain < self.depth
+
     def by_pass(self, product: Product) -> bool:
         """Whether columns are copied for each pass: there are no other rows to use them again."""
         blocks = -(-product.row.extent // self.row_block)

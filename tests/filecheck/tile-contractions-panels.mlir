@@ -1,0 +1,49 @@
+// PASSES: tile-contractions
+// ARCH: x86-64-v4
+//
+// Both operands are copied into panels in the order of their use: columns 32 side by side, step by
+// step, once for all blocks of rows; rows one after the other, a line apart from a power of two. A
+// register tile then goes through both in order.
+
+// CHECK-LABEL: func.func @main
+// CHECK:         %[[ROWS:.*]] = memref.alloca() {alignment = 64 : i64} : memref<60x528xf32>
+// CHECK:         %[[COLUMNS:.*]] = memref.alloca() {alignment = 64 : i64} : memref<2x512x32xf32>
+// CHECK-NEXT:    affine.for %[[N:.*]] = 0 to 10 {
+// CHECK-NEXT:      affine.for %[[K:.*]] = 0 to 512 {
+// CHECK-NEXT:        affine.for %[[PANEL:.*]] = 0 to 2 {
+// CHECK-NEXT:          affine.for %[[LANE:.*]] = 0 to 32 {
+// CHECK-NEXT:            affine.load %arg1[%[[K]], %[[N]] * 64 + %[[PANEL]] * 32 + %[[LANE]]]
+// CHECK-NEXT:            affine.store %{{.*}}, %[[COLUMNS]][%[[PANEL]], %[[K]], %[[LANE]]]
+// CHECK:           affine.for %[[M:.*]] = 0 to 5 {
+// CHECK-NEXT:        affine.for %[[ROW:.*]] = 0 to 60 {
+// CHECK-NEXT:          affine.for %[[K:.*]] = 0 to 512 {
+// CHECK-NEXT:            affine.load %arg0[%[[M]] * 60 + %[[ROW]], %[[K]]]
+// CHECK-NEXT:            affine.store %{{.*}}, %[[ROWS]][%[[ROW]], %[[K]]]
+// CHECK:             affine.for %[[PANEL:.*]] = 0 to 2 {
+// CHECK-NEXT:          affine.for %[[LANE:.*]] = 0 to 32 {
+// CHECK-NEXT:            affine.for %[[TILE:.*]] = 0 to 10 {
+// CHECK:                   affine.for %[[K:.*]] = 0 to 512 iter_args(
+// CHECK-NEXT:                affine.load %[[COLUMNS]][%[[PANEL]], %[[K]], %[[LANE]]]
+// CHECK-NEXT:                affine.load %[[ROWS]][%[[TILE]] * 6, %[[K]]]
+// CHECK:                     affine.load %[[ROWS]][%[[TILE]] * 6 + 5, %[[K]]]
+// CHECK:                 {polyblocks.lanes = 32 : i64}
+module {
+  func.func @main(%a: memref<300x512xf32>, %b: memref<512x640xf32>, %c: memref<300x640xf32>) {
+    %z = arith.constant 0.0 : f32
+    affine.for %i = 0 to 300 {
+      affine.for %j = 0 to 640 {
+        %r = affine.for %k = 0 to 512 iter_args(%s = %z) -> (f32) {
+          %x = affine.load %a[%i, %k] : memref<300x512xf32>
+          %y = affine.load %b[%k, %j] : memref<512x640xf32>
+          %p = arith.mulf %x, %y fastmath<reassoc,contract> : f32
+          %t = arith.addf %s, %p fastmath<reassoc,contract> : f32
+          affine.yield %t : f32
+        }
+        affine.store %r, %c[%i, %j] : memref<300x640xf32>
+      }
+    } {polyblocks.schedule = {
+         register_tile = [6, 32], cache_block = [60, 64], k_block = 512, sum_chunk = 512,
+         chunks = [1, 1], packed = [true, true], threads = 1, transposed = false}}
+    return
+  }
+}
