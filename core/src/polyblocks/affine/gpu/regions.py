@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from polyblocks.affine.gpu.plans.kernel import Kernel
-from polyblocks.affine.mlir.reader import SCALAR_DIALECTS
+from polyblocks.affine.mlir.nest_reader import SCALAR_DIALECTS
 from polyblocks.affine.model import ControlFlow, Nest
 from polyblocks.errors import UnsupportedError
 from polyblocks.mlir import ir

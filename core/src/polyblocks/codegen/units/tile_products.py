@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from polyblocks.affine.expr import Expr, Var
-from polyblocks.affine.mlir.reader import expr_of
+from polyblocks.affine.mlir.affine_maps import expr_of
 from polyblocks.affine.mlir.writer import affine_expr
 from polyblocks.errors import UnsupportedError
 from polyblocks.mlir import ir

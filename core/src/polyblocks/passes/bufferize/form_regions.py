@@ -169,7 +169,7 @@ def _raise(main: Any) -> None:
     """Write integers that are affine in variables of loops as such where an index is wanted."""
     from polyblocks.affine.analysis.known_values import KnownValues
     from polyblocks.affine.expr import Expr, Var
-    from polyblocks.affine.mlir.reader import expr_of
+    from polyblocks.affine.mlir.affine_maps import expr_of
     from polyblocks.affine.mlir.writer import affine_expr
     from polyblocks.affine.model import Op, Value
     from polyblocks.mlir import dialect, ir

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Set
 from typing import Any
 
-from polyblocks.affine.mlir.reader import SCALAR_DIALECTS
+from polyblocks.affine.mlir.nest_reader import SCALAR_DIALECTS
 from polyblocks.affine.mlir.views import VIEWS
 from polyblocks.codegen.walk import nested
 from polyblocks.mlir import ir

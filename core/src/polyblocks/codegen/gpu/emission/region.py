@@ -14,7 +14,8 @@ from typing import Any
 
 from polyblocks.affine.gpu.plans.kernel import Kernel
 from polyblocks.affine.gpu.regions import check_shared, decided_by_memory
-from polyblocks.affine.mlir.reader import SCALAR_DIALECTS, TERMINATORS
+from polyblocks.affine.mlir.nest_reader import SCALAR_DIALECTS
+from polyblocks.affine.mlir.reader import TERMINATORS
 from polyblocks.affine.mlir.views import VIEWS
 from polyblocks.attributes import KIND_ATTRIBUTE, REGION_ATTRIBUTE, SOURCES_ATTRIBUTE
 from polyblocks.codegen.gpu.emission.bodies import body_of, emit_nest
