@@ -10,7 +10,7 @@ import pytest
 from polyblocks.affine.access import digits_of_whole, join_parts
 from polyblocks.affine.analysis.coverage import (
     digits,
-    distinguishes,
+    is_injective,
     iteration_at,
     same_for,
 )
@@ -100,9 +100,9 @@ def test_digits_of_a_dimension() -> None:
     assert digits(matrix, (Expr.of(i) * 5 + j, Expr.of(k)), [i, j, k]) is None
     assert digits(matrix, (Expr.of(i) * 4 + j, Expr.of(j)), [i, j]) is None
     assert digits(Buffer((1, 5), "f32", "alloc"), (Expr(0), Expr.of(k)), [k]) == {k: (1, 1)}
-    assert distinguishes(index, [i, j, k])
-    assert not distinguishes(index, [j]), "with another i it may be the same place"
-    assert not distinguishes((Expr.of(i) * 3 + j,), [i, j])
+    assert is_injective(index, [i, j, k])
+    assert not is_injective(index, [j]), "with another i it may be the same place"
+    assert not is_injective((Expr.of(i) * 3 + j,), [i, j])
     at = (Expr.of(Var(12)), Expr.of(k))
     assert iteration_at({i: (0, 4), j: (0, 1)}, matrix.shape, at) == {i: at[0] // 4, j: at[0] % 4}
 
@@ -158,7 +158,7 @@ def test_digits_and_distinction_are_never_wrongly_affirmed(seed: int) -> None:
                 for var, (dimension, factor) in counted.items():
                     assert v[var] == place[dimension] // factor % var.extent
         for told in ([variables[0]], [variables[1]], variables):
-            if distinguishes(index, told):
+            if is_injective(index, told):
                 for a, b in itertools.product(values, values):
                     if any(a[v] != b[v] for v in told):
                         at = [tuple(e.evaluate(v) for e in index) for v in (a, b)]

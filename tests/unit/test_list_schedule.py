@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from polyblocks.codegen.list_schedule import Instruction, list_schedule, most_alive
+from polyblocks.codegen.list_schedule import Instruction, list_schedule, peak_live_registers
 
 
 def chain(length: int, first: int, latency: float = 4.0, work: float = 1.0) -> list[Instruction]:
@@ -53,12 +53,12 @@ def test_orders_are_right(seed: int, units: int) -> None:
     place = {i: k for k, i in enumerate(order)}
     assert sorted(order) == list(range(60))
     assert all(place[j] < place[i] for i, one in enumerate(block) for j in one.needs)
-    assert 1 <= most_alive(block, order, [1] * 60) <= 60
+    assert 1 <= peak_live_registers(block, order, [1] * 60) <= 60
 
 
 def test_most_alive() -> None:
     block = [*chain(3, 0), Instruction((0, 2), 1, 1)]
-    assert most_alive(block, [0, 1, 2, 3], [1, 1, 1, 1]) == 3
-    assert most_alive(chain(5, 0), range(5), [2] * 5) == 4
+    assert peak_live_registers(block, [0, 1, 2, 3], [1, 1, 1, 1]) == 3
+    assert peak_live_registers(chain(5, 0), range(5), [2] * 5) == 4
     # What nobody reads is gone at once.
-    assert most_alive([Instruction((), 1, 1)] * 5, range(5), [1] * 5) == 1
+    assert peak_live_registers([Instruction((), 1, 1)] * 5, range(5), [1] * 5) == 1

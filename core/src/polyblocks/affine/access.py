@@ -118,15 +118,15 @@ def join_parts(expr: Expr) -> Expr:
                     whole = atom.dividend % (atom.divisor * other.divisor)
                     return join_parts(Expr(expr.const, factors) + whole * factor)
                 continue
-            if other.divisor != atom.divisor or not _same_rest(other.dividend, atom):
+            if other.divisor != atom.divisor or not _congruent(other.dividend, atom):
                 continue
             del factors[atom], factors[other]
             return join_parts(Expr(expr.const, factors) + other.dividend * factor)
     return expr
 
 
-def _same_rest(number: Expr, rest: Mod) -> bool:
-    """Whether a number leaves the same remainder as that one of which ``rest`` is taken."""
+def _congruent(number: Expr, rest: Mod) -> bool:
+    """Whether a number is congruent to ``rest``'s dividend, modulo its divisor."""
     if number == rest.dividend:
         return True
     if len(number.terms) != 1 or number.const:

@@ -68,7 +68,9 @@ def list_schedule(block: Sequence[Instruction], units: int) -> list[int]:
     return [i for _, _, i in sorted(order)]
 
 
-def most_alive(block: Sequence[Instruction], order: Sequence[int], sizes: Sequence[int]) -> int:
+def peak_live_registers(
+    block: Sequence[Instruction], order: Sequence[int], sizes: Sequence[int]
+) -> int:
     """Registers of all results that are still needed, where these are most.
 
     Args:

@@ -8,7 +8,7 @@ from itertools import takewhile
 from math import prod
 from typing import Any, ClassVar
 
-from polyblocks.codegen.list_schedule import Instruction, list_schedule, most_alive
+from polyblocks.codegen.list_schedule import Instruction, list_schedule, peak_live_registers
 from polyblocks.codegen.merge_rare_branches import is_rare_branch
 from polyblocks.codegen.straight_line import is_read, is_straight_line, is_write
 from polyblocks.codegen.walk import nested
@@ -94,7 +94,7 @@ def _schedule(block: Any, target: Any) -> bool:
         return False
     instructions = _instructions(ops, sizes)
     order = list_schedule(instructions, _UNITS)
-    if most_alive(instructions, order, [*sizes, 0]) > target.vector_registers:
+    if peak_live_registers(instructions, order, [*sizes, 0]) > target.vector_registers:
         return False
     for i in order:
         if i < len(ops):

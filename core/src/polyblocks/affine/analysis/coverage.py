@@ -54,7 +54,7 @@ def iteration_at(
     return at
 
 
-def distinguishes(index: Sequence[Expr], variables: Iterable[Var]) -> bool:
+def is_injective(index: Sequence[Expr], variables: Iterable[Var]) -> bool:
     """Whether different values of the variables always give different indices.
 
     Sufficient: one after the other, each has in some dimension a factor larger than all that the

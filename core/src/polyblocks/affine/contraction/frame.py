@@ -60,13 +60,13 @@ class Blocks:
             upper = (Expr(self.count) - self.number + Expr.of(self.loop),)
         return body if self.loop.extent == 1 and not upper else [For(self.loop, body, upper=upper)]
 
-    def left(self) -> Expr:
-        """How many there are from the block's first one on."""
+    def remaining(self) -> Expr:
+        """Rows or columns from the block's first to the matrix edge."""
         return Expr(self.extent) - self.begin
 
-    def every(self, step: int = 1) -> tuple[Var, tuple[Expr, ...]]:
+    def full_steps(self, step: int = 1) -> tuple[Var, tuple[Expr, ...]]:
         """Variable and bounds over whole steps of ``step`` elements."""
-        upper = () if self.extent % self.size == 0 else (self.left() // step,)
+        upper = () if self.extent % self.size == 0 else (self.remaining() // step,)
         return Var(self.size // step), upper
 
     def at_end(self, body: list[Node]) -> list[Node]:
@@ -75,8 +75,8 @@ class Blocks:
             return body
         return [For(Var(1), body, upper=(self.number - (self.count - 2),))]
 
-    def rest(self, step: int) -> tuple[int, int]:
-        """Where whole steps end in the last block, and how many are left."""
+    def partial_step(self, step: int) -> tuple[int, int]:
+        """Where whole steps end in the last block, and the elements behind them."""
         rest = self.extent % step
         return self.extent - rest - (self.count - 1) * self.size, rest
 
@@ -199,11 +199,11 @@ class Frame:
             tile: gets the panel, and how many columns of it.
         """
         lanes = self.tiling.lanes
-        panel, ends = self.column.every(lanes)
+        panel, ends = self.column.full_steps(lanes)
         out: list[Node] = []
         if panel.extent:
             out.append(For(panel, tile(Expr.of(panel), lanes), upper=ends))
-        begin, rest = self.column.rest(lanes)
+        begin, rest = self.column.partial_step(lanes)
         if rest:
             out += self.column.at_end(tile(Expr(begin // lanes), rest))
         return out
@@ -215,11 +215,11 @@ class Frame:
             tile: gets the first row, and how many.
         """
         height = self.tiling.rows
-        number, ends = self.row.every(height)
+        number, ends = self.row.full_steps(height)
         out: list[Node] = []
         if number.extent:
             out.append(For(number, tile(Expr.of(number) * height, height), upper=ends))
-        begin, rest = self.row.rest(height)
+        begin, rest = self.row.partial_step(height)
         if rest:
             out += self.row.at_end(tile(Expr(begin), rest))
         return out

@@ -53,8 +53,8 @@ class PartialResults:
 
     def start(self) -> list[Node]:
         """Partial results that change nothing, or that sums start with."""
-        row, upper = self.frame.row.every()
-        column, ends = self.frame.column.every()
+        row, upper = self.frame.row.full_steps()
+        column, ends = self.frame.column.full_steps()
         body, values = self.frame.before(Expr.of(row), Expr.of(column))
         inits = [values.get(v, v) for v in self.product.inits]
         neutral = self.frame.neutral()
@@ -66,8 +66,8 @@ class PartialResults:
 
     def finish(self) -> list[Node]:
         """The epilogue, in the program's loops where these fit."""
-        row, upper = self.frame.row.every()
-        column, ends = self.frame.column.every()
+        row, upper = self.frame.row.full_steps()
+        column, ends = self.frame.column.full_steps()
         product = self.product
         at_row, rows = counted(self._loops(product.row, product.rows), row.extent, upper)
         if self.strips:
@@ -100,9 +100,10 @@ class PartialResults:
             across.append(For(square, [For(a, [For(b, body)])]))
         column = Var(width)
         finished = rows(self._finished(row, first + column, self.strips, (Expr.of(column), row)))
-        left = Expr(extent) if self.frame.column.extent % extent == 0 else self.frame.column.left()
-        inside = () if (left - first).range()[0] >= width else (left - first,)
-        upper = () if left.is_constant else ((left + (width - 1)) // width,)
+        block = self.frame.column
+        remaining = Expr(extent) if block.extent % extent == 0 else block.remaining()
+        inside = () if (remaining - first).range()[0] >= width else (remaining - first,)
+        upper = () if remaining.is_constant else ((remaining + (width - 1)) // width,)
         return [For(strip, [*across, For(column, finished, upper=inside)], upper=upper)]
 
     def _finished(

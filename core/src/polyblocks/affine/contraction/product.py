@@ -249,7 +249,7 @@ def _with_rows(
     inner = [n for n in contraction.reduction.body if isinstance(n, Load)]
     # Contiguously stored elements are one row; loops around them are a batch.
     rows, columns = (_slowest_first(side, stored) for side in (rows, columns))
-    count = _one_behind_the_other(columns, stored)
+    count = _contiguous_suffix(columns, stored)
     batch = [*contraction.batch, *columns[:-count]]
     one_row = _product(contraction, views, batch, rows, columns[-count:], False, steps)
     by_rows = rows
@@ -348,8 +348,8 @@ def _slowest_first(variables: list[Var], accesses: Sequence[AffineAccess]) -> li
     return sorted(variables, key=distance, reverse=True)
 
 
-def _one_behind_the_other(variables: list[Var], stores: list[Store]) -> int:
-    """How many of the last variables go through what is stored without a gap; at least one."""
+def _contiguous_suffix(variables: list[Var], stores: list[Store]) -> int:
+    """Number of trailing variables that store contiguously; at least one."""
     count, size = 1, variables[-1].extent
     places = [address(n.buffer, n.index) for n in stores]
     for var in reversed(variables[:-1]):

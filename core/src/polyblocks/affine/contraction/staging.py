@@ -59,7 +59,7 @@ class Staging:
 
     def copy_rows(self, operand: Operand, first: Expr, upper: tuple[Expr, ...]) -> list[Node]:
         """The rows of a block, for the steps of one pass from ``first`` on."""
-        counter, ends = self.frame.row.every()
+        counter, ends = self.frame.row.full_steps()
         row = Expr.of(counter)
         along = id(operand) in self.along_rows
         if along:
@@ -108,7 +108,7 @@ class Staging:
             step, steps = steps_of()
             block = self.frame.column
             upper: tuple[Expr, ...]
-            upper = () if block.extent % block.size == 0 else (block.left(),)
+            upper = () if block.extent % block.size == 0 else (block.remaining(),)
             column, columns = counted(self.product.columns, block.size, upper)
             return steps(columns(self._copied(operand, column, first, step)))
         if self.product.steps_first(operand):
@@ -118,7 +118,7 @@ class Staging:
             assert not ends
             return self._reorder_columns(operand, operand.natural)
         lanes = self.tiling.lanes
-        panel, upper = self.frame.column.every(lanes)
+        panel, upper = self.frame.column.full_steps(lanes)
         # A column's place takes longer to find than that of a step, which is linear in its loops.
         scattered = is_scattered(operand, self.product.column)
 
@@ -131,7 +131,7 @@ class Staging:
             step, steps = steps_of()
             body = self._copied(operand, Expr.of(panel) * lanes + lane, first, step)
             out += ordered(lambda b: [For(panel, [For(lane, b)], upper=upper)], steps, body)
-        begin, rest = self.frame.column.rest(lanes)
+        begin, rest = self.frame.column.partial_step(lanes)
         if rest:
             lane = Var(rest)
             step, steps = steps_of()
@@ -142,7 +142,7 @@ class Staging:
     def _transpose_columns(self, operand: Operand, first: Expr, extent: int) -> list[Node]:
         """As :meth:`copy_columns`, from memory in which steps are neighbours: square by square."""
         width = self.frame.width
-        square, upper = self.frame.column.every(width)
+        square, upper = self.frame.column.full_steps(width)
         out: list[Node] = []
         if square.extent:
             columns = Expr.of(square) * width
@@ -150,7 +150,7 @@ class Staging:
                 extent, lambda a, step: self._copied(operand, columns + a, first, step)
             )
             out += [For(square, [part], upper=upper) for part in parts]
-        begin, rest = self.frame.column.rest(width)
+        begin, rest = self.frame.column.partial_step(width)
         if rest:
             a, step = Var(rest), Var(extent)
             body = self._copied(operand, Expr.of(a) + begin, first, Expr.of(step))
@@ -185,7 +185,7 @@ class Staging:
         for var, stride in zip(loops, self.product.strides, strict=True):
             number = number * var.extent + var
             natural = natural + Expr.of(var) * stride
-        square, upper = self.frame.column.every(width)
+        square, upper = self.frame.column.full_steps(width)
         first = Expr.of(square) * width
         out: list[Node] = []
 
@@ -201,7 +201,7 @@ class Staging:
             body.append(self._panel_store(operand, value, first + a, number))
             inner += around(loops, [For(a, body)])
             out.append(For(square, inner, upper=upper))
-        begin, rest = self.frame.column.rest(width)
+        begin, rest = self.frame.column.partial_step(width)
         if rest:
             a = Var(rest)
             body, value = self._load_natural(load, Expr.of(a) + begin, natural)

@@ -172,7 +172,7 @@ class _Grouping:
         ((of_rows, of_columns),) = types
         for rows_first in (True,) if in_tiles else (True, False):
             wanted, others = unit.both if rows_first else unit.both[::-1]
-            same = (of_rows == wanted) if not flipped else _other_sign(of_rows) == wanted
+            same = (of_rows == wanted) if not flipped else _flip_signedness(of_rows) == wanted
             if same and of_columns == others:
                 return cls(unit, rows, columns, pairs, rows_first, flipped)
         return None
@@ -257,8 +257,8 @@ class _Grouping:
 _SIGNS = 0x80808080 - (1 << WORD)
 
 
-def _other_sign(dtype: str) -> str:
-    """The integer of the same size with, or without a sign; empty for what is no integer."""
+def _flip_signedness(dtype: str) -> str:
+    """The integer type of the same width and other signedness; empty for other types."""
     return {"int8": "uint8", "uint8": "int8"}.get(dtype, "")
 
 

@@ -226,7 +226,7 @@ class Estimator:
         bound, predicted = None, None
         if self._written:
             traffic_of = [
-                traffic_of_loops(root, self._capacity(k - 1, threads), _from_behind(home, k))
+                traffic_of_loops(root, self._capacity(k - 1, threads), _at_or_beyond(home, k))
                 for k in levels
             ]
             predicted, busy = predict(root, nest.body, self._target, threads, traffic_of)
@@ -275,8 +275,8 @@ class Estimator:
         return level.size // SHARE // min(threads, level.shared_by)
 
 
-def _from_behind(home: Mapping[Buffer, int], k: int) -> Callable[[Buffer], bool]:
-    """Whether a buffer is found in a memory level or behind it."""
+def _at_or_beyond(home: Mapping[Buffer, int], k: int) -> Callable[[Buffer], bool]:
+    """Whether a buffer resides in memory level ``k`` or a slower one."""
     return lambda buffer: home[buffer] >= k
 
 

@@ -22,7 +22,7 @@ from polyblocks.target import Issue, TargetDescription
 COMPUTE = "compute"
 #: Slots that are bridged by what memory fetches ahead and by what waits to be written, some KiB: a
 #: softmax of rows of 4 KiB reads, computes and writes at the same time, a tile of 256 KiB does not.
-WINDOW = 2048.0
+OVERLAP_SLOTS = 2048.0
 #: The part of the time of memory levels that does not overlap with the slowest one's: a line comes
 #: through all of them. Of the pipelines of the benchmarks, whose tiles are in the second cache.
 IN_TURNS = 0.3
@@ -87,7 +87,7 @@ class _Chip:
         if not apart:
             return (fetched + written) / self.rates[k]
         if k == len(self.rates) - 1:
-            return _in_turns(fetched, written) / self.rates[k]
+            return _serialized(fetched, written) / self.rates[k]
         return max(fetched, written / apart) / self.rates[k]
 
 
@@ -111,7 +111,7 @@ class _Clock:
         levels: list[Level] = []
         _gather(phase, whole, levels)
         once = self.chip.computing(whole) / self.chip.slot / max(phase.times, 1.0)
-        if not phase.inner or once <= WINDOW:
+        if not phase.inner or once <= OVERLAP_SLOTS:
             return self._overlapped(whole, levels)
         own = self._overlapped(phase.mix, [phase.level])
         return own + sum(self.seconds(inner) for inner in phase.inner)
@@ -128,11 +128,11 @@ class _Clock:
             passed = moved.passed if k == len(self.traffic) else 0.0
             busy.append(chip.moving(k, moved.fetched, moved.written + passed))
         self.busy = [a + b for a, b in zip(self.busy, busy, strict=True)]
-        return rates.overlapped(*busy[:2], _in_turns(*busy[2:])) if busy[2:] else max(busy)
+        return rates.overlapped(*busy[:2], _serialized(*busy[2:])) if busy[2:] else max(busy)
 
 
-def _in_turns(*seconds: float) -> float:
-    """Time of what the same lines of memory take one after the other, others meanwhile."""
+def _serialized(*seconds: float) -> float:
+    """Time of the slowest level, and the part of all others that does not overlap with it."""
     longest = max(seconds)
     return longest + IN_TURNS * (sum(seconds) - longest)
 

@@ -42,7 +42,7 @@ from polyblocks.passes.base import NestPass
 
 #: Iterations of a group with a product over those that are needed: neighbours of a tile, which are
 #: computed again, would be computed with all steps.
-ONCE = 1.05
+MAX_HALO = 1.05
 
 
 @dataclass(frozen=True)
@@ -394,7 +394,7 @@ class _Grouping:
         products = [s.seconds for s in group.stages if s.seconds is not None]
         if not products:
             return ""
-        if group.cost.redundancy > ONCE:
+        if group.cost.redundancy > MAX_HALO:
             return "computed again"
         seconds = self._tiled_seconds(group)
         if seconds is None:

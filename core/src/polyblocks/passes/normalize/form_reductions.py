@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from polyblocks.affine.analysis.coverage import distinguishes, perfect_loops
+from polyblocks.affine.analysis.coverage import is_injective, perfect_loops
 from polyblocks.affine.buffers.renaming import rename_buffers
 from polyblocks.affine.expr import Var
 from polyblocks.affine.model import (
@@ -88,7 +88,7 @@ def _form(nest: Nest) -> None:
     if any(v in inside for loop in parallel for e in loop.bounds for v in e.variables()):
         # It cannot be outside of what its bounds depend on.
         return
-    if not all(distinguishes(s.index, outer) for s in stores):
+    if not all(is_injective(s.index, outer) for s in stores):
         return
     if not _loads_precede_stores(body, stores, loads):
         return

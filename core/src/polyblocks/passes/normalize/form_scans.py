@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from polyblocks.affine.analysis.coverage import distinguishes, perfect_loops
+from polyblocks.affine.analysis.coverage import is_injective, perfect_loops
 from polyblocks.affine.buffers.renaming import rename_buffers
 from polyblocks.affine.expr import Var
 from polyblocks.affine.model import (
@@ -112,10 +112,10 @@ class _Scan:
             return None
         parallel = [loop for loop in loops if loop is not along[0]]
         running = [s for s, u in zip(stores, used, strict=True) if along[0].var not in u]
-        if not all(distinguishes(s.index, [f.var for f in parallel]) for s in stores):
+        if not all(is_injective(s.index, [f.var for f in parallel]) for s in stores):
             return None
         results = [s for s in stores if s not in running]
-        if not all(distinguishes(s.index, [along[0].var]) for s in results):
+        if not all(is_injective(s.index, [along[0].var]) for s in results):
             return None
         loads = _loads_before(body, running, {s.buffer.base for s in results})
         return None if loads is None else cls(parallel, along[0], body, running, loads)

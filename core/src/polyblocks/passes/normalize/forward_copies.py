@@ -10,7 +10,7 @@ from polyblocks.affine.access import strides
 from polyblocks.affine.analysis.boxes import overlap, touched
 from polyblocks.affine.analysis.coverage import (
     digits,
-    distinguishes,
+    is_injective,
     iteration_at,
     perfect_loops,
 )
@@ -123,7 +123,7 @@ class _Copy:
         variables = digits(source, load.index, [f.var for f in loops])
         if variables is None:
             return None
-        if not distinguishes(store.index, [f.var for f in loops]):
+        if not is_injective(store.index, [f.var for f in loops]):
             return None
         if not _keeps_neighbours(variables, store, target):
             return None
@@ -225,7 +225,7 @@ class _Copy:
         if len(stores) != 1 or stores[0].buffer is not self.source:
             return False
         at = self.place(stores[0].index)
-        if not distinguishes(at, [f.var for f in loops]):
+        if not is_injective(at, [f.var for f in loops]):
             return False
         # Loads come before the only store in every iteration, or what they load is stored by it.
         position = body.index(stores[0])
