@@ -9,7 +9,7 @@
 // CHECK:         affine.for %{{.*}} iter_args
 // CHECK-NEXT:      %[[X:.*]] = affine.load %arg0
 // CHECK-NEXT:      %[[Y:.*]] = affine.load %arg1
-// CHECK-NEXT:      %[[W:.*]] = arith.extf %[[Y]] fastmath<contract> : f16 to f32
+// CHECK-NEXT:      %[[W:.*]] = arith.extf %[[Y]] {polyblocks.free_rounding} : f16 to f32
 // CHECK-NEXT:      arith.mulf %[[X]], %[[W]]
 // CHECK:         affine.for %{{.*}} iter_args
 // CHECK:           arith.truncf {{.*}} : f32 to bf16
@@ -24,7 +24,7 @@ func.func @main(%a: memref<8x64xf32>, %b: memref<64x8xf16>, %c: memref<8x8xf32>,
   affine.for %i = 0 to 8 {
     affine.for %k = 0 to 64 {
       %x = affine.load %a[%i, %k] : memref<8x64xf32>
-      %y = arith.truncf %x fastmath<contract> : f32 to f16
+      %y = arith.truncf %x {polyblocks.free_rounding} : f32 to f16
       affine.store %y, %s[%i, %k] : memref<8x64xf16>
     }
   }
@@ -33,8 +33,8 @@ func.func @main(%a: memref<8x64xf32>, %b: memref<64x8xf16>, %c: memref<8x8xf32>,
       %r = affine.for %k = 0 to 64 iter_args(%u = %z) -> (f32) {
         %x = affine.load %s[%i, %k] : memref<8x64xf16>
         %y = affine.load %b[%k, %j] : memref<64x8xf16>
-        %v = arith.extf %x fastmath<contract> : f16 to f32
-        %w = arith.extf %y fastmath<contract> : f16 to f32
+        %v = arith.extf %x {polyblocks.free_rounding} : f16 to f32
+        %w = arith.extf %y {polyblocks.free_rounding} : f16 to f32
         %p = arith.mulf %v, %w : f32
         %q = arith.addf %u, %p : f32
         affine.yield %q : f32
@@ -67,7 +67,7 @@ func.func @main(%a: memref<8x64xf32>, %b: memref<64x8xf16>, %c: memref<8x8xf32>,
   affine.for %i = 0 to 8 {
     affine.for %k = 0 to 64 {
       %x = affine.load %a[%i, %k] : memref<8x64xf32>
-      %y = arith.truncf %x fastmath<contract> : f32 to bf16
+      %y = arith.truncf %x {polyblocks.free_rounding} : f32 to bf16
       affine.store %y, %f[%i, %k] : memref<8x64xbf16>
     }
   }

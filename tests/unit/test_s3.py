@@ -198,6 +198,10 @@ BROKEN: dict[str, tuple[str, str]] = {
         module("%c = arith.constant {polyblocks.padding = array<i64: 1>} 1 : i32"),
         "polyblocks.padding is an attribute of an affine.load or affine.store",
     ),
+    "rounding of no conversion": (
+        module("%c = arith.constant {polyblocks.free_rounding} 1 : i32"),
+        "polyblocks.free_rounding is an attribute of an arith.extf or arith.truncf",
+    ),
     "padding that frontends say": (
         module("%c = arith.constant {polyblocks.padded} 1 : i32"),
         "there is no attribute polyblocks.padded; there are polyblocks.name",

@@ -59,6 +59,9 @@ PADDED_ATTRIBUTE = "polyblocks.padded"
 #: A load: number of the padding whose zeros, and no others, are its own operation's. A store of
 #: zeros: the numbers of all paddings that it stores (``mark-padding`` to the end of S3).
 PADDING_ATTRIBUTE = "polyblocks.padding"
+#: A conversion between floats that the program does not ask for: what it rounds to need not be
+#: rounded where it is extended again by another one (S1 to ``lower-half-types``).
+FREE_ROUNDING_ATTRIBUTE = "polyblocks.free_rounding"
 
 # Code generation.
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from polyblocks import mlir
+from polyblocks.attributes import FREE_ROUNDING_ATTRIBUTE
 from polyblocks.codegen.builder import Builder, Val
 from polyblocks.codegen.rewrite import element, expand_ops
 from polyblocks.codegen.walk import nested
@@ -49,6 +50,7 @@ class LowerHalfTypesPass:
 
     def run(self, module: Any, context: Any) -> None:
         """Rewrite the module in place."""
+        _flag_free_roundings(module)
         mlir.run_textual(
             module,
             "arith-emulate-unsupported-floats{source-types=bf16,f16 target-type=f32},"
@@ -58,6 +60,19 @@ class LowerHalfTypesPass:
         expand_ops(module, {"arith.extf": _extend, "arith.truncf": _truncate})
         if self.expand_bf16:
             mlir.run_textual(module, "func.func(arith-expand{include-bf16=true})")
+
+
+def _flag_free_roundings(module: Any) -> None:
+    """Say it upstream's way, by ``contract`` on both conversions, that a rounding may be left out.
+
+    So do the conversions that upstream adds, and its folds look for it.
+    """
+    with module.context:
+        contract = mlir.ir.Attribute.parse("#arith.fastmath<contract>")
+        for op in nested(module.operation):
+            if FREE_ROUNDING_ATTRIBUTE in op.attributes:
+                del op.attributes[FREE_ROUNDING_ATTRIBUTE]
+                op.attributes["fastmath"] = contract
 
 
 def _keep_roundings(module: Any, everywhere: bool) -> None:

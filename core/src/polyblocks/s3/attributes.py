@@ -49,6 +49,8 @@ def check(op: Any, place: str, target: TargetDescription) -> None:
         owners = (*owners, "loop")
     elif op.name in ("affine.load", "affine.store"):
         owners = (*owners, "access")
+    elif op.name in ("arith.extf", "arith.truncf"):
+        owners = (*owners, "conversion")
     for name in given:
         if name.startswith(_OURS):
             _check_one(op, name, given[name], owners)
@@ -83,6 +85,7 @@ _OWNERS = {
     "parallel": "an affine.parallel",
     "region": "a loop or branch of the program",
     "access": "an affine.load or affine.store",
+    "conversion": "an arith.extf or arith.truncf",
 }
 
 

@@ -12,6 +12,7 @@ from polyblocks.attributes import (
     ARGUMENT_ATTRIBUTE,
     ARGUMENTS_ATTRIBUTE,
     ESTIMATE_ATTRIBUTE,
+    FREE_ROUNDING_ATTRIBUTE,
     KERNEL_ATTRIBUTE,
     KIND_ATTRIBUTE,
     LEVEL_ATTRIBUTE,
@@ -228,7 +229,7 @@ class Attribute:
 
     Attributes:
         owner: what carries it: ``module``, ``argument`` (of ``@main``), ``nest``, ``loop``,
-            ``parallel``, ``region`` or ``access``.
+            ``parallel``, ``region``, ``access`` or ``conversion``.
         type: ``string``, ``strings``, ``integers``, ``unit``, ``dictionary`` or ``dictionaries``.
         meaning: for a target.
     """
@@ -270,6 +271,12 @@ ATTRIBUTES: dict[str, Attribute] = {
     ),
     TILE_ATTRIBUTE: Attribute(
         "loop", "unit", "nests follow each other in its body, a tile's; may be ignored"
+    ),
+    FREE_ROUNDING_ATTRIBUTE: Attribute(
+        "conversion",
+        "unit",
+        "the program does not ask for it: a number that is rounded and extended again by two such "
+        "conversions may be either. `lower-half-types` reads it",
     ),
     PADDING_ATTRIBUTE: Attribute(
         "access",

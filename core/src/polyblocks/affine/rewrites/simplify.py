@@ -17,7 +17,7 @@ from polyblocks.affine.model import (
     replace_values,
     walk,
 )
-from polyblocks.affine.ops import has_flag
+from polyblocks.attributes import FREE_ROUNDING_ATTRIBUTE
 
 
 def eliminate_common(nodes: list[Node]) -> None:
@@ -58,7 +58,7 @@ def need_not_round(op: Op) -> bool:
 
 def is_free(op: Op) -> bool:
     """Whether a conversion between floats is marked as one that the program did not ask for."""
-    return has_flag(op, "contract")
+    return FREE_ROUNDING_ATTRIBUTE in op.attributes
 
 
 def drop_roundings(nodes: list[Node]) -> None:

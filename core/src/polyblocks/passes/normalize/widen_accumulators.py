@@ -10,6 +10,7 @@ from polyblocks.affine.analysis.reductions import ReductionNest
 from polyblocks.affine.element import BF16, F16, dtype_of
 from polyblocks.affine.model import For, Node, Op, Sequence, Value, walk
 from polyblocks.affine.ops import Ops, like
+from polyblocks.attributes import FREE_ROUNDING_ATTRIBUTE
 from polyblocks.passes import facts
 from polyblocks.passes.base import NestPass
 
@@ -36,7 +37,7 @@ class WidenAccumulatorsPass(NestPass):
 
         %w = arith.extf %z : bf16 to f32
         %r32 = affine.for %k = 0 to 64 iter_args(%s = %w) -> f32 {
-          %a32 = arith.extf %a fastmath<contract> : bf16 to f32 ...
+          %a32 = arith.extf %a {polyblocks.free_rounding} : bf16 to f32 ...
           %m = arith.mulf %a32, %b32 : f32
           %t = arith.addf %s, %m : f32
           affine.yield %t : f32 }
@@ -98,7 +99,7 @@ def _accumulate(loop: For, combiner: Op, argument: Value, i: int, users: dict[Va
     from polyblocks.mlir import ir
 
     # Terms that are computed with right away need not be rounded.
-    free = {"fastmath": ir.Attribute.parse("#arith.fastmath<contract>")}
+    free = {FREE_ROUNDING_ATTRIBUTE: ir.UnitAttr.get()}
     f32 = loop.arguments[i].type
     position = loop.body.index(combiner)
     (term,) = [v for v in combiner.operands if v is not argument]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from polyblocks.attributes import FREE_ROUNDING_ATTRIBUTE
 from polyblocks.passes import facts
 
 #: Ops whose rounding may change; comparisons, minima and maxima keep NaN and signed zero as is.
@@ -52,8 +53,8 @@ class SetFastmathPass:
                 if op.name in wanted:
                     if not disabled:
                         op.attributes["fastmath"] = flags
-                    elif "fastmath" in op.attributes:
-                        del op.attributes["fastmath"]
+                    elif FREE_ROUNDING_ATTRIBUTE in op.attributes:
+                        del op.attributes[FREE_ROUNDING_ATTRIBUTE]
                 return on
 
             module.operation.walk(visit)

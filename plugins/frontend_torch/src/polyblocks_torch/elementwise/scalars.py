@@ -14,6 +14,7 @@ import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
 from polyblocks import mlir
+from polyblocks.attributes import FREE_ROUNDING_ATTRIBUTE
 
 #: Floating-point types -> their widths.
 FLOATS = {torch.float64: 64, torch.float32: 32, torch.float16: 16, torch.bfloat16: 16}
@@ -148,14 +149,28 @@ def convert(x: Scalar, dtype: torch.dtype, *, exactly: bool = True) -> Scalar:
 
 def _convert_float(x: Scalar, dtype: torch.dtype, exactly: bool) -> Any:
     arith = mlir.dialect("arith")
-    flags = {} if exactly else {"fastmath": mlir.ir.Attribute.parse("#arith.fastmath<contract>")}
     before, after = FLOATS[x.dtype], FLOATS[dtype]
     if 16 in (before, after) and before != 32 and after != 32:
         # PyTorch's 16-bit types convert from and to float32 alone.
         x = convert(x, torch.float32, exactly=exactly)
         before = 32
-    make = arith.ExtFOp if before < after else arith.TruncFOp
-    return make(element_type(dtype), x.value, **flags).result
+    kind, rounded = element_type(dtype), x.value.owner
+    if before < after and not exactly and _is_free_rounding(rounded, kind):
+        return rounded.operation.operands[0]
+    made = (arith.ExtFOp if before < after else arith.TruncFOp)(kind, x.value)
+    if not exactly:
+        made.operation.attributes[FREE_ROUNDING_ATTRIBUTE] = mlir.ir.UnitAttr.get()
+    return made.result
+
+
+def _is_free_rounding(maker: Any, kind: Any) -> bool:
+    """Whether an operation rounds a number of a type, and need not."""
+    return (
+        not isinstance(maker, mlir.ir.Block)
+        and maker.operation.name == "arith.truncf"
+        and FREE_ROUNDING_ATTRIBUTE in maker.operation.attributes
+        and maker.operation.operands[0].type == kind
+    )
 
 
 def _convert_to_integer(x: Scalar, dtype: torch.dtype) -> Any:

@@ -7,13 +7,13 @@ numbers can be used. ``aten.mm.dtype`` of bfloat16 operands becomes::
                          iterators = [parallel, parallel, reduction]}
         ins(%a, %b : tensor<4x8xbf16>, tensor<8x5xbf16>) outs(%zeros : tensor<4x5xf32>) {
       ^bb0(%x: bf16, %y: bf16, %s: f32):
-        %v = arith.extf %x fastmath<contract> : bf16 to f32
-        %w = arith.extf %y fastmath<contract> : bf16 to f32
+        %v = arith.extf %x {polyblocks.free_rounding} : bf16 to f32
+        %w = arith.extf %y {polyblocks.free_rounding} : bf16 to f32
         %p = arith.mulf %v, %w : f32
         %t = arith.addf %s, %p : f32
         linalg.yield %t : f32 }
 
-The flag says that a factor which was computed in float32 need not be rounded on the way.
+The attribute says that a factor which was computed in float32 need not be rounded on the way.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from __future__ import annotations
 from typing import Any
 
 from polyblocks import mlir
+from polyblocks.attributes import FREE_ROUNDING_ATTRIBUTE
 from polyblocks_torch.importing.torch_dialect import (
     Lowering,
     from_builtin,
@@ -58,11 +59,11 @@ def _replace(op: Any) -> None:
         types = [*(ir.RankedTensorType(o.type).element_type for o in operands), wide]
         block = ir.Block.create_at_start(generic.regions[0], types, arg_locs=[op.location] * 3)
         with ir.InsertionPoint(block):
-            free = ir.Attribute.parse("#arith.fastmath<contract>")
-            factors = [
-                arith.ExtFOp(wide, factor, fastmath=free).result
-                for factor in list(block.arguments)[:2]
-            ]
+            factors = []
+            for factor in list(block.arguments)[:2]:
+                extended = arith.ExtFOp(wide, factor)
+                extended.operation.attributes[FREE_ROUNDING_ATTRIBUTE] = ir.UnitAttr.get()
+                factors.append(extended.result)
             product = arith.MulFOp(*factors).result
             linalg.YieldOp([arith.AddFOp(block.arguments[2], product).result])
         op.results[0].replace_all_uses_with(from_builtin(generic.results[0], op.results[0].type))

@@ -1,4 +1,4 @@
-"""Whether zeros are padding is said by attributes, and by nothing that locations say."""
+"""Whether zeros are padding and roundings are free is said by attributes, and by nothing else."""
 
 from __future__ import annotations
 
@@ -186,3 +186,14 @@ def test_what_says_no_padding_is_refused(text: str, message: str) -> None:
 
 def test_the_box_of_a_padding_is_around_all_elements() -> None:
     assert Padded((0, 1), (4, 8), (1, 2)).box == ((0, 4), (1, 16))
+
+
+def test_roundings_that_the_program_does_not_ask_for_are_marked_until_target_code() -> None:
+    def normed(x: torch.Tensor) -> torch.Tensor:
+        return functional.layer_norm(x, (8,)).float()
+
+    text = of_torch(normed, torch.rand(4, 8).half())
+    assert "polyblocks.free_rounding" in text
+    assert not re.search(r"(ext|trunc)f %\w+ fastmath", text)
+    code = code_of(text, "cpu", "x86-64-v4")
+    assert not re.search(r"(ext|trunc)f %\w+ fastmath", code)
