@@ -8,7 +8,6 @@ from typing import Any
 
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.mlir.affine_maps import expr_of
-from polyblocks.affine.mlir.writer import affine_expr
 from polyblocks.errors import UnsupportedError
 from polyblocks.mlir import ir
 
@@ -43,8 +42,9 @@ class Matrix:
         given = [Expr.of(v) for v in around]
         index = [expr_of(e, given, [Expr.of(row), Expr.of(column)]) for e in map_.results]
         place = sum((e * s for e, s in zip(index, strides, strict=True)), Expr(0))
-        dims = {v: ir.AffineDimExpr.get(i) for i, v in enumerate((*around, row, column))}
-        maps = tuple(ir.AffineMap.get(len(dims), 0, [affine_expr(e, dims)]) for e in index)
+        count = len(operands)
+        exprs = [_with_dims(e, count) for e in map_.results]
+        maps = tuple(ir.AffineMap.get(count + 2, 0, [e]) for e in exprs)
         return cls(memref, maps, operands, place.coefficient(row), place.coefficient(column))
 
     @property
@@ -144,6 +144,24 @@ class TileProduct:
                     "apart and columns side by side; please report this program"
                 )
         return cls(op, unit, rows, columns, steps, accumulator, a, b)
+
+
+def _with_dims(expr: Any, count: int) -> Any:
+    """An affine expression whose symbols are dimensions behind ``count`` others, as ordered."""
+    if isinstance(expr, ir.AffineSymbolExpr):
+        return ir.AffineDimExpr.get(count + expr.position)
+    if isinstance(expr, (ir.AffineDimExpr, ir.AffineConstantExpr)):
+        return expr
+    left, right = _with_dims(expr.lhs, count), _with_dims(expr.rhs, count)
+    for kind, make in (
+        (ir.AffineAddExpr, ir.AffineExpr.get_add),
+        (ir.AffineMulExpr, ir.AffineExpr.get_mul),
+        (ir.AffineModExpr, ir.AffineExpr.get_mod),
+        (ir.AffineFloorDivExpr, ir.AffineExpr.get_floor_div),
+    ):
+        if isinstance(expr, kind):
+            return make(left, right)
+    return ir.AffineExpr.get_ceil_div(left, right)
 
 
 def index_constant(number: int) -> Any:
