@@ -14,12 +14,12 @@ MAKEFILE = (ROOT / "Makefile").read_text()
 
 
 def pytest_arguments(target: str, *variables: str) -> list[str]:
-    """What a target gives to pytest, without running anything."""
+    """What a target gives to tests/run.py, without running anything."""
     command = ["make", "--dry-run", "PYTHON=python3", target, *variables]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
-    (line,) = re.findall(r"^\S+ -m pytest .*$", done.stdout, re.MULTILINE)
-    return shlex.split(line)[3:]
+    (line,) = re.findall(r"^\S+ tests/run\.py .*$", done.stdout, re.MULTILINE)
+    return shlex.split(line)[2:]
 
 
 def test_only_test_leaves_out_what_is_slow() -> None:
