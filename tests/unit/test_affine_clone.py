@@ -46,8 +46,8 @@ ORDER = [
 NODES: list[Node] = [
     Op("math.exp", [GIVEN], {"fastmath": "reassoc"}, [Value(F32)], "here"),
     Index(Value(INDEX), PLACE[1]),
-    Load(Value(F32), OLD, PLACE, "here", PLACE),
-    Store(GIVEN, OLD, PLACE, "here", stream=64, peel=True),
+    Load(Value(F32), OLD, PLACE, "here", PLACE, frozenset({2})),
+    Store(GIVEN, OLD, PLACE, "here", stream=64, peel=True, padding=frozenset({2})),
     IndirectLoad(Value(F32), OLD, [AT], "here"),
     IndirectStore(GIVEN, OLD, [AT], "here"),
     IndirectAtomic("arith.addf", GIVEN, OLD, [AT], "here"),
