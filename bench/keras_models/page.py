@@ -22,8 +22,8 @@ def markdown(results: Json) -> str:
         f"milliseconds of the fastest call, {results['rounds']} turns of each in one process. A "
         "ratio is the time of a rival over ours, the median over the rounds: above 1, ours is "
         "faster. A training step computes gradients and updates of SGD with momentum, without "
-        "dropout. Errors are against `tf.function`: relative to the largest logit, or to the "
-        "length of all updates.",
+        "dropout. Errors are against TensorFlow's result in float64: relative to the largest "
+        "logit, or to the length of all updates.",
         "",
     ]
     means = [
@@ -64,11 +64,12 @@ def times(rows: list[Json]) -> list[str]:
             cells.append(f"**{cell}**" if value is not None and value == least else cell)
         cells += [number(by_peer.get(rival, {}).get("ratio")) for rival in RIVALS]
         cells += [number(by_peer.get(peer, {}).get("first_call")) for peer in PEERS]
-        cells += [error({"max_error": by_peer.get(OURS, {}).get("error")})]
+        cells += [error({"max_error": by_peer.get(peer, {}).get("error")}) for peer in PEERS]
         lines.append(cells)
     heads = ["network", *PEERS, *(f"{rival} / ours" for rival in RIVALS)]
     heads += [f"{peer}'s first call, s" for peer in PEERS]
-    return table([*heads, "error"], lines)
+    heads += [f"{peer}'s error" for peer in PEERS]
+    return table(heads, lines)
 
 
 def slower(rows: list[Json]) -> list[str]:

@@ -28,6 +28,6 @@ MODES = {FORWARD: 1, TRAINING: 8}
 OURS, RIVALS = "polyblocks", ("tf.function", "XLA")
 PEERS = (OURS, *RIVALS)
 
-#: Largest error of a right result, relative to the largest magnitude of TensorFlow's; of a training
-#: step, relative to the length of all updates together.
+#: Error of a result in float32 that is right whatever TensorFlow's is, relative to the largest
+#: magnitude of the result in float64; of a training step, to the length of all updates together.
 TOLERANCES = {FORWARD: 1e-3, TRAINING: 1e-2}

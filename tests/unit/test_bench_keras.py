@@ -33,7 +33,13 @@ def test_errors() -> None:
     assert worker.error_of(ONES[1:], ONES, TRAINING) == np.inf
 
 
-def test_the_others_are_compared_with_the_first_and_take_turns(
+def test_an_error_may_be_twice_that_of_tensorflow() -> None:
+    assert worker.is_right(1e-2, 0, TRAINING) and not worker.is_right(2e-2, 0, TRAINING)
+    assert worker.is_right(6e-2, 3e-2, TRAINING) and not worker.is_right(7e-2, 3e-2, TRAINING)
+    assert not worker.is_right(float("inf"), 1.0, TRAINING)
+
+
+def test_the_peers_are_compared_with_float64_and_take_turns(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     order: list[str] = []
@@ -59,7 +65,7 @@ def test_the_others_are_compared_with_the_first_and_take_turns(
         "XLA": compiler("XLA", 2),
         "fails": fails,
     }
-    rows = worker.compare(job, by_peer, FORWARD, 2, Silence(), idle_s=0)
+    rows = worker.compare(job, ONES, by_peer, FORWARD, 2, Silence(), idle_s=0)
     theirs, ours, wrong, failed = rows
     assert order == ["tf.function", OURS, "XLA"] * 2 + [OURS, "XLA", "tf.function"]
     assert (theirs["correct"], ours["correct"], wrong["correct"]) == (True, True, False)
@@ -104,6 +110,9 @@ def test_a_network_and_its_training_step(monkeypatch: pytest.MonkeyPatch) -> Non
     moved = one.outcome(loss)
     assert np.linalg.norm(moved) > 0
     assert worker.error_of(other.outcome(other.function(*other.arguments)), moved, TRAINING) < 1e-3
+    exact = networks.exact(model, TRAINING, 2)
+    assert exact.dtype == np.float64 and keras.config.dtype_policy().name == "float32"
+    assert 0 < worker.error_of(moved, exact, TRAINING) < 1e-3
     forward = networks.job(model, FORWARD, 1)
     logits = forward.outcome(forward.function(*forward.arguments))
     assert logits.shape == (1, table.CLASSES)
@@ -141,7 +150,7 @@ def test_the_page_has_the_means_and_says_where_a_rival_is_faster() -> None:
     assert "do not trust these numbers" in text
     assert "| forward pass, XLA | 1.41× | 0.50× | ResNet50 |" in text
     assert "| training step, XLA | – | – | – |" in text
-    assert "| VGG16 | **1** | – | 4 | – | 4.00 | 1.00 | – | 1.00 | 1.0e-06 |" in text
+    assert "| VGG16 | **1** | – | 4 | – | 4.00 | 1.00 | – | 1.00 | 1.0e-06 | – | 1.0e-06 |" in text
     assert "- ResNet50, forward pass: 2.00 × XLA" in text
     assert "- VGG16, training step: polyblocks: no" in text
     assert run.failures(ROWS) == [
