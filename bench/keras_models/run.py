@@ -22,7 +22,7 @@ from bench.suites import Request
 Json = dict[str, Any]
 
 #: Seconds after which a process has failed.
-PATIENCE_S = 600.0
+PATIENCE_S = 1800.0
 
 
 def run(request: Request) -> int:
