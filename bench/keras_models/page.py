@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from bench.cells import NONE, error, milliseconds, number, table
-from bench.keras_models.table import MODES, OURS, PEERS, RIVALS, SIZE
+from bench.keras_models.table import MODES, PEERS, RIVALS, SIZE
 from bench.page import BUSY
 
 Json = dict[str, Any]

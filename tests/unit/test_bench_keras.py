@@ -34,8 +34,10 @@ def test_errors() -> None:
 
 
 def test_an_error_may_be_twice_that_of_tensorflow() -> None:
-    assert worker.is_right(1e-2, 0, TRAINING) and not worker.is_right(2e-2, 0, TRAINING)
-    assert worker.is_right(6e-2, 3e-2, TRAINING) and not worker.is_right(7e-2, 3e-2, TRAINING)
+    assert worker.is_right(1e-2, 0, TRAINING)
+    assert not worker.is_right(2e-2, 0, TRAINING)
+    assert worker.is_right(6e-2, 3e-2, TRAINING)
+    assert not worker.is_right(7e-2, 3e-2, TRAINING)
     assert not worker.is_right(float("inf"), 1.0, TRAINING)
 
 
@@ -111,7 +113,8 @@ def test_a_network_and_its_training_step(monkeypatch: pytest.MonkeyPatch) -> Non
     assert np.linalg.norm(moved) > 0
     assert worker.error_of(other.outcome(other.function(*other.arguments)), moved, TRAINING) < 1e-3
     exact = networks.exact(model, TRAINING, 2)
-    assert exact.dtype == np.float64 and keras.config.dtype_policy().name == "float32"
+    assert exact.dtype == np.float64
+    assert keras.config.dtype_policy().name == "float32"
     assert 0 < worker.error_of(moved, exact, TRAINING) < 1e-3
     forward = networks.job(model, FORWARD, 1)
     logits = forward.outcome(forward.function(*forward.arguments))
