@@ -22,6 +22,7 @@ sys.path.insert(0, str(Path(__file__).parent / "support"))
 
 import parts  # noqa: E402
 from durations import DURATIONS, VARIABLE  # noqa: E402
+from summary import summary  # noqa: E402
 
 #: Parts for each process, if all take equally long: so many that no process is left with one.
 PARTS_PER_PROCESS = 4
@@ -30,7 +31,7 @@ NO_TESTS = 5
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the parts, the longest first; print what pytest says of each when it is done."""
+    """Run the parts, the longest first; print what pytest says of each, and what all come to."""
     parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
     parser.add_argument("--processes", type=int, default=2, help="at once; 0: all in this one")
     arguments, rest = parser.parse_known_args(argv)
@@ -46,7 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     total = sum(durations.get(file, parts.GUESS) for file in wanted)
     longest = max(1.0, total / (arguments.processes * PARTS_PER_PROCESS))
     todo = parts.split(wanted, durations, longest)
-    statuses = set()
+    ended = []
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(arguments.processes) as pool:
         runs = {
             pool.submit(
@@ -60,8 +61,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         try:
             for number, done in enumerate(as_completed(runs), 1):
                 status, seconds, output = done.result()
-                statuses.add(status)
-                print(f"--- part {number} of {len(todo)}: {runs[done].label}, {seconds:.0f} s")
+                name = f"part {number} of {len(todo)}: {runs[done].label}"
+                ended.append((name, status, output))
+                print(f"--- {name}, {seconds:.0f} s")
                 print(output, flush=True)
         except BaseException:  # an interrupt ends the running parts, too; no other begins
             pool.shutdown(cancel_futures=True)
@@ -70,6 +72,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             found = [json.loads(file.read_text()) for file in sorted(Path(folder).iterdir())]
             merged = dict(sorted(row for rows in found for row in rows.items()))
             Path(path).write_text(json.dumps(merged, indent=0) + "\n")
+    print(f"--- all parts\n{summary(ended)}")
+    statuses = {status for _, status, _ in ended}
     failed = statuses - {0, NO_TESTS}
     return max(failed, default=0 if 0 in statuses else NO_TESTS)
 
