@@ -116,6 +116,18 @@ def load_artifact(artifact):
 
 
 @pytest.fixture
+def fresh_registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The registry is made anew in the test, and the one of the process hears events after it."""
+    from polyblocks import events
+    from polyblocks.registry import registry
+
+    monkeypatch.setattr(registry, "_registry", None)
+    sink = events.set_sink(None)
+    yield
+    events.set_sink(sink)
+
+
+@pytest.fixture
 def fake_plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
     """Make an installed distribution with one entry point; returns its module's name.
 

@@ -27,6 +27,7 @@ from polyblocks.affine.model import (
     Value,
     clone,
 )
+from polyblocks.affine.multiply import Multiply
 
 F32, INDEX = "f32", "index"
 ROW, OTHER = Var(8, "i"), Var(8, "j")
@@ -40,7 +41,7 @@ REPLACED = {OLD: NEW, GIVEN: TAKEN, AT: TO, PLACE: MOVED}
 
 ORDER = [
     *("Op", "Index", "Load", "Store", "IndirectLoad", "IndirectStore", "IndirectAtomic"),
-    *("Alloca", "Check", "For"),
+    *("Alloca", "Check", "Multiply", "For"),
 ]
 
 NODES: list[Node] = [
@@ -53,6 +54,7 @@ NODES: list[Node] = [
     IndirectAtomic("arith.addf", GIVEN, OLD, [AT], "here"),
     Alloca(Buffer((4,), F32, "local", bytes_per_element=4)),
     Check(GIVEN, "too large", "here"),
+    Multiply("llvm.call_intrinsic", [GIVEN], {"intrin": "dot"}, [Value(F32)], "here"),
     For(
         Var(8),
         [],

@@ -84,11 +84,8 @@ def test_targets_describes_each(run):
         assert rows[name].get("name") == name or "name one, for example" in rows[name]["error"]
 
 
-def test_targets_lists_what_cannot_be_used(run, fake_plugin, monkeypatch):
-    from polyblocks.registry import registry
-
+def test_targets_lists_what_cannot_be_used(run, fake_plugin, fresh_registry):
     fake_plugin("halt", source="1 / 0")
-    monkeypatch.setattr(registry, "_registry", None)
     status, out, _ = run("targets")
     assert status == 0
     assert "'halt' (dist-halt 1.2) cannot be loaded: ZeroDivisionError" in out

@@ -182,3 +182,13 @@ def test_a_unit_has_its_own_rate() -> None:
         best = [(cost, choose_tiling(cost)) for cost in costs]
         seconds.append(min(c.seconds(c.time(t)) or 0.0 for c, t in best if t is not None))
     assert 0.35 < seconds[1] / seconds[0] < 0.75
+
+
+def test_a_unit_that_the_kind_of_target_does_not_use_is_refused() -> None:
+    gpu = MatrixUnit("warp8", (8, 8, 4), "float16", "float32", 1e12)
+    message = (
+        "target 'cpu': matrix unit 'warp8' is a MatrixUnit; expected VectorDot or TileUnit, as the "
+        "target is described without a multiprocessor"
+    )
+    with pytest.raises(ValueError, match=message):
+        chip(gpu)

@@ -17,7 +17,6 @@ from polyblocks.options import (
     TARGET_OPTIONS,
     CompileOptions,
 )
-from polyblocks.registry import registry
 from polyblocks.registry.honoured_options import checked_options, describe_target
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -107,11 +106,6 @@ def test_how_graphs_are_asked_for():
         assert CompileOptions.from_dict({"use_graph": value}).use_graph is value
     with pytest.raises(OptionError, match="'use_graph' must be 'auto', True or False, not 'on'"):
         CompileOptions.from_dict({"use_graph": "on"})
-
-
-@pytest.fixture
-def fresh_registry(monkeypatch):
-    monkeypatch.setattr(registry, "_registry", None)
 
 
 def test_a_foreign_target_ignores_no_option(fake_plugin, fresh_registry):

@@ -118,11 +118,6 @@ def test_a_hook_without_a_body_is_required_or_does_nothing(name):
     assert gives == (has_result and name not in required)
 
 
-@pytest.fixture
-def fresh_registry(monkeypatch):
-    monkeypatch.setattr(registry, "_registry", None)
-
-
 def test_defaults_of_hooks(fake_plugin, fresh_registry):
     fake_plugin("plain")
     hook = registry.get_registry().target("plain").hook

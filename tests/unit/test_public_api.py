@@ -90,11 +90,6 @@ def jit(function, compile_options): return {name!r}, function, compile_options
 """
 
 
-@pytest.fixture
-def fresh_registry(monkeypatch):
-    monkeypatch.setattr(registry, "_registry", None)
-
-
 def test_compile_asks_the_only_frontend(fake_plugin, fresh_registry, monkeypatch):
     group = registry.FRONTENDS
     fake_plugin("one", group=group, source=FRONTEND.format(name="one"))

@@ -123,3 +123,14 @@ def test_a_kernel_in_one_line():
     text = "k: stencil, serial, called 3 times, 9 bytes of code, width=16; from conv2d a.py:1"
     assert describe_kernel(row | {"sources": ["conv2d a.py:1"]}) == text
     assert describe_kernel({}) == "?"
+
+
+def test_programs_without_code_have_no_graphs(monkeypatch):
+    from polyblocks.runtime.device import executable
+
+    asked = []
+    monkeypatch.setattr(executable, "graphs_of", lambda digest: asked.append(digest) or [])
+    report = Report()
+    report.add_artifact(program())
+    assert report.graphs() == []
+    assert "" not in asked

@@ -25,7 +25,6 @@ from polyblocks.cache.artifact_variants import join
 from polyblocks.cli import app
 from polyblocks.errors import InputError, TargetError
 from polyblocks.options import CompileOptions
-from polyblocks.registry import registry
 from polyblocks_cpu.host import X86_FEATURES, family, host
 from polyblocks_cpu.library import emit, features, openmp_compiler
 from polyblocks_cpu.objects.elf import machine_of
@@ -532,10 +531,9 @@ def test_c_library_of_several_families(tmp_path: Path) -> None:
 def test_c_library_of_a_target_that_makes_none(
     plain: Artifact,
     fake_plugin: Callable[..., str],
-    monkeypatch: pytest.MonkeyPatch,
+    fresh_registry: None,
     tmp_path: Path,
 ) -> None:
-    monkeypatch.setattr(registry, "_registry", None)
     fake_plugin("toy")
     artifact = Artifact({**plain.manifest, "target": "toy"}, plain.blobs)
     with pytest.raises(TargetError, match="target 'toy' makes no libraries for C; compile for ano"):

@@ -80,6 +80,7 @@ def preload() -> None:
         "tensor ub vector"
     ).split():
         dialect(name)
+    _no_module_of("polyblocks")
 
 
 def make_context() -> Any:

@@ -450,6 +450,9 @@ class TargetDescription:
         options: of :data:`polyblocks.options.TARGET_OPTIONS` the values besides the default that
             the target honours, ``{"use_graph": (True,)}``. The core refuses all others.
         properties: further facts that only the target's own lowering reads; JSON values.
+
+    Raises:
+        ValueError: a matrix unit is of a class that such a target does not use.
     """
 
     name: str
@@ -468,6 +471,17 @@ class TargetDescription:
     multiprocessor: Multiprocessor | None = None
     options: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     properties: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        of_vectors = self.multiprocessor is None
+        for unit in self.matrix_units:
+            if isinstance(unit, (VectorDot, TileUnit)) != of_vectors:
+                expected = "VectorDot or TileUnit" if of_vectors else "MatrixUnit"
+                what = "without" if of_vectors else "with"
+                raise ValueError(
+                    f"target '{self.name}': matrix unit '{unit.name}' is a {type(unit).__name__}; "
+                    f"expected {expected}, as the target is described {what} a multiprocessor"
+                )
 
     def parallel_level(self, name: str) -> ParallelLevel | None:
         """The parallel level called ``name``, or None."""

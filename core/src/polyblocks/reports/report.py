@@ -216,7 +216,8 @@ class Report:
         simulated = sys.modules.get("polyblocks.simt.simulated")
         if simulated is None:
             return []
-        digests = dict.fromkeys(part.digest for part in self.parts)
+        # Programs without code have no digest, and are all alike.
+        digests = dict.fromkeys(part.digest for part in self.parts if part.digest)
         return [row for digest in digests for row in simulated.counts_of(digest)]
 
     def graphs(self) -> list[dict[str, Any]]:
@@ -230,7 +231,8 @@ class Report:
         devices = sys.modules.get("polyblocks.runtime.device.executable")
         if devices is None:
             return []
-        digests = dict.fromkeys(part.digest for part in self.parts)
+        # Programs without code have no digest, and are all alike.
+        digests = dict.fromkeys(part.digest for part in self.parts if part.digest)
         return [row for digest in digests for row in devices.graphs_of(digest)]
 
     @property
