@@ -1,19 +1,22 @@
 """``make test``: pytest in several processes, each with the files that import the same frameworks.
 
-Files and folders among the arguments say what runs, by default all tests; all other arguments are
-pytest's, for each process. The exit status is 0 if all tests passed.
+Files and folders among the arguments select tests, by default all; all other arguments are
+pytest's, for each process, with values as in ``--option=value``. The exit status is 0 if all tests
+passed.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
@@ -22,12 +25,16 @@ sys.path.insert(0, str(Path(__file__).parent / "support"))
 
 import parts  # noqa: E402
 from durations import DURATIONS, VARIABLE  # noqa: E402
-from summary import summary  # noqa: E402
+from summary import PASSED, Run, exit_status, summary  # noqa: E402
 
 #: Parts for each process, if all take equally long: so many that no process is left with one.
 PARTS_PER_PROCESS = 4
-#: Exit status of pytest where no test was selected.
-NO_TESTS = 5
+#: Seconds after which a part hangs; pytest ends each test much earlier.
+PATIENCE_S = 3600.0
+#: Options of one letter whose value is the next argument.
+WITH_VALUE = ("-c", "-k", "-m", "-n", "-o", "-p", "-r", "-W")
+#: Options that write a file, of which each part would leave its own.
+WRITES_A_FILE = ("--junitxml", "--junit-xml", "--report-log", "--resultlog")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -38,44 +45,68 @@ def main(argv: Sequence[str] | None = None) -> int:
     os.chdir(ROOT)
     if arguments.processes == 0:
         os.execv(sys.executable, [sys.executable, "-m", "pytest", *rest])
-    wanted = {name: [] for name in files_of(rest)}
-    for name in (name for name in rest if is_path(name)):
+    try:
+        selected, options = split(rest)
+    except ValueError as error:
+        parser.error(str(error))
+    wanted: dict[str, list[str]] = {name: [] for name in files_of(selected)}
+    for name in selected:
         for file in files_of([name]):
             wanted[file].append(name if "::" in name else file)
-    options = [argument for argument in rest if not is_path(argument)]
     durations = json.loads(DURATIONS.read_text())
     total = sum(durations.get(file, parts.GUESS) for file in wanted)
     longest = max(1.0, total / (arguments.processes * PARTS_PER_PROCESS))
     todo = parts.split(wanted, durations, longest)
-    ended = []
-    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(arguments.processes) as pool:
-        runs = {
-            pool.submit(
-                run,
-                [name for file in part.files for name in wanted[file] or [file]],
-                options,
-                Path(folder) / str(number),
-            ): part
-            for number, part in enumerate(todo)
-        }
-        try:
+    stops = any(o in ("-x", "--exitfirst") or o.startswith("--maxfail") for o in options)
+    ended: list[Run] = []
+    with tempfile.TemporaryDirectory() as folder:
+        with Processes(arguments.processes) as processes:
+            runs = {
+                processes.pool.submit(
+                    processes.run,
+                    [name for file in part.files for name in wanted[file] or [file]],
+                    options,
+                    Path(folder) / str(number),
+                ): part
+                for number, part in enumerate(todo)
+            }
             for number, done in enumerate(as_completed(runs), 1):
                 status, seconds, output = done.result()
                 name = f"part {number} of {len(todo)}: {runs[done].label}"
-                ended.append((name, status, output))
+                ended.append(Run(name, status, output))
                 print(f"--- {name}, {seconds:.0f} s")
                 print(output, flush=True)
-        except BaseException:  # an interrupt ends the running parts, too; no other begins
-            pool.shutdown(cancel_futures=True)
-            raise
+                if stops and exit_status(ended) not in (PASSED, 5):
+                    break
+        print(f"--- all parts\n{summary(ended)}")
         if path := os.environ.get(VARIABLE):
-            found = [json.loads(file.read_text()) for file in sorted(Path(folder).iterdir())]
-            merged = dict(sorted(row for rows in found for row in rows.items()))
-            Path(path).write_text(json.dumps(merged, indent=0) + "\n")
-    print(f"--- all parts\n{summary(ended)}")
-    statuses = {status for _, status, _ in ended}
-    failed = statuses - {0, NO_TESTS}
-    return max(failed, default=0 if 0 in statuses else NO_TESTS)
+            _record(Path(path), sorted(Path(folder).iterdir()))
+    return exit_status(ended)
+
+
+def split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """What selects tests, and pytest's options.
+
+    Raises:
+        ValueError: an argument may be one or the other, or parts cannot do what it asks for.
+    """
+    selected: list[str] = []
+    options: list[str] = []
+    before = ""
+    for argument in arguments:
+        if argument.partition("=")[0] in WRITES_A_FILE:
+            raise ValueError(f"{argument}: each part would write the file; use --processes=0")
+        if before in WITH_VALUE or not is_path(argument):
+            options.append(argument)
+        elif before.startswith("--") and "=" not in before:
+            raise ValueError(
+                f"'{argument}' may be the value of {before}: write {before}={argument}, or name "
+                "what selects tests first"
+            )
+        else:
+            selected.append(argument)
+        before = argument
+    return selected, options
 
 
 def is_path(argument: str) -> bool:
@@ -84,9 +115,9 @@ def is_path(argument: str) -> bool:
     return path.exists() and path.is_relative_to(ROOT / "tests")
 
 
-def files_of(arguments: Sequence[str]) -> list[str]:
-    """Files of tests that arguments name; all, if they name none."""
-    named = [Path(name.partition("::")[0]) for name in arguments if is_path(name)]
+def files_of(selected: Sequence[str]) -> list[str]:
+    """Files of the selected tests; all, if nothing is selected."""
+    named = [Path(name.partition("::")[0]) for name in selected]
     found = {
         str(file.resolve().relative_to(ROOT))
         for path in named or [Path("tests")]
@@ -95,18 +126,75 @@ def files_of(arguments: Sequence[str]) -> list[str]:
     return sorted(found)
 
 
-def run(tests: Sequence[str], options: Sequence[str], durations: Path) -> tuple[int, float, str]:
-    """Run pytest; its exit status, what it took in seconds, and its output."""
-    began = time.monotonic()
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", *options, *tests],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-        env=os.environ | ({VARIABLE: str(durations)} if VARIABLE in os.environ else {}),
-    )
-    return done.returncode, time.monotonic() - began, done.stdout
+class Processes:
+    """Runs of pytest, each in a process group that ends with the block.
+
+    Args:
+        count: how many run at once.
+    """
+
+    def __init__(self, count: int) -> None:
+        self.pool = ThreadPoolExecutor(count)
+        self._running: set[subprocess.Popen[str]] = set()
+
+    def __enter__(self) -> Processes:
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.pool.shutdown(wait=False, cancel_futures=True)
+        for process in [*self._running]:
+            _kill(process)
+        self.pool.shutdown()
+
+    def run(
+        self, tests: Sequence[str], options: Sequence[str], durations: Path
+    ) -> tuple[int, float, str]:
+        """Run pytest; its exit status, what it took in seconds, and its output."""
+        began = time.monotonic()
+        with self._process(
+            [sys.executable, "-m", "pytest", "-q", *options, *tests],
+            os.environ | ({VARIABLE: str(durations)} if VARIABLE in os.environ else {}),
+        ) as process:
+            try:
+                output, _ = process.communicate(timeout=PATIENCE_S)
+            except subprocess.TimeoutExpired:
+                _kill(process)
+                output, _ = process.communicate()
+                output += f"\nkilled after {PATIENCE_S:.0f} s\n"
+        return process.returncode, time.monotonic() - began, output
+
+    @contextlib.contextmanager
+    def _process(
+        self, command: Sequence[str], environment: dict[str, str]
+    ) -> Iterator[subprocess.Popen[str]]:
+        process = subprocess.Popen(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env=environment,
+            start_new_session=True,
+        )
+        self._running.add(process)
+        try:
+            yield process
+        finally:
+            self._running.discard(process)
+
+
+def _kill(process: subprocess.Popen[str]) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+def _record(path: Path, found: Sequence[Path]) -> None:
+    """Write the durations of the files that ran, beside those that a file has of others."""
+    known = json.loads(path.read_text()) if path.exists() else {}
+    for file in found:
+        known |= json.loads(file.read_text())
+    there = {name: seconds for name, seconds in sorted(known.items()) if Path(name).exists()}
+    path.write_text(json.dumps(there, indent=0) + "\n")
 
 
 if __name__ == "__main__":

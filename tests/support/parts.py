@@ -72,7 +72,9 @@ def split(files: Iterable[str], durations: Mapping[str, float], longest: float) 
     parts = []
     for frameworks, members in groups.items():
         seconds = {file: durations.get(file, GUESS) for file in members}
-        bins: list[list[str]] = [[] for _ in range(math.ceil(sum(seconds.values()) / longest))]
+        bins: list[list[str]] = [
+            [] for _ in range(max(1, math.ceil(sum(seconds.values()) / longest)))
+        ]
         for file in sorted(members, key=lambda file: (-seconds[file], file)):
             min(bins, key=lambda some: sum(seconds[f] for f in some)).append(file)
         parts += [

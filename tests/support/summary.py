@@ -1,4 +1,4 @@
-"""What several runs of pytest come to: one count of outcomes, and the tests that failed."""
+"""Outcomes of several runs of pytest: status, counts of all of them, and the tests that failed."""
 
 from __future__ import annotations
 
@@ -6,29 +6,66 @@ import re
 import signal
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import dataclass
 
+#: The line in which pytest counts outcomes; what libraries print at exit may come behind it.
+_RESULT = re.compile(
+    r"^(?:=+ )?(no tests ran|\d+ [a-z]+(?:, \d+ [a-z]+)*) in [\d.]+s", re.MULTILINE
+)
 _COUNT = re.compile(r"(\d+) (passed|failed|skipped|errors?|xfailed|xpassed)\b")
 _FAILED = re.compile(r"^(?:FAILED|ERROR) .*$", re.MULTILINE)
-#: Statuses with which pytest says itself what was wrong with tests: all passed, some failed, none
-#: were selected.
-_TOLD = {0, 1, 5}
+#: Statuses of pytest where all tests passed, and where none was selected.
+PASSED, NO_TESTS = 0, 5
+#: With a test that failed.
+FAILED = 1
 
 
-def summary(runs: Iterable[tuple[str, int, str]]) -> str:
-    """Lines for the end of several runs.
+@dataclass(frozen=True)
+class Run:
+    """One run of pytest.
 
-    Args:
-        runs: of each, its name, its exit status and its output.
+    Attributes:
+        name: of the run.
+        status: with which its process ended; less than 0 for a signal.
+        output: what it printed.
     """
+
+    name: str
+    status: int
+    output: str
+
+    @property
+    def result(self) -> str:
+        """The counts that pytest printed last; empty if it did not come to that."""
+        found = _RESULT.findall(self.output)
+        return str(found[-1]) if found else ""
+
+    @property
+    def ended_early(self) -> bool:
+        """Whether it ended without pytest's word on its tests."""
+        return not self.result or self.status not in (PASSED, FAILED, NO_TESTS)
+
+
+def exit_status(runs: Iterable[Run]) -> int:
+    """0 if all tests that were selected passed, 5 if none was selected, else another number."""
+    runs = list(runs)
+    if any(run.ended_early or run.status == FAILED for run in runs):
+        # Statuses of pytest that say more than 1 does.
+        worse = [run.status for run in runs if run.status not in (PASSED, NO_TESTS)]
+        return max([FAILED, *worse])
+    return PASSED if any(run.status == PASSED for run in runs) else NO_TESTS
+
+
+def summary(runs: Iterable[Run]) -> str:
+    """Lines for the end of several runs."""
     counts: Counter[str] = Counter()
     failed: list[str] = []
-    for name, status, output in runs:
-        last = output.rstrip().rpartition("\n")[2]
-        for number, outcome in _COUNT.findall(last):
-            counts[outcome.removesuffix("s") if outcome == "errors" else outcome] += int(number)
-        failed += _FAILED.findall(output)
-        if status not in _TOLD:
-            failed.append(f"{name} ended early: {_reason(status)}")
+    for run in runs:
+        for number, outcome in _COUNT.findall(run.result):
+            counts["errors" if outcome == "error" else outcome] += int(number)
+        failed += _FAILED.findall(run.output)
+        if run.ended_early:
+            failed.append(f"{run.name} ended early: {_reason(run.status)}")
     told = ", ".join(f"{number} {outcome}" for outcome, number in sorted(counts.items()))
     return "\n".join([*failed, told or "no tests ran"])
 

@@ -88,6 +88,12 @@ def other_start(loop: For) -> None:
     columns.body[0] = Op("arith.negf", [], {}, inside(loop)[0].results)
 
 
+def another_number(loop: For) -> None:
+    zero, _, _ = inside(loop)
+    one = mlir.ir.FloatAttr.get(zero.attributes["value"].type, 1.0)
+    zero.attributes = zero.attributes | {"value": one}
+
+
 def bounded(loop: For) -> None:
     loop.upper = (Expr(3),)
 
@@ -138,6 +144,7 @@ def inside(loop: For) -> tuple[Op, For, Store]:
         (no_columns, "expected a body of For, got For, For"),
         (no_sum, "expected that the sum is carried and stored"),
         (other_start, "expected a sum from a constant on, got arith.negf"),
+        (another_number, "expected a sum from 0 on, got 1.0"),
         (bounded, "expected loops from 0 to constants"),
         (other_unit, "expected operands of the unit tdpbssd in memory"),
         (other_store, "expected that the sum is carried and stored"),
@@ -148,7 +155,8 @@ def inside(loop: For) -> tuple[Op, For, Store]:
 )
 def test_loops_that_are_no_product(change: Callable[[For], None], message: str) -> None:
     sequence, loop = read()
-    change(loop)
+    with UnitTile.of(loop).zero.attributes["value"].context, mlir.ir.Location.unknown():
+        change(loop)
     with pytest.raises(UnitTileError, match=message):
         UnitTile.of(loop)
     with pytest.raises(InvalidNestError, match=message):

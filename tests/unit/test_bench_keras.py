@@ -79,6 +79,19 @@ def test_the_peers_are_compared_with_float64_and_take_turns(
     assert "ratio" not in ours
 
 
+def test_only_the_error_of_tensorflow_excuses_another() -> None:
+    def fails(function: Any) -> Any:
+        raise RuntimeError("no")
+
+    def nowhere(function: Any) -> Any:
+        return lambda x: function(x) * np.nan
+
+    for first in (fails, nowhere):
+        by_peer = {"tf.function": first, OURS: lambda f: lambda x: f(x) * 2}
+        rows = worker.compare(job, ONES, by_peer, FORWARD, 0, Silence(), idle_s=0)
+        assert not rows[1]["correct"]
+
+
 def test_a_network_and_its_training_step(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("tensorflow")
     keras = pytest.importorskip("keras")

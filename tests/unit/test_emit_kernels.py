@@ -341,7 +341,16 @@ def test_more_blocks_than_a_grid_may_have_are_refused() -> None:
         limited(1000)
 
 
+def test_a_block_with_too_little_shared_memory_is_refused() -> None:
+    target = gpu_target()
+    assert target.multiprocessor is not None
+    chip = dataclasses.replace(target.multiprocessor, shared_per_block_optin=1024)
+    target = dataclasses.replace(target, multiprocessor=chip)
+    with pytest.raises(UnsupportedError, match="more than the 1024 bytes of shared memory that a"):
+        choose(Nest([], []), target)
+
+
 def test_a_target_without_grids_cannot_be_chosen_for() -> None:
-    target = dataclasses.replace(gpu_target(), multiprocessor=None)
+    target = dataclasses.replace(gpu_target(), multiprocessor=None, matrix_units=())
     with pytest.raises(ValueError, match="has no grids of blocks"):
         choose(Nest([], []), target)

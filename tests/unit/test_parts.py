@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -73,6 +74,41 @@ def test_run_selects_and_fails_as_pytest_does() -> None:
     assert "part 1 of 1: core" in output
     assert output.endswith("--- all parts\n2 passed\n")
     assert status(file, "-k", "no_test_is_called_so")[0] == 5
+    # A value that is the name of a folder of tests selects nothing.
+    assert status(file, "-k", "tests/unit")[0] == 5
     code, output = status(f"{file}::test_that_is_not_there")
     assert code == 4
     assert "not found" in output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--deselect", "tests/unit"], "write --deselect=tests/unit, or name what selects tests"),
+        (["--junitxml=x.xml"], "--junitxml=x.xml: each part would write the file"),
+    ],
+)
+def test_arguments_that_parts_cannot_follow(arguments: list[str], message: str) -> None:
+    done = subprocess.run([*RUN, *arguments], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    assert message in " ".join(done.stderr.split())
+
+
+def test_a_part_that_dies_is_a_failure() -> None:
+    folder = ROOT / "tests" / "unit"
+    died = folder / f"test_died_{os.getpid()}.py"
+    died.write_text("import os\ndef test_it(): os._exit(0)\n")
+    try:
+        done = subprocess.run([*RUN, str(died)], capture_output=True, text=True, timeout=300)
+    finally:
+        died.unlink()
+    assert done.returncode == 1
+    assert "ended early: exit status 0" in done.stdout
+
+
+def test_a_file_that_takes_no_time_is_a_part(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.py").write_text("import os")
+    assert split(["a.py"], {"a.py": 0.0}, 8) == [Part((), ("a.py",), 0)]

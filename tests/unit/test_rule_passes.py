@@ -130,6 +130,7 @@ def test_rules_are_dumped_and_resumed_one_by_one(tmp_path: Path) -> None:
 
 def test_needs_of_rules_are_needs_of_the_pass() -> None:
     assert BOTH.needs == {"nests"}
+    assert (BOTH.establishes, BOTH.breaks) == (set(), set())
     with pytest.raises(ValueError, match=r"pass 'first' \(stage S3\) needs 'nests'"):
         Pipeline({"S3": [BOTH]})
 
@@ -139,3 +140,24 @@ def test_the_standard_pipeline_has_rules() -> None:
     made = {p.name: [r.name for r in rules_of(p)] for p in stages["S3"] if isinstance(p, RulePass)}
     assert set(made) == {"lay-out-arrays", "fuse-parts", "specialize-bodies"}
     assert made["fuse-parts"] == ["inline-stacks", "split-ranges", "merge-margins"]
+
+
+def test_what_rules_make_and_break_is_made_and_broken_by_the_pass() -> None:
+    class Makes(First):
+        name: ClassVar[str] = "makes"
+        establishes: ClassVar[frozenset[str]] = frozenset({"x.made", "x.lost"})
+        breaks: ClassVar[frozenset[str]] = frozenset({"unfused"})
+
+    class Loses(First):
+        name: ClassVar[str] = "loses"
+        needs: ClassVar[frozenset[str]] = frozenset({"x.made", "x.lost", "reductions"})
+        establishes: ClassVar[frozenset[str]] = frozenset({"unfused"})
+        breaks: ClassVar[frozenset[str]] = frozenset({"x.lost", "kinds"})
+
+    found = RulePass("p", "two rules.", (Makes(), Loses()))
+    assert found.needs == {"reductions", "nests"}
+    assert found.establishes == {"x.made", "unfused"}
+    assert found.breaks == {"x.lost", "kinds"}
+    # What an earlier rule breaks is needed of the module no less.
+    again = RulePass("p", "two rules.", (Makes(), Loses(), Loses()))
+    assert again.needs == {"x.lost", "reductions", "nests"}

@@ -19,7 +19,7 @@ from polyblocks.pipeline import PassContext, Pipeline
 from polyblocks.registry.registry import get_registry
 from polyblocks.s3.contract import ATTRIBUTES, LOWERED_BY, OPERATIONS, S3_VERSION
 from polyblocks.s3.verify import VerifyS3Pass, verify
-from polyblocks.target import MemoryLevel, ParallelLevel, TargetDescription
+from polyblocks.target import MemoryLevel, ParallelLevel, TargetDescription, TileUnit
 
 TARGET = TargetDescription(
     "toy",
@@ -414,6 +414,44 @@ def test_gathers_are_for_targets_that_have_them() -> None:
     check(gathered)
     with pytest.raises(ValueError, match="the target 'toy' has no gathers"):
         check(gathered, replace(TARGET, gathers=False))
+
+
+PRODUCT = """affine.for %t = 0 to 4 {
+  "polyblocks.multiply"(%a0, %a1, %a2, %t) {
+    unit = "tiles", shape = array<i64: 2, 2, 8>,
+    accumulator = affine_map<(d0)[s0, s1] -> (d0 * 2 + s0, s1)>,
+    a = affine_map<(d0)[s0, s1] -> (d0 * 2 + s0, s1)>,
+    b = affine_map<(d0)[s0, s1] -> (s0, s1)>
+  } : (memref<8x8xi32>, memref<8x2xi32>, memref<8x2xi32>, index) -> ()
+} {polyblocks.kernel = "k", polyblocks.kind = "copy", polyblocks.sources = []}"""
+PRODUCT_OF = ", ".join(
+    argument(k, f"memref<{rows}x{columns}xi32>", role=role, dtype="int32",
+             shape=f"{rows}, {columns}", strides=f"{columns}, 1")
+    for k, (rows, columns, role) in enumerate([(8, 8, "input"), (8, 2, "input"), (8, 2, "output")])
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("given", "instead", "message"),
+    [
+        ('"tiles"', '"other"', "it is of a unit of tiles of the target 'toy': tiles "),
+        ("2, 2, 8", "2, 2", "its shape is rows, columns and steps, 1 of each at least"),
+        ("2, 2, 8", "2, 0, 8", "its shape is rows, columns and steps, 1 of each at least"),
+        ("b = affine_map<(d0)[s0, s1] -> (s0, s1)>", "b = affine_map<(d0)[s0, s1] -> (s0)>",
+         "the map of 'b' takes the indices, and two symbols for the place in the tile, to a place"),
+        ("%a2, %t)", "%a2)", "the map of 'a' takes the indices, and two symbols"),
+    ],
+)  # fmt: skip
+def test_products_are_of_a_unit_of_the_target(given: str, instead: str, message: str) -> None:
+    unit = TileUnit("tiles", (2, 2, 4), "int8", "int32", 1e12, registers=8)
+    target = replace(TARGET, matrix_units=(unit,))
+    text = module(PRODUCT, arguments=PRODUCT_OF)
+    check(text, target)
+    broken = text.replace(given, instead)
+    if instead == "%a2)":
+        broken = broken.replace(", index) -> ()", ") -> ()")
+    with pytest.raises(ValueError, match=re.escape(message)):
+        check(broken, target)
 
 
 def test_masks_are_constants_where_the_target_has_none() -> None:

@@ -169,26 +169,26 @@ def run_textual(module: Any, pipeline: str, *, verify: bool = True) -> None:
 
 
 def translate_to_llvmir(module: Any) -> str:
-    """LLVM IR text of a module in the LLVM dialect, whose functions lose what LLVM does not know
-    of their arguments.
+    """Translate a module in the LLVM dialect to LLVM IR; returns its text.
 
-    For each such attribute the translation would warn, and print the whole function into that.
+    The module loses our own attributes of arguments: MLIR would warn of each, and print the whole
+    function into the warning.
     """
     with module.context:
         for op in module.body.operations:
-            _drop_foreign_attributes_of_arguments(op.operation)
+            _drop_own_attributes_of_arguments(op.operation)
     return str(dialect("llvm").translate_module_to_llvmir(module.operation))
 
 
-def _drop_foreign_attributes_of_arguments(function: Any) -> None:
+def _drop_own_attributes_of_arguments(function: Any) -> None:
     if "arg_attrs" not in function.attributes:
         return
     every = [
         {a.name: a.attr for a in attributes} for attributes in function.attributes["arg_attrs"]
     ]
-    known = [
-        {name: value for name, value in attributes.items() if name.startswith("llvm.")}
+    kept = [
+        {name: value for name, value in attributes.items() if not name.startswith("polyblocks.")}
         for attributes in every
     ]
-    if known != every:
-        function.attributes["arg_attrs"] = ir.ArrayAttr.get([ir.DictAttr.get(a) for a in known])
+    if kept != every:
+        function.attributes["arg_attrs"] = ir.ArrayAttr.get([ir.DictAttr.get(a) for a in kept])

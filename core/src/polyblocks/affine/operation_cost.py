@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from polyblocks.affine.model import For, IndirectAccess, Node, Op, Value
 
+#: Nodes of one straight-line body: more spill registers and take long to compile.
+MAX_NODES = 600
 #: Operations per result of scalar ops that are not one instruction, from the lengths of the
 #: generated expansions.
 OPERATIONS = {

@@ -44,8 +44,24 @@ class RulePass(NestPass):
         needed: frozenset[str] = frozenset()
         for rule in self.rules:
             needed |= facts.declared(rule, "needs") - made
-            made |= facts.declared(rule, "establishes")
+            made = made - facts.declared(rule, "breaks") | facts.declared(rule, "establishes")
         return needed
+
+    @property
+    def establishes(self) -> frozenset[str]:  # type: ignore[override]
+        """The facts that hold behind it, whatever held before."""
+        made: frozenset[str] = frozenset()
+        for rule in self.rules:
+            made = made - facts.declared(rule, "breaks") | facts.declared(rule, "establishes")
+        return made
+
+    @property
+    def breaks(self) -> frozenset[str]:  # type: ignore[override]
+        """The facts that do not hold behind it, whatever held before."""
+        broken: frozenset[str] = frozenset()
+        for rule in self.rules:
+            broken = (broken | facts.declared(rule, "breaks")) - facts.declared(rule, "establishes")
+        return broken
 
     def transform(self, sequence: Sequence, context: Any) -> None:
         """Apply all rules."""

@@ -11,7 +11,7 @@ from polyblocks.mlir import ir
 from polyblocks.s3 import arguments, attributes, types
 from polyblocks.s3.contract import DIVISIONS, MAIN, MODULE, NEST, OPERATIONS, SCALARS_ONLY
 from polyblocks.s3.violation import violation
-from polyblocks.target import TargetDescription
+from polyblocks.target import TargetDescription, TileUnit
 
 #: Position of the memref that is stored to.
 _STORES = {
@@ -139,6 +139,8 @@ class _Walk:
             raise violation(op, f"the target '{self.target.name}' has no gathers")
         if name in _MASKED:
             self.mask(op)
+        elif name == MULTIPLY:
+            self.multiply(op)
         elif name == "memref.alloca":
             _check_alloca(op)
         regions = op.regions
@@ -163,6 +165,28 @@ class _Walk:
             raise violation(
                 op, f"masks are constants for the target '{self.target.name}', which has none"
             )
+
+    def multiply(self, op: Any) -> None:
+        """Check a product of tiles."""
+        units = [unit.name for unit in self.target.matrix_units if isinstance(unit, TileUnit)]
+        if op.attributes["unit"].value not in units:
+            known = ", ".join(units) or "none"
+            raise violation(
+                op, f"it is of a unit of tiles of the target '{self.target.name}': {known}"
+            )
+        shape = list(op.attributes["shape"])
+        if len(shape) != 3 or min(shape) < 1:
+            raise violation(op, "its shape is rows, columns and steps, 1 of each at least")
+        operands = list(op.operands)
+        for name, memref in zip(("a", "b", "accumulator"), operands[:3], strict=True):
+            amap = op.attributes[name].value
+            takes = amap.n_dims, amap.n_symbols, len(amap.results)
+            if takes != (len(operands) - 3, 2, len(ir.MemRefType(memref.type).shape)):
+                raise violation(
+                    op,
+                    f"the map of '{name}' takes the indices, and two symbols for the place in the "
+                    "tile, to a place in its memref",
+                )
 
 
 def _check_vector(op: Any) -> None:

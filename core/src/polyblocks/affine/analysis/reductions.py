@@ -34,8 +34,9 @@ COMMUTATIVE = {
 }
 #: Of these, sums and products whose rounding errors add up.
 ROUNDING = {"arith.addf", "arith.mulf"}
-#: Operations that extend numbers.
-EXTENSIONS = ("arith.extf", "arith.extsi", "arith.extui")
+#: Operations that extend integers, and all that extend numbers.
+INTEGER_EXTENSIONS = ("arith.extsi", "arith.extui")
+EXTENSIONS = ("arith.extf", *INTEGER_EXTENSIONS)
 #: In a reduction, whose order is free, either zero may be the largest of both.
 _ZEROS_IN_ORDER = {"arith.maximumf", "arith.minimumf"}
 #: Of these, floating-point ops that must say that they may be reassociated.

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from polyblocks.affine.analysis.contractions import Contraction
 from polyblocks.affine.analysis.dataflow import makers_of, slice_of, variables_of
 from polyblocks.affine.analysis.reduction_chains import StraightLineCode
+from polyblocks.affine.analysis.reductions import EXTENSIONS
 from polyblocks.affine.element import printed
 from polyblocks.affine.expr import Var
 from polyblocks.affine.model import Index, Load, Node, Op, Value
 
 #: Type of a sum -> the operations that add and multiply.
 _ARITHMETIC = {"f32": ("arith.addf", "arith.mulf"), "i32": ("arith.addi", "arith.muli")}
-_EXTENSIONS = ("arith.extf", "arith.extsi", "arith.extui")
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class _Code:
     def factor(self, value: Value) -> Factor | None:
         """A factor; None if it depends on values of one element."""
         maker, extension = self.makers.get(value), ""
-        if isinstance(maker, Op) and maker.name in _EXTENSIONS:
+        if isinstance(maker, Op) and maker.name in EXTENSIONS:
             extension, (value,) = maker.name, maker.operands
         needed = slice_of([value], self.makers)
         if not self._fixed.isdisjoint((value, *(v for n in needed for v in n.uses))):

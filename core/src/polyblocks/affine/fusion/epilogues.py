@@ -51,7 +51,7 @@ class EpilogueFusion:
     """
 
     owner: str
-    max_nodes: int = 600
+    max_nodes: int
 
     def fuse(
         self, sequence: Sequence, users: Users, candidate: Candidate, context: Any

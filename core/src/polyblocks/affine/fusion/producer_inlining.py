@@ -40,7 +40,7 @@ class ProducerInlining:
 
     owner: str
     weigh: Weigh
-    max_nodes: int = 600
+    max_nodes: int
 
     def inline(self, users: Users, candidate: Candidate, context: Any) -> Nest | None:
         """Compute the producer inside all of its consumers; returns it if it is needed no more."""
@@ -58,12 +58,12 @@ class ProducerInlining:
             return None
         rounded = any(is_needless(n, target) for n in producer.body)
         for consumer in candidate.consumers:
-            gathered = gathers(consumer.touching(candidate.buffer), candidate.buffer)
+            gathers_there = gathers(consumer.touching(candidate.buffer), candidate.buffer)
             inline_into(consumer.body, producer)
             if rounded:
                 drop_roundings(consumer.body)
             eliminate_common(consumer.body)
-            if rounded or gathered:
+            if rounded or gathers_there:
                 # Roundings, or places that nothing is loaded at any more.
                 remove_dead(consumer.body)
             consumer.replace()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from polyblocks.affine.analysis.reductions import EXTENSIONS, INTEGER_EXTENSIONS
 from polyblocks.affine.element import dtype_of
 from polyblocks.affine.fusion.recomputing import against_memory
 from polyblocks.affine.model import (
@@ -22,8 +23,6 @@ from polyblocks.affine.rewrites.simplify import (
 from polyblocks.affine.tiles.fusion_stages import slots
 from polyblocks.target import TargetDescription
 
-#: Operations that extend integers.
-EXTENSIONS = ("arith.extsi", "arith.extui")
 #: Whether elements cost less computed ``times`` times than stored, and the numbers that say so.
 Weigh = Callable[[Candidate, Producer, int, TargetDescription], tuple[bool, dict[str, float]]]
 
@@ -34,7 +33,7 @@ def against_cache(
     """Whether computing an element anew for each read costs less than a cache does."""
     reads_ = times / max(candidate.buffer.numel, 1)
     # A load extends integers by itself, and steps of a unit have narrow operands.
-    free = (*EXTENSIONS, "arith.extf") if target.extends_floats_freely else EXTENSIONS
+    free = EXTENSIONS if target.extends_floats_freely else INTEGER_EXTENSIONS
     work = [
         n
         for n in producer.body

@@ -40,7 +40,8 @@ def choose(nest: Nest, target: TargetDescription) -> tuple[Kernel, Predicted]:
 
     Raises:
         ValueError: the target has no grids.
-        UnsupportedError: it takes more blocks than a grid may have.
+        UnsupportedError: it takes more blocks than a grid may have, or more shared memory than a
+            block may have.
     """
     chip = target.multiprocessor
     if chip is None:
@@ -51,6 +52,11 @@ def choose(nest: Nest, target: TargetDescription) -> tuple[Kernel, Predicted]:
     least = rates.compute_seconds(target, cost.work(nest.body)) or 0.0
     groups = None if tiles is not None and tiles[1].seconds < least else _groups(nest, target, chip)
     plan: Plan
+    if tiles is None and groups is None:
+        raise UnsupportedError(
+            f"its reductions take more than the {chip.shared_per_block_optin} bytes of shared "
+            f"memory that a block of the target '{target.name}' has"
+        )
     if groups is None or (tiles is not None and groups[0] > (False, tiles[1].seconds)):
         assert tiles is not None
         plan, predicted = tiles
@@ -71,8 +77,11 @@ def choose(nest: Nest, target: TargetDescription) -> tuple[Kernel, Predicted]:
 
 def _groups(
     nest: Nest, target: TargetDescription, chip: Multiprocessor
-) -> tuple[tuple[bool, float], GroupPlan, Predicted]:
-    """The quickest plan whose groups of threads do outer iterations, after the key of choice."""
+) -> tuple[tuple[bool, float], GroupPlan, Predicted] | None:
+    """The quickest plan whose groups of threads do outer iterations, after the key of choice.
+
+    None if a block has the shared memory for none.
+    """
     plans = _Plans(nest, chip)
     found: list[tuple[tuple[bool, float], GroupPlan, Predicted]] = []
     for group, groups, strided, copies in _choices(chip, has_loops(plans.body)):
@@ -92,7 +101,7 @@ def _groups(
         scratch = plan.registers() > chip.registers_per_thread
         found.append(((scratch, predicted.seconds), plan, predicted))
     # Ties go to the simpler one, which comes first.
-    return min(found, key=lambda entry: entry[0])
+    return min(found, key=lambda entry: entry[0], default=None)
 
 
 def _tiles(

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from polyblocks.affine.fusion.through_buffers import fuse_through_buffers
 from polyblocks.affine.fusion.weighing import against_traffic
 from polyblocks.affine.model import Sequence
+from polyblocks.affine.operation_cost import MAX_NODES
 from polyblocks.passes import facts
 from polyblocks.passes.base import NestPass
 
@@ -35,7 +36,7 @@ class InlineProducersPass(NestPass):
     needs: ClassVar[frozenset[str]] = frozenset({facts.NESTS, facts.REDUCTIONS, facts.KINDS})
     breaks: ClassVar[frozenset[str]] = frozenset({facts.UNFUSED})
     #: Nodes in one straight-line body; more spills registers and takes long to compile.
-    max_nodes: int = 600
+    max_nodes: int = MAX_NODES
 
     def transform(self, sequence: Sequence, context: Any) -> None:
         """Fuse through every buffer, in the order in which they are produced."""

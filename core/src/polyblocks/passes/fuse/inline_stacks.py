@@ -9,6 +9,7 @@ from polyblocks.affine.analysis.known_values import KnownValues
 from polyblocks.affine.fusion.producer_inlining import ProducerInlining
 from polyblocks.affine.fusion.weighing import against_traffic
 from polyblocks.affine.model import Nest, Sequence, remove_dead, replace_values
+from polyblocks.affine.operation_cost import MAX_NODES
 from polyblocks.affine.rewrites.inlining import Candidate
 from polyblocks.affine.rewrites.simplify import eliminate_common
 from polyblocks.affine.users import Users
@@ -43,7 +44,7 @@ class InlineStacksPass(NestPass):
     needs: ClassVar[frozenset[str]] = frozenset({facts.NESTS, facts.KINDS, facts.UNTILED})
     breaks: ClassVar[frozenset[str]] = frozenset({facts.UNFUSED})
     #: Nodes in one straight-line body; more spills registers and takes long to compile.
-    max_nodes: int = 600
+    max_nodes: int = MAX_NODES
 
     def transform(self, sequence: Sequence, context: Any) -> None:
         """Inline every array that is put together of slabs, if that beats memory."""

@@ -23,6 +23,7 @@ from polyblocks.affine.model import (
     remove_dead,
     walk,
 )
+from polyblocks.affine.operation_cost import MAX_NODES
 from polyblocks.affine.rewrites.inlining import Candidate, Producer
 from polyblocks.affine.rewrites.simplify import eliminate_common
 from polyblocks.affine.subnests import parallel_shell
@@ -65,7 +66,7 @@ class MergeReductionsPass(NestPass):
     #: Elements of a reduction that need no other threads than one.
     alone: int = 1 << 14
     #: Nodes in one straight-line body; more spills registers and takes long to compile.
-    max_nodes: int = 600
+    max_nodes: int = MAX_NODES
 
     def transform(self, sequence: Sequence, context: Any) -> None:
         """Merge the readers of every buffer that its readers could do without."""

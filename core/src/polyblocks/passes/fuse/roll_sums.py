@@ -11,6 +11,7 @@ from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.mlir.regions import stands_before
 from polyblocks.affine.model import For, Nest, Node, Op, Sequence, Store, Value, around, clone
 from polyblocks.affine.naming.names import own_name
+from polyblocks.affine.operation_cost import MAX_NODES
 from polyblocks.affine.ops import like
 from polyblocks.affine.rewrites.rolling import NotAlikeError, Roller, digit_shapes
 from polyblocks.affine.users import Users
@@ -50,7 +51,7 @@ class RollSumsPass(NestPass):
     #: Terms of a sum, at least.
     min_terms: int = 8
     #: Nodes that ``fuse-slices`` lets one body have; sums that need no more are best without loops.
-    max_nodes: int = 600
+    max_nodes: int = MAX_NODES
     #: Operations for an element, and all that read it in a window, to compute it for each of them:
     #: kept in memory for all steps it would be larger than it was step by step.
     max_operations: int = 64

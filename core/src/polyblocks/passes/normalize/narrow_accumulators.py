@@ -8,7 +8,7 @@ from typing import Any, ClassVar, TypeGuard
 
 from polyblocks.affine.analysis.dataflow import ops_of
 from polyblocks.affine.analysis.facts import facts_of
-from polyblocks.affine.analysis.reductions import ReductionNest
+from polyblocks.affine.analysis.reductions import INTEGER_EXTENSIONS, ReductionNest
 from polyblocks.affine.element import I64, dtype_of
 from polyblocks.affine.model import (
     For,
@@ -30,7 +30,6 @@ from polyblocks.passes.normalize.precision_modes import check_factors
 NARROWED = ("arith.addi", "arith.muli")
 #: Modes with sums in 32 bits.
 INTEGER_MODES = ("int32", "mixed_int8_int32")
-_EXTENSIONS = ("arith.extsi", "arith.extui")
 
 
 @dataclass(frozen=True)
@@ -174,7 +173,7 @@ class _Narrow:
     def low(self, value: Value, out: list[Node]) -> Value:
         """The lower half of a value of 64 bits, made as narrow as it can be."""
         maker = self._makers.get(value)
-        if maker is not None and maker.name in _EXTENSIONS:
+        if maker is not None and maker.name in INTEGER_EXTENSIONS:
             (narrow,) = maker.operands
             if narrow.type == self.type:
                 return narrow

@@ -5,6 +5,7 @@ from __future__ import annotations
 from polyblocks.affine.analysis.contractions import Contraction
 from polyblocks.affine.analysis.dataflow import ops_of
 from polyblocks.affine.analysis.reduction_chains import StraightLineCode
+from polyblocks.affine.analysis.reductions import EXTENSIONS
 from polyblocks.affine.element import printed
 from polyblocks.affine.mlir.source import sources
 from polyblocks.affine.model import For, Nest, Node, Op
@@ -14,7 +15,6 @@ from polyblocks.options import FLOAT_MODES
 #: Operations that add, multiply, and extend.
 _SUMS = ("arith.addf", "arith.addi")
 _PRODUCTS = ("arith.mulf", "arith.muli")
-_EXTENSIONS = ("arith.extf", "arith.extsi", "arith.extui")
 
 
 def products(contraction: Contraction) -> list[Op]:
@@ -50,7 +50,7 @@ def check_factors(
     makers = ops_of(contraction.reduction.body)
     for value in (v for product in products(contraction) for v in product.operands):
         maker = makers.get(value)
-        while maker is not None and maker.name in _EXTENSIONS:
+        while maker is not None and maker.name in EXTENSIONS:
             (value,) = maker.operands
             maker = makers.get(value)
         met = printed(value.type)

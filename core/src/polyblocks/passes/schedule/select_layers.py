@@ -19,6 +19,7 @@ from polyblocks.affine.model import (
     remove_dead,
     replace_values,
 )
+from polyblocks.affine.operation_cost import MAX_NODES
 from polyblocks.affine.ops import Integers, Ops, integer
 from polyblocks.affine.rewrites.run_time_places import known_exprs
 from polyblocks.affine.subnests import change_subnests, parallel_shell
@@ -54,7 +55,7 @@ class SelectLayersPass(NestPass):
 
     name: ClassVar[str] = "select-layers"
     #: Nodes of a loop's body afterwards; more takes long to compile.
-    max_nodes: int = 600
+    max_nodes: int = MAX_NODES
     #: Iterations of a loop that is too short for vectors.
     short: int = 8
 
