@@ -11,7 +11,7 @@ def test_our_attributes_of_arguments_take_no_time() -> None:
     module = mlir.parse(
         """
         module {
-          llvm.func @f(%a: !llvm.ptr {llvm.noalias, polyblocks.arg = 1 : i64}, %b: i32 {polyblocks.x}) {
+          llvm.func @f(%a: !llvm.ptr {llvm.noalias, polyblocks.arg = 1}, %b: i32 {polyblocks.x}) {
             llvm.return
           }
           llvm.func @g(!llvm.ptr {llvm.readonly})
