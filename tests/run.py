@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).parent / "support"))
 
 import parts  # noqa: E402
 from durations import DURATIONS, VARIABLE  # noqa: E402
-from summary import PASSED, Run, exit_status, summary  # noqa: E402
+from outcomes import PASSED, Run, exit_status, summary  # noqa: E402
 
 #: Parts for each process, if all take equally long: so many that no process is left with one.
 PARTS_PER_PROCESS = 4

@@ -7,7 +7,6 @@ for it; in MLIR it is one ``polyblocks.multiply``, which a target's lowering tak
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import copysign
 from typing import Any
 
 from polyblocks.affine.expr import Var
@@ -101,8 +100,8 @@ class UnitTile:
             raise UnitTileError("expected a sum from a constant on, carried over steps alone")
         if zero.name != "arith.constant":
             raise UnitTileError(f"expected a sum from a constant on, got {zero.name}")
-        start = zero.attributes["value"]
-        if start.value != 0 or copysign(1, start.value) < 0:
+        # Of a sum whose order is free, either zero.
+        if (start := zero.attributes["value"]).value != 0:
             raise UnitTileError(f"expected a sum from 0 on, got {start}")
         if multiply.operands != [*steps.arguments, a.result, b.result]:
             raise UnitTileError("expected a multiplication of what is loaded, added to the sum")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from summary import Run, exit_status, summary
+from outcomes import Run, exit_status, summary
 
 PASSED = "....\n4 passed in 0.10s\n"
 FAILED = "..F\nFAILED tests/a.py::test_x - assert 1 == 2\n1 failed, 10 passed, 3 skipped in 1.0s\n"
