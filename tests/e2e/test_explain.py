@@ -67,7 +67,10 @@ def test_a_function_with_example_inputs():
     assert any(d["what"] in ("fused", "epilogue") and d["kernels"] for d in part["decisions"])
     assert "Cost</h3>" in report.html()
     call = data["call"]
-    assert call["kernel_seconds"] >= part["totals"]["measured_seconds"] > 0
+    measured = part["totals"]["measured_seconds"]
+    assert measured > 0
+    # Both are sums of the same times, in another order.
+    assert call["kernel_seconds"] >= measured * (1 - 1e-12)
     assert call["predicted_seconds"] == pytest.approx(part["totals"]["predicted_seconds"])
     assert call["text"] in str(report)
 
