@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).parent / "support"))
 
 import parts  # noqa: E402
 from durations import DURATIONS, VARIABLE  # noqa: E402
-from outcomes import PASSED, Run, exit_status, summary  # noqa: E402
+from outcomes import NO_TESTS, PASSED, Run, exit_status, summary  # noqa: E402
 
 #: Parts for each process, if all take equally long: so many that no process is left with one.
 PARTS_PER_PROCESS = 4
@@ -76,7 +76,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 ended.append(Run(name, status, output))
                 print(f"--- {name}, {seconds:.0f} s")
                 print(output, flush=True)
-                if stops and exit_status(ended) not in (PASSED, 5):
+                if stops and exit_status(ended) not in (PASSED, NO_TESTS):
                     break
         print(f"--- all parts\n{summary(ended)}")
         if path := os.environ.get(VARIABLE):

@@ -25,7 +25,7 @@ def drop_dead_nests(sequence: Sequence) -> None:
             dead = {b for b in writes(nest) if b.base.kind == "alloc" and b.base not in read}
             if not dead:
                 continue
-            _drop_stores(nest.body, dead)
+            drop_stores(nest.body, dead)
             remove_dead(nest.body)
             nest.replace()
             again = True
@@ -34,8 +34,9 @@ def drop_dead_nests(sequence: Sequence) -> None:
             return
 
 
-def _drop_stores(nodes: list[Node], buffers: set[Buffer]) -> None:
+def drop_stores(nodes: list[Node], buffers: set[Buffer]) -> None:
+    """Remove the stores to some buffers, in loops too."""
     nodes[:] = [n for n in nodes if not (isinstance(n, AnyStore) and n.buffer in buffers)]
     for node in nodes:
         if isinstance(node, For):
-            _drop_stores(node.body, buffers)
+            drop_stores(node.body, buffers)

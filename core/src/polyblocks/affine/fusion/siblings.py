@@ -6,16 +6,15 @@ from dataclasses import dataclass
 
 from polyblocks.affine import operation_cost as cost
 from polyblocks.affine.analysis.facts import facts_of
+from polyblocks.affine.cleanup.dead_nests import drop_stores
 from polyblocks.affine.mlir.regions import stands_before
 from polyblocks.affine.model import (
     Alloca,
     AnyLoad,
-    Buffer,
     For,
     Nest,
     Node,
     Sequence,
-    Store,
     Value,
     reads,
     remove_dead,
@@ -158,13 +157,6 @@ def clean(nest: Nest) -> None:
     replace_values(nest.body, known)
     local = {n.buffer for n in walk(nest.body) if isinstance(n, Alloca)}
     used = {n.buffer for n in accesses(nest.body) if isinstance(n, AnyLoad)}
-    _drop_stores(nest.body, local - used)
+    drop_stores(nest.body, local - used)
     remove_dead(nest.body)
     nest.replace()
-
-
-def _drop_stores(nodes: list[Node], buffers: set[Buffer]) -> None:
-    nodes[:] = [n for n in nodes if not (isinstance(n, Store) and n.buffer in buffers)]
-    for node in nodes:
-        if isinstance(node, For):
-            _drop_stores(node.body, buffers)
