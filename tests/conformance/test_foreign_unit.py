@@ -11,14 +11,15 @@ import pytest
 from polyblocks import api
 from polyblocks.errors import UnsupportedError
 from polyblocks.options import CompileOptions
-from polyblocks.registry import registry
 from polyblocks.testing.conformance import Case, run
 
 pytestmark = pytest.mark.usefixtures("compiled_in_this_process")
 
 
 @pytest.fixture
-def options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CompileOptions:
+def options(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fresh_registry: None
+) -> CompileOptions:
     """The vendor's target, installed."""
     info = tmp_path / "polyblocks_dot4-1.0.dist-info"
     info.mkdir()
@@ -26,7 +27,6 @@ def options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CompileOptions:
     (info / "entry_points.txt").write_text("[polyblocks.targets]\ndot4 = dot4_target\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setenv("POLYBLOCKS_PLUGINS", "dot4")
-    monkeypatch.setattr(registry, "_registry", None)
     monkeypatch.setattr(dot4_target, "EMITTED", [])
     return CompileOptions(target="dot4")
 

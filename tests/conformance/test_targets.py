@@ -10,7 +10,6 @@ import pytest
 from simulated_chips import CHIPS
 
 from polyblocks.options import CompileOptions
-from polyblocks.registry import registry
 from polyblocks.testing.conformance import CASES, Case, check, check_description, run
 
 
@@ -39,11 +38,10 @@ def test_cpu_of_an_older_architecture(name, arch):
 
 
 @pytest.fixture
-def toy(installed_plugins, monkeypatch):
+def toy(installed_plugins, monkeypatch, fresh_registry):
     """The toy target in this process."""
     monkeypatch.syspath_prepend(str(installed_plugins))
     monkeypatch.setenv("POLYBLOCKS_PLUGINS", "toy,toy-counter")
-    monkeypatch.setattr(registry, "_registry", None)
     yield CompileOptions(target="toy")
     for name in [name for name in sys.modules if name.startswith("polyblocks_toy")]:
         del sys.modules[name]
