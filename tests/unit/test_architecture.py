@@ -241,8 +241,10 @@ ROOMS: dict[str, str] = {
     "passes": "affine affine/mlir "
     "passes/tensor passes/bufferize passes/normalize passes/padding passes/layout passes/fuse "
     "passes/contraction passes/schedule passes/map",
-    "passes/tensor": "affine passes",
-    "passes/bufferize": "affine affine/analysis affine/mlir passes/tensor",
+    "algorithms": "",
+    "algorithms/sorting": "",
+    "passes/tensor": "affine algorithms/sorting passes",
+    "passes/bufferize": "affine affine/analysis affine/mlir algorithms/sorting passes/tensor",
     "passes/normalize": "affine affine/analysis affine/buffers affine/cleanup affine/cost "
     "affine/fusion affine/mlir affine/naming affine/rewrites affine/tiles "
     "passes",

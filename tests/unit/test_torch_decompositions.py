@@ -114,8 +114,13 @@ def test_modes_of_floats_are_left_to_the_framework() -> None:
     assert REGISTRY[aten.mode.default](torch.rand(3)) is NotImplemented
 
 
-def test_long_rows_are_left_to_the_framework() -> None:
-    assert REGISTRY[aten.sort.default](torch.rand(10_000)) is NotImplemented
+def test_long_rows_are_sorted() -> None:
+    x = torch.rand(10_000)
+    same(REGISTRY[aten.sort.default](x)[0], x.sort().values, 0, 0)
+
+
+def test_complex_numbers_have_no_order() -> None:
+    assert REGISTRY[aten.sort.default](torch.rand(3) + 1j) is NotImplemented
 
 
 @pytest.mark.parametrize("dtype", [torch.int64, torch.int8, torch.float64, torch.float16])

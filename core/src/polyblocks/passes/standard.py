@@ -16,6 +16,7 @@ from polyblocks.passes.bufferize.form_regions import FormRegionsPass
 from polyblocks.passes.bufferize.guard_indices import GuardIndicesPass
 from polyblocks.passes.bufferize.hoist_buffers import HoistBuffersPass
 from polyblocks.passes.bufferize.lower_scatters import LowerScattersPass
+from polyblocks.passes.bufferize.lower_sorts import LowerSortsPass
 from polyblocks.passes.bufferize.select_elements import SelectElementsPass
 from polyblocks.passes.bufferize.separate_empties import SeparateEmptiesPass
 from polyblocks.passes.contraction.plan_contractions import PlanContractionsPass
@@ -89,6 +90,7 @@ from polyblocks.passes.tensor.fill_empties import FillEmptiesPass
 from polyblocks.passes.tensor.fold_constants import FoldConstantsPass
 from polyblocks.passes.tensor.fold_insertions import FoldInsertionsPass
 from polyblocks.passes.tensor.form_counted_loops import FormCountedLoopsPass
+from polyblocks.passes.tensor.plan_sorts import PlanSortsPass
 from polyblocks.passes.tensor.set_fastmath import SetFastmathPass
 from polyblocks.passes.tensor.unroll_steps import UnrollStepsPass
 from polyblocks.pipeline import Pipeline, UpstreamPass
@@ -122,6 +124,7 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 UpstreamPass("generalize-tensors", "linalg-generalize-named-ops"),
                 UpstreamPass("simplify-tensors", "canonicalize,cse"),
                 CheckSizesPass(),
+                PlanSortsPass(),
                 FoldConstantsPass(),
                 FoldInsertionsPass(),
                 FillEmptiesPass(),
@@ -151,6 +154,7 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 ),
                 FormRegionsPass(),
                 LowerScattersPass(),
+                LowerSortsPass(),
                 UpstreamPass(
                     "linalg-to-affine",
                     "func.func(tm-tensor-to-loops,convert-linalg-to-affine-loops)",

@@ -1,9 +1,8 @@
 """Sorting and what is chosen from sorted rows.
 
-Rows are sorted by counting: the place of an element is the number of elements before it in the
-order. That is n * n comparisons for a row of n, but all of them are independent, so it is one
-parallel, vectorized nest without any scratch memory. The position takes part in the comparison: the
-order is stable.
+Elements become integer keys in PyTorch's order. The places of a row's elements in the order of
+their keys are one op, which :mod:`polyblocks_torch.importing.sorting` lowers; the core chooses how
+to sort from how many of the first places are used.
 
 Selection from short rows by rank takes fewer steps; see
 :mod:`polyblocks_torch.importing.selection`; positions are computed where they are asked for.
@@ -16,27 +15,9 @@ from torch import Tensor
 
 from polyblocks_torch.decomp.registry import decomposition
 from polyblocks_torch.importing.selection import SHORT_ROW, kth_of_short
+from polyblocks_torch.importing.sorting import order_of_keys
 
 aten = torch.ops.aten
-
-#: Longer rows are left to PyTorch, whose sort takes n * log(n) steps.
-LONGEST_ROW = 1 << 13
-
-
-def _sort_last(x: Tensor, descending: bool) -> tuple[Tensor, Tensor]:
-    """Sort along the last dimension: values and their positions."""
-    extent = x.shape[-1]
-    key = _key(x, descending)
-    here, there = key.unsqueeze(-1), key.unsqueeze(-2)
-    index = torch.arange(extent, device=x.device)
-    earlier = index < index.unsqueeze(-1)
-    before = (there < here) | ((there == here) & earlier)
-    rank = before.sum(-1)
-    # The inverse permutation, without a scatter: rank[j] == k for exactly one j.
-    chosen = rank.unsqueeze(-2) == index.unsqueeze(-1)
-    order = torch.where(chosen, index, 0).sum(-1)
-    return x.gather(-1, order), order
-
 
 #: The wider dtype of those that are not compared directly.
 _WIDE = {
@@ -47,13 +28,26 @@ _WIDE = {
     torch.int8: torch.int32,
     torch.int16: torch.int32,
 }
-_INTEGER = {torch.float32: torch.int32, torch.float64: torch.int64}
+#: Integers with the bits of floating-point numbers.
+_INTEGER = {
+    torch.float16: torch.int16,
+    torch.bfloat16: torch.int16,
+    torch.float32: torch.int32,
+    torch.float64: torch.int64,
+}
+#: The narrowest signed integers that hold all values, of those that keys are made of.
+_KEY = {
+    torch.bool: torch.int16,
+    torch.uint8: torch.int16,
+    torch.int8: torch.int16,
+    torch.int16: torch.int16,
+    torch.uint16: torch.int32,
+    torch.int32: torch.int32,
+}
 
 
 def _key(x: Tensor, descending: bool) -> Tensor:
     """Signed integers in the order that the rows shall have; NaN counts as the largest."""
-    if x.dtype in (torch.float16, torch.bfloat16):
-        x = x.to(torch.float32)
     if x.dtype in _INTEGER:
         integer = _INTEGER[x.dtype]
         limits = torch.iinfo(integer)
@@ -63,19 +57,28 @@ def _key(x: Tensor, descending: bool) -> Tensor:
         key = torch.where(x.isnan(), limits.max, key)
         key = torch.where(x == 0, 0, key)
     else:
-        key = x.to(torch.int64)
+        key = x.to(_KEY.get(x.dtype, torch.int64))
     return -1 - key if descending else key
 
 
-def _sort(x: Tensor, dim: int, descending: bool) -> tuple[Tensor, Tensor]:
+def _first(x: Tensor, dim: int, descending: bool, count: int | None) -> tuple[Tensor, Tensor]:
+    """The first elements of sorted rows, by default all, and their positions."""
     if x.dim() == 0:
         return x.clone(), torch.zeros((), dtype=torch.int64, device=x.device)
-    if x.shape[dim] > LONGEST_ROW or x.is_complex():
+    if x.is_complex():
         return NotImplemented
-    if x.shape[dim] == 0:
-        return x.clone(), torch.empty_like(x, dtype=torch.int64)
-    values, order = _sort_last(x.movedim(dim, -1), descending)
-    return values.movedim(-1, dim), order.movedim(-1, dim)
+    count = x.shape[dim] if count is None else count
+    if x.numel() == 0:
+        shape = list(x.shape)
+        shape[dim] = count
+        return x.new_empty(shape), x.new_empty(shape, dtype=torch.int64)
+    row = x.movedim(dim, -1)
+    order = order_of_keys(_key(row, descending)).narrow(-1, 0, count)
+    return row.gather(-1, order).movedim(-1, dim), order.movedim(-1, dim)
+
+
+def _sort(x: Tensor, dim: int, descending: bool) -> tuple[Tensor, Tensor]:
+    return _first(x, dim, descending, None)
 
 
 @decomposition(aten.sort.default)
@@ -98,18 +101,14 @@ def topk(
         if k == 1:
             return x.clone(), torch.zeros((), dtype=torch.int64, device=x.device)
         return NotImplemented
-    pair = _sort(x, dim, largest)
-    if pair is NotImplemented:
-        return pair
-    values, order = pair
-    return values.narrow(dim, 0, k), order.narrow(dim, 0, k)
+    return _first(x, dim, largest, k)
 
 
 @decomposition(aten.kthvalue.default)
 def kthvalue(x: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
     if x.dim() == 0:
         return x.clone(), torch.zeros((), dtype=torch.int64, device=x.device)
-    pair = _sort(x, dim, False)
+    pair = _first(x, dim, False, k)
     if pair is NotImplemented:
         return pair
     values, order = (part.narrow(dim, k - 1, 1) for part in pair)

@@ -32,6 +32,7 @@ from polyblocks_torch.importing.products import PRODUCTS
 from polyblocks_torch.importing.refusals import refusal
 from polyblocks_torch.importing.scans import SCANS
 from polyblocks_torch.importing.selection import SELECTIONS
+from polyblocks_torch.importing.sorting import SORTS
 from polyblocks_torch.importing.torch_dialect import (
     find_ops,
     from_builtin,
@@ -49,7 +50,7 @@ _MLIR_NAME = re.compile(r'name = "torch\.([\w.]+)"|\'torch\.((?:aten|prims)\.[\w
 
 
 #: Of ops that torch-mlir does not lower, or not as well.
-_LOWERINGS = {**PADDINGS, **PRODUCTS, **SCANS, **SELECTIONS, **WINDOWS}
+_LOWERINGS = {**PADDINGS, **PRODUCTS, **SCANS, **SELECTIONS, **SORTS, **WINDOWS}
 
 
 def lower_graph(

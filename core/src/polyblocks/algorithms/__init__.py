@@ -1,0 +1,1 @@
+"""Algorithms that several frontends need, as code on tensors and in loops."""

@@ -1,0 +1,149 @@
+"""plan-sorts: what is read of sorted rows decides how they are sorted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from polyblocks.passes import facts
+from polyblocks.passes.tensor.control_flow import besides_bodies, is_argument
+
+
+@dataclass(frozen=True)
+class PlanSortsPass:
+    """Find the places of the elements that come first in sorted rows, and gather these elements.
+
+    Rows of a few elements are sorted by rank. Where only the first of many elements are read, they
+    are selected. Whole long rows are sorted as words, which hold a key and its place: by digits on
+    a team of threads, by a network on a grid.
+
+    Before::
+
+        %s:2 = tm_tensor.sort dimension(1) outs(%keys, %iota : tensor<8x1000xi32>, ...) {
+          ^bb0(%a: i32, %b: i32, %i: i64, %j: i64):
+            %c = arith.cmpi slt, %a, %b : i32 ... }
+        %p = tensor.extract_slice %s#1[0, 0] [8, 5] [1, 1]
+
+    After::
+
+        %w = linalg.generic ...                  // the least word of each of 64 columns
+        ...                                      // 5 columns, their elements, 5 of these
+        %p = tensor.extract_slice %places[0, 0] [8, 5] [1, 1]
+    """
+
+    name: ClassVar[str] = "plan-sorts"
+    needs: ClassVar[frozenset[str]] = frozenset({facts.TENSORS})
+
+    def run(self, module: Any, context: Any) -> bool:
+        """Rewrite in place; returns whether there was a sort.
+
+        Raises:
+            UnsupportedError: the comparator is none of those of
+                :func:`polyblocks.algorithms.sorting.order.order_of`.
+        """
+        from polyblocks.mlir import ir
+
+        found = [op for op in besides_bodies(module) if op.name == "tm_tensor.sort"]
+        with module.context:
+            for op in found:
+                with op.location, ir.InsertionPoint(op):
+                    _plan(op, context.target.launches_nests)
+                op.erase()
+        return bool(found)
+
+
+def _plan(op: Any, launches: bool) -> None:
+    from polyblocks.algorithms.sorting.order import order_of
+    from polyblocks.algorithms.sorting.places import first_places
+    from polyblocks.errors import UnsupportedError
+    from polyblocks.mlir import ir
+
+    order = order_of(op)
+    if order is None:
+        raise UnsupportedError("sort by a comparator that is not one comparison of integers")
+    operands = list(op.operands)
+    shape = list(operands[0].type.shape)
+    dim = ir.IntegerAttr(op.attributes["dimension"]).value % len(shape)
+    used = [i for i, result in enumerate(op.results) if any(True for _ in result.uses)]
+    if shape[dim] <= 1 or 0 in shape:
+        for i in used:
+            op.results[i].replace_all_uses_with(operands[i])
+        return
+    if not used:
+        return
+    count = max(_prefix(op.results[i], dim) for i in used)
+    places = first_places(operands[0], dim, order, count, launches)
+    for i in used:
+        _replace(op.results[i], _at_places(operands[i], dim, places), count < shape[dim])
+
+
+def _prefix(result: Any, dim: int) -> int:
+    """How many of the first elements along a dimension are read."""
+    from polyblocks.mlir import ir
+
+    extent = int(result.type.shape[dim])
+    count = 1
+    for use in result.uses:
+        owner = use.owner.operation
+        if owner.name != "tensor.extract_slice":
+            return extent
+        offset, size, stride = (
+            ir.DenseI64ArrayAttr(owner.attributes[name])[dim]
+            for name in ("static_offsets", "static_sizes", "static_strides")
+        )
+        end = offset + (size - 1) * stride + 1
+        if not 0 <= offset < end <= extent:
+            return extent
+        count = max(count, end)
+    return count
+
+
+def _at_places(tensor: Any, dim: int, places: Any) -> Any:
+    """The elements at places along a dimension."""
+    from polyblocks.algorithms.sorting import tensors as t
+    from polyblocks.mlir import dialect
+
+    shape = list(tensor.type.shape)
+    kind, extent = tensor.type.element_type, shape[dim]
+    shape[dim] = places.type.shape[-1]
+    loops = list(range(len(shape)))
+    is_iota = _is_iota(tensor, dim)
+
+    def body(loaded: list[Any]) -> list[Any]:
+        index = t.as_index(loaded[0], extent)
+        if is_iota:
+            return [t.as_integer(index, kind)]
+        where = [dialect("linalg").IndexOp(loop).result for loop in loops]
+        where[dim] = index
+        return [t.extract(tensor, where)]
+
+    order = [*loops[:dim], *loops[dim + 1 :], dim]
+    (made,) = t.computed(shape, [kind], [(places, order)], body)
+    return made
+
+
+def _is_iota(tensor: Any, dim: int) -> bool:
+    """Whether every element is its own place along a dimension."""
+    from polyblocks.mlir import ir
+
+    if is_argument(tensor) or tensor.owner.operation.name != "linalg.generic":
+        return False
+    block = tensor.owner.operation.regions[0].blocks[0]
+    ops = [op.operation for op in block.operations]
+    maps = list(tensor.owner.operation.attributes["indexing_maps"])
+    return (
+        [op.name for op in ops] == ["linalg.index", "arith.index_cast", "linalg.yield"]
+        and ir.IntegerAttr(ops[0].attributes["dim"]).value == dim
+        and list(ops[1].operands) == list(ops[0].results)
+        and list(ops[2].operands) == list(ops[1].results)
+        and ir.AffineMap.get_identity(tensor.type.rank) == ir.AffineMapAttr(maps[-1]).value
+    )
+
+
+def _replace(result: Any, first: Any, shorter: bool) -> None:
+    """Use the first elements; slices take them from the shorter tensor."""
+    if not shorter:
+        result.replace_all_uses_with(first)
+        return
+    for use in list(result.uses):
+        use.owner.operation.operands[use.operand_number] = first

@@ -1,0 +1,125 @@
+"""Sorts and selections of every dtype, order and extent against stable sorts of PyTorch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+from polyblocks.torch_polyblocks_compiler import polyblocks_jit_torch
+
+FLOATS = [torch.float32, torch.float64, torch.float16, torch.bfloat16]
+INTEGERS = [torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool]
+
+
+def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    return polyblocks_jit_torch(function, compile_options={"strict_target": True})
+
+
+def numbers(dtype: torch.dtype, *shape: int) -> torch.Tensor:
+    """Some of them equal, some the least and greatest, and of floats some are NaN or -0."""
+    if not dtype.is_floating_point:
+        limits = (0, 1) if dtype is torch.bool else (torch.iinfo(dtype).min, torch.iinfo(dtype).max)
+        x = torch.randint(max(limits[0], -100), min(limits[1], 100) + 1, shape)
+        for value in limits:
+            x = torch.where(torch.rand(shape) < 0.02, value, x)
+        return x.to(dtype)
+    x = torch.randn(shape)
+    x = torch.where(torch.rand(shape) < 0.3, x.round(), x)
+    for value in (torch.nan, torch.inf, -torch.inf, -0.0, 0.0):
+        x = torch.where(torch.rand(shape) < 0.03, value, x)
+    return x.to(dtype)
+
+
+def same(ours: Any, theirs: Any) -> None:
+    """Equal, with the signs of zeros."""
+    for x, y in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(x, y, rtol=0, atol=0, equal_nan=True)
+        assert x.dtype == y.dtype
+        if x.is_floating_point():
+            assert torch.equal(x.signbit() & (x == 0), y.signbit() & (y == 0))
+
+
+def first(x: torch.Tensor, k: int, dim: int, largest: bool) -> tuple[torch.Tensor, torch.Tensor]:
+    """The elements that a stable sort has first, as top-k has no order of equal ones of its own."""
+    values, order = x.sort(dim=dim, descending=largest, stable=True)
+    return values.narrow(dim, 0, k), order.narrow(dim, 0, k)
+
+
+@pytest.mark.parametrize("dtype", FLOATS + INTEGERS, ids=lambda d: str(d).removeprefix("torch."))
+def test_every_dtype(dtype: torch.dtype) -> None:
+    def both(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        up, down = x.sort(stable=True), x.sort(stable=True, descending=True)
+        return (*up, *down, *torch.topk(x, 5), *torch.topk(x, 3, largest=False))
+
+    x = numbers(dtype, 3, 301)
+    ours = compiled(both)(x)
+    same(ours[:2], x.sort(stable=True))
+    same(ours[2:4], x.sort(stable=True, descending=True))
+    same(ours[4:6], first(x, 5, -1, True))
+    same(ours[6:], first(x, 3, -1, False))
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 17, 64, 65, 127, 256, 257, 1009, 4096])
+def test_every_extent(n: int) -> None:
+    x = numbers(torch.float32, 5, n)
+    same(compiled(lambda x: x.sort(stable=True))(x), x.sort(stable=True))
+
+
+@pytest.mark.parametrize(
+    "n, k", [(65, 64), (257, 1), (1009, 8), (2048, 50), (5021, 50), (999, 998)]
+)
+def test_the_first_of_many(n: int, k: int) -> None:
+    for dtype in (torch.float32, torch.int64):
+        x = numbers(dtype, 3, n)
+        same(compiled(lambda x: torch.topk(x, k))(x), first(x, k, -1, True))
+
+
+@pytest.mark.parametrize("dim", [0, 1, -1])
+def test_along_any_dimension_of_a_transposed_array(dim: int) -> None:
+    x = numbers(torch.float32, 90, 70, 3).transpose(0, 1)
+    same(compiled(lambda x: x.sort(dim=dim, stable=True))(x), x.sort(dim=dim, stable=True))
+    same(compiled(lambda x: torch.topk(x, 2, dim))(x), first(x, 2, dim, True))
+
+
+def test_one_long_row() -> None:
+    x = numbers(torch.float32, 300_007)
+    same(compiled(lambda x: x.sort(stable=True))(x), x.sort(stable=True))
+
+
+def test_the_order_of_order_statistics() -> None:
+    def statistics(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return (
+            x.kthvalue(200, 1).values,
+            x.median(1).values,
+            x.nanmedian(1).values,
+            x.quantile(0.3, 1),
+            x.argsort(dim=1, stable=True),
+            x.msort(),
+        )
+
+    x = torch.randn(6, 999)
+    same(compiled(statistics)(x), statistics(x))
+
+
+def test_rows_that_were_just_computed() -> None:
+    a, b = torch.randint(-9, 9, (33, 20)).float(), torch.randint(-9, 9, (20, 300)).float()
+    same(compiled(lambda a, b: torch.topk(a @ b, 8))(a, b), first(a @ b, 8, -1, True))
+
+
+@pytest.mark.simulated
+def test_rows_of_every_kind() -> None:
+    def all_(x: torch.Tensor, y: torch.Tensor, z: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return (*x.sort(stable=True), *y.sort(stable=True), *z.sort(stable=True))
+
+    data = [numbers(*a) for a in ((torch.float32, 3, 20), (torch.float32, 2, 150))]
+    data.append(numbers(torch.int64, 2, 70))
+    same(compiled(all_)(*data), all_(*data))
+
+
+@pytest.mark.simulated
+def test_the_first_of_a_row() -> None:
+    x = numbers(torch.float32, 3, 515)
+    same(compiled(lambda x: torch.topk(x, 4))(x), first(x, 4, -1, True))

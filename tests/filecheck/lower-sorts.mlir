@@ -1,0 +1,41 @@
+// PASSES: lower-sorts
+//
+// Words are sorted by the four bytes of their upper half, from the lowest one to the highest one,
+// whose sign is turned.
+
+// CHECK-LABEL: @main
+// CHECK:         %[[OTHER:.*]] = memref.alloc() : memref<8x1000xi64>
+// CHECK:         %[[STARTS:.*]] = memref.alloc() : memref<8x1024xi32>
+// CHECK:         affine.for %[[R:.*]] = 0 to 8 {
+// CHECK-NEXT:      affine.for %{{.*}} = 0 to 1024 {
+// CHECK:           affine.for %{{.*}} = 0 to 1000 {
+// CHECK-COUNT-4:     memref.store %{{.*}}, %[[STARTS]][%[[R]],
+// CHECK:           affine.for %{{.*}} = 0 to 256 iter_args
+// CHECK:           affine.for %{{.*}} = 0 to 256 iter_args
+// CHECK:           affine.for %{{.*}} = 0 to 256 iter_args
+// CHECK:           affine.for %{{.*}} = 0 to 256 iter_args
+// CHECK:           affine.for %[[I:.*]] = 0 to 1000 {
+// CHECK-NEXT:        %[[W:.*]] = affine.load %arg0[%[[R]], %[[I]]]
+// CHECK:             arith.shrui %[[W]], %c32{{.*}} : i64
+// CHECK:             %[[P:.*]] = memref.load %[[STARTS]][%[[R]], %[[D:.*]]]
+// CHECK:             memref.store %{{.*}}, %[[STARTS]][%[[R]], %[[D]]]
+// CHECK:             memref.store %[[W]], %[[OTHER]][%[[R]],
+// CHECK:           affine.for
+// CHECK:             memref.store %{{.*}}, %arg0[%[[R]],
+// CHECK:           affine.for
+// CHECK:             memref.store %{{.*}}, %[[OTHER]][%[[R]],
+// CHECK:           affine.for
+// CHECK:             arith.xori %{{.*}}, %c128{{.*}} : i64
+// CHECK:             memref.store %{{.*}}, %arg0[%[[R]],
+// CHECK-NOT:     tm_tensor
+func.func @main(%words: memref<8x1000xi64>) {
+  tm_tensor.sort dimension(1) outs(%words : memref<8x1000xi64>) {
+  ^bb0(%a: i64, %b: i64):
+    %c32 = arith.constant 32 : i64
+    %k = arith.shrsi %a, %c32 : i64
+    %l = arith.shrsi %b, %c32 : i64
+    %c = arith.cmpi slt, %k, %l : i64
+    tm_tensor.yield %c : i1
+  }
+  return
+}

@@ -1,0 +1,53 @@
+// PASSES: plan-sorts
+//
+// Where few of many elements are read, they are selected: from the least words of 32 columns those
+// of 5 columns, from these columns 5 elements. All elements of long rows are sorted as words, of
+// short rows by rank. Keys of 64 bits stay beside their places.
+
+// CHECK-LABEL: @main
+// CHECK-NOT:     tm_tensor.sort
+// CHECK:         linalg.generic {{.*}}"reduction"]}
+// CHECK:           arith.minsi %{{.*}} : i64
+// CHECK:         tensor.extract_slice %{{.*}}[0, 1] [8, 4] [1, 1] : tensor<8x5xi64> to tensor<8x4xi64>
+// CHECK:         tm_tensor.sort dimension(1) outs(%{{.*}} : tensor<8x1024xi64>) {
+// CHECK:           arith.shrsi %{{.*}}, %c32{{.*}} : i64
+// CHECK:           arith.shrsi %{{.*}}, %c32{{.*}} : i64
+// CHECK:           arith.cmpi slt
+// CHECK-NOT:     tm_tensor.sort
+// CHECK:         linalg.generic {{.*}}"reduction"]}
+// CHECK:           arith.cmpi slt, %{{.*}}, %{{.*}} : i32
+// CHECK:         tm_tensor.sort dimension(1) outs(%{{.*}}, %{{.*}} : tensor<8x1024xi64>, tensor<8x1024xi32>) {
+// CHECK-NEXT:    ^bb0(%[[A:.*]]: i64, %[[B:.*]]: i64, %{{.*}}: i32, %{{.*}}: i32):
+// CHECK-NEXT:      arith.cmpi slt, %[[A]], %[[B]] : i64
+func.func @main(%x: tensor<8x1024xi32>, %y: tensor<8x16xi32>, %z: tensor<8x1024xi64>)
+    -> (tensor<8x4xi64>, tensor<8x1024xi64>, tensor<8x16xi32>, tensor<8x1024xi64>) {
+  %e = tensor.empty() : tensor<8x1024xi64>
+  %iota = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]} outs(%e : tensor<8x1024xi64>) {
+  ^bb0(%o: i64):
+    %i = linalg.index 1 : index
+    %p = arith.index_cast %i : index to i64
+    linalg.yield %p : i64
+  } -> tensor<8x1024xi64>
+  %s:2 = tm_tensor.sort dimension(1) outs(%x, %iota : tensor<8x1024xi32>, tensor<8x1024xi64>) {
+  ^bb0(%a: i32, %b: i32, %i: i64, %j: i64):
+    %c = arith.cmpi sgt, %a, %b : i32
+    tm_tensor.yield %c : i1
+  } -> tensor<8x1024xi32>, tensor<8x1024xi64>
+  %few = tensor.extract_slice %s#1[0, 1] [8, 4] [1, 1] : tensor<8x1024xi64> to tensor<8x4xi64>
+  %all:2 = tm_tensor.sort dimension(1) outs(%x, %iota : tensor<8x1024xi32>, tensor<8x1024xi64>) {
+  ^bb0(%a: i32, %b: i32, %i: i64, %j: i64):
+    %c = arith.cmpi ult, %a, %b : i32
+    tm_tensor.yield %c : i1
+  } -> tensor<8x1024xi32>, tensor<8x1024xi64>
+  %short = tm_tensor.sort dimension(1) outs(%y : tensor<8x16xi32>) {
+  ^bb0(%a: i32, %b: i32):
+    %c = arith.cmpi slt, %a, %b : i32
+    tm_tensor.yield %c : i1
+  } -> tensor<8x16xi32>
+  %wide = tm_tensor.sort dimension(1) outs(%z : tensor<8x1024xi64>) {
+  ^bb0(%a: i64, %b: i64):
+    %c = arith.cmpi slt, %a, %b : i64
+    tm_tensor.yield %c : i1
+  } -> tensor<8x1024xi64>
+  return %few, %all#1, %short, %wide : tensor<8x4xi64>, tensor<8x1024xi64>, tensor<8x16xi32>, tensor<8x1024xi64>
+}
