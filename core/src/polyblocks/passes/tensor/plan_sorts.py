@@ -38,7 +38,7 @@ class PlanSortsPass:
         """Rewrite in place; returns whether there was a sort.
 
         Raises:
-            UnsupportedError: the comparator is none of those of
+            UnsupportedError: the comparator has another form than those of
                 :func:`polyblocks.algorithms.sorting.order.order_of`.
         """
         from polyblocks.mlir import ir
