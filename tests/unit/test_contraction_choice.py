@@ -129,10 +129,11 @@ def test_long_sums_are_chains() -> None:
     assert 64 <= tiling(chip("znver4"), 256, 256, 1000).chain <= 192
 
 
-def test_blocks_of_a_grid_have_other_tiles() -> None:
+def test_contractions_that_are_tiled() -> None:
     contraction = contraction_of(nest(64, 64, 64)[0])
     assert is_tiled(contraction, chip("x86-64-v4"))
-    assert not is_tiled(contraction, gpu_target())
+    assert is_tiled(contraction, gpu_target())
+    assert not is_tiled(contraction_of(nest(64, 2, 64)[0]), chip("x86-64-v4"))
     assert not is_tiled(contraction, replace(chip("x86-64-v4"), vector_bits=0))
 
 
@@ -194,7 +195,7 @@ def test_rows_of_which_steps_meet_in_one_set_are_copied(apart: int, in_place: bo
     index = (Expr(0, {row: 16}) + (Expr.of(step) % 100) * apart + Expr.of(step) // 100,)
     buffer = Buffer((1 << 20,), None, "input")
     load = Load(Value(None), buffer, index)
-    assert cost.footprints.conflicts(replace(operand, load=load, nodes=[load]), 8) is not in_place
+    assert cost.footprints.conflicts(replace(operand, in_place=load, nodes=[load]), 8) is not in_place
 
 
 def test_few_channels_are_copied() -> None:
@@ -240,7 +241,7 @@ def test_copies_begin_where_memory_has_gaps(channels: int) -> None:
             operand_time(p, o, 16)
             for p in products
             for o in p.operands
-            if o.load is None and o.of_rows
+            if o.in_place is None and o.of_rows
         )
         return min(copied)
 

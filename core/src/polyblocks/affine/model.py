@@ -838,6 +838,14 @@ def around(variables: Iterable[Var], nodes: list[Node]) -> list[Node]:
     return nodes
 
 
+def walk_with_trips(nodes: Iterable[Node], trips: int = 1) -> Iterator[tuple[Node, int]]:
+    """All nodes as :func:`walk` gives them, each with how often it runs, at most."""
+    for node in nodes:
+        yield node, trips
+        if isinstance(node, For):
+            yield from walk_with_trips(node.body, trips * max(node.trips, 1))
+
+
 def walk(nodes: Iterable[Node]) -> Iterator[Node]:
     """All nodes, outer before inner, in program order."""
     stack = [iter(nodes)]

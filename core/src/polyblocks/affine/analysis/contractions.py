@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
 from math import prod
 
@@ -29,23 +30,48 @@ from polyblocks.affine.model import (
     Node,
     Op,
     Store,
+    Value,
 )
 from polyblocks.affine.subnests import parallel_shell
 
 
-@dataclass(frozen=True)
-class OperandLoad:
-    """An element that a step needs for a whole row, or for a whole column.
+@dataclass(eq=False)
+class Operand:
+    """A value that a step of the reduction needs for a whole row, or for a whole column.
+
+    Those of a contraction are its loads. Those of the products that it can be seen as are computed
+    by any code of one side: the factors that a matrix unit takes are loads and what rounds them.
 
     Attributes:
-        load: one of the loads of these elements.
+        value: what the code of a step uses.
+        nodes: straight-line code that computes it, of variables of its side and of the steps.
         of_rows: whether rows move it; else columns do.
-        steps_first: whether neighbours in memory are neighbouring steps of the reduction.
+        in_place: the load that it is, at an affine place of a one-dimensional view; None if it is
+            computed, or is at a place that is not linear in one variable for each side.
+        kept: whether its panel is filled once and kept between calls.
+        looped: whether the place is linear only in the loops that the variables stand for.
+        natural: the load, if steps are neighbours in its memory once they are counted in an order
+            other than the product's, as the step in it is; else None.
     """
 
-    load: Load
+    value: Value
+    nodes: list[Node]
     of_rows: bool
-    steps_first: bool
+    in_place: Load | None = None
+    kept: bool = False
+    looped: bool = False
+    natural: Load | None = None
+
+    @cached_property
+    def load(self) -> Load:
+        """The only load of the code: asked of what is loaded, and at most rounded."""
+        (load,) = (n for n in self.nodes if isinstance(n, Load))
+        return load
+
+    @property
+    def on_the_way(self) -> tuple[Op, ...]:
+        """What is done with the loaded element, one operation of the other's result."""
+        return tuple(n for n in self.nodes if isinstance(n, Op))
 
     @property
     def side(self) -> int:
@@ -118,7 +144,7 @@ class Contraction:
     reduction: ReductionLoops
     before: list[Node]
     after: list[Node]
-    operands: list[OperandLoad]
+    operands: list[Operand]
     combiners: list[Op] | None
 
     @property
@@ -132,7 +158,18 @@ class Contraction:
         products = [n for n in body if isinstance(n, Op) and n.name in ("arith.mulf", "arith.muli")]
         return len(products) == 1 and sum(isinstance(n, Load) for n in body) == 2
 
-    def operand(self, load: Load) -> OperandLoad | None:
+    def steps_first(self, operand: Operand) -> bool:
+        """Whether neighbours in memory are neighbouring steps of the loops; else rows or columns.
+
+        Args:
+            operand: a load of the contraction, whose reduction has loops.
+        """
+        load, fastest = operand.load, (self.columns, self.rows)[operand.of_rows][-1]
+        step = self.reduction.order[-1]
+        along, steps = (stride_along(load.buffer, load.index, v) for v in (fastest, step))
+        return along != 1 and bool(steps)
+
+    def operand(self, load: Load) -> Operand | None:
         """The operand whose elements a load reads."""
         for operand in self.operands:
             if operand.load.buffer is load.buffer and operand.load.index == load.index:
@@ -243,25 +280,17 @@ def _sides(order: list[Var], loads: list[Load]) -> tuple[list[Var], list[Var], l
 
 def _operands(
     rows: list[Var], columns: list[Var], reduction: ReductionLoops, loads: list[Load]
-) -> list[OperandLoad] | None:
+) -> list[Operand] | None:
     """The operands of M and N; None if K does not move both."""
-    found: dict[tuple[Buffer, object], OperandLoad] = {}
+    found: dict[tuple[Buffer, object], Operand] = {}
     stepping: set[bool] = set()
     for load in loads:
         of_rows = bool(_moving(load, rows))
         if not of_rows and not _moving(load, columns):
             continue
-        fastest = (rows if of_rows else columns)[-1]
-        along = stride_along(load.buffer, load.index, fastest)
-        shifted = any(_is_shifted(load, other) for other in loads)
-        if shifted or _moving(load, reduction.order):
+        if _moving(load, reduction.order) or any(_is_shifted(load, other) for other in loads):
             stepping.add(of_rows)
-        if reduction.loops:
-            steps = bool(stride_along(load.buffer, load.index, reduction.order[-1]))
-        else:
-            steps = shifted
-        operand = OperandLoad(load, of_rows, along != 1 and steps)
-        found.setdefault((load.buffer, load.index), operand)
+        found.setdefault((load.buffer, load.index), Operand(load.result, [load], of_rows))
     return list(found.values()) if len(stepping) == 2 else None
 
 

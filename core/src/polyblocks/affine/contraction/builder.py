@@ -9,13 +9,14 @@ do not divide; what is left of rows and columns is a tile of its own.
 from __future__ import annotations
 
 from polyblocks.affine.access import address
+from polyblocks.affine.analysis.contractions import Operand
 from polyblocks.affine.analysis.dataflow import ops_of
 from polyblocks.affine.analysis.known_values import CASTS
 from polyblocks.affine.contraction.absent import Absent
 from polyblocks.affine.contraction.frame import Frame, like
 from polyblocks.affine.contraction.kept_panels import KeptPanels
 from polyblocks.affine.contraction.partial_results import PartialResults
-from polyblocks.affine.contraction.product import Operand, Product
+from polyblocks.affine.contraction.product import Product
 from polyblocks.affine.contraction.register_tile import RegisterTiles, Rows, StepCode
 from polyblocks.affine.contraction.staging import Staging
 from polyblocks.affine.contraction.tiling import Tiling
@@ -62,7 +63,7 @@ class ContractionBuilder:
         copied = [
             o
             for o in product.operands
-            if o.load is None
+            if o.in_place is None
             or (tiling.pack_rows if o.of_rows else tiling.pack_columns or o.kept)
             # A unit's tiles are lines of memory.
             or (self.frame.in_tiles and not product.in_lines(o))

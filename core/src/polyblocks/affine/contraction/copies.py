@@ -6,7 +6,8 @@ Times are in multiply-adds of one vector, as those of tilings are.
 from __future__ import annotations
 
 from polyblocks.affine.access import address
-from polyblocks.affine.contraction.product import Operand, Product
+from polyblocks.affine.analysis.contractions import Operand
+from polyblocks.affine.contraction.product import Product
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import Load
 from polyblocks.affine.operation_cost import operations
@@ -36,7 +37,7 @@ def operand_time(product: Product, operand: Operand, width: int) -> float:
     if operand.natural is not None:
         return (TRANSPOSED + COPIED) / width
     time = _along(product, operand, product.column, product.columns, width)
-    if time != SCATTERED or operand.load is None or elements_apart(operand, product.step) != 1:
+    if time != SCATTERED or operand.in_place is None or elements_apart(operand, product.step) != 1:
         return time
     whole = (product.column.extent // width) * (product.step.extent // width) * width * width
     share = whole / (product.column.extent * product.step.extent)
@@ -65,7 +66,7 @@ def _along(product: Product, operand: Operand, side: Var, extents: list[int], wi
     if apart is None or apart > MAX_STEP:
         return scattered
     # Vectors end where a loop does; those with gaps load several.
-    run = side.extent if operand.load is not None else _run(operand, side, extents, apart)
+    run = side.extent if operand.in_place is not None else _run(operand, side, extents, apart)
     begun = RUN / run if run < side.extent else 0.0
     return min(scattered, max(loads, apart) * _in_vectors(run, width)) + begun
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from polyblocks.affine.analysis.contractions import Contraction, OperandLoad
+from polyblocks.affine.analysis.contractions import Contraction, Operand
 from polyblocks.affine.contraction.sum_of_products import Factor, sum_of_products
 from polyblocks.affine.element import F32, I32, dtype_of
 from polyblocks.affine.model import Load, Op
@@ -25,20 +25,18 @@ class Factors:
     """Factors of the product that each step of a contraction adds to its only sum.
 
     Attributes:
-        rows, columns: one operand of each, both of ``dtype``.
+        rows, columns: one operand of each, both of ``dtype``: a load, and what is done with its
+            element on the way.
         dtype: of the operands.
         accumulator: dtype of the sum.
-        on_the_way: what is done with an element of the rows', and of the columns', operand, one
-            operation of the other's result; nothing if it is multiplied as it is loaded.
         rounding: the function that rounds to ``tfloat32``, see
             :class:`polyblocks.target.MatrixUnit`.
     """
 
-    rows: OperandLoad
-    columns: OperandLoad
+    rows: Operand
+    columns: Operand
     dtype: str
     accumulator: str
-    on_the_way: tuple[tuple[Op, ...], tuple[Op, ...]] = ((), ())
     rounding: str = ""
 
     def computed_by(self, unit: MatrixUnit) -> bool:
@@ -72,47 +70,33 @@ def factors_of(parts: Contraction) -> Factors | None:
     if step is None or len(step.pairs) != 1 or step.nodes != set(parts.reduction.body):
         return None
     accumulator, extension = _SUMS[step.accumulator]
-    found = []
+    found: dict[bool, Operand] = {}
     for factor in step.pairs[0]:
-        loaded = _loaded(factor) if factor.extension in ("", extension) else None
-        if loaded is None:
+        operand = _loaded(factor, parts) if factor.extension in ("", extension) else None
+        if operand is None or operand.of_rows in found:
             return None
-        found.append(loaded)
-    first, second = (parts.operand(factor.load) for factor in found)
-    if first is None or second is None or first.of_rows == second.of_rows:
+        found[operand.of_rows] = operand
+    rows, columns = found[True], found[False]
+    dtype, rounding = kind = _kind(rows)
+    if not dtype or kind != _kind(columns):
         return None
-    if not first.of_rows:
-        first, second, found = second, first, found[::-1]
-    kinds = {(factor.dtype, factor.rounding) for factor in found}
-    dtype, rounding = kinds.pop()
-    if not dtype or kinds:
-        return None
-    on_the_way = (found[0].on_the_way, found[1].on_the_way)
-    return Factors(first, second, dtype, accumulator, on_the_way, rounding)
+    return Factors(rows, columns, dtype, accumulator, rounding)
 
 
-@dataclass(frozen=True)
-class _Loaded:
-    """A factor that is an element of memory, changed on its way by operations on nothing else."""
-
-    load: Load
-    on_the_way: tuple[Op, ...]
-    dtype: str
-    rounding: str
-
-
-def _loaded(factor: Factor) -> _Loaded | None:
-    """The load that a factor comes from; None if it is computed in another way."""
+def _loaded(factor: Factor, parts: Contraction) -> Operand | None:
+    """A factor that is an element of memory, changed by operations on nothing else; or None."""
     if not factor.code:
         return None
     load, *code = factor.code
-    ops = tuple(n for n in code if isinstance(n, Op))
     # One after the other, as each has one operand and there is one load.
-    alone = all(op.name in ON_THE_WAY and len(op.operands) == 1 for op in ops)
-    if not isinstance(load, Load) or len(ops) < len(code) or not alone:
-        return None
-    kind, rounding = dtype_of(factor.value.type), ""
-    dtype = kind.array
-    if kind == F32 and [op.name for op in ops[:-3:-1]] == list(ON_THE_WAY[3:]):
-        dtype, rounding = "tfloat32", ops[-2].attributes["intrin"].value
-    return _Loaded(load, ops, dtype, rounding)
+    alone = all(isinstance(n, Op) and n.name in ON_THE_WAY and len(n.operands) == 1 for n in code)
+    moved = parts.operand(load) if isinstance(load, Load) and alone else None
+    return None if moved is None else Operand(factor.value, factor.code, moved.of_rows)
+
+
+def _kind(operand: Operand) -> tuple[str, str]:
+    """The dtype of an operand, and the function that rounds it to that, if any."""
+    kind, ops = dtype_of(operand.value.type), operand.on_the_way
+    if kind == F32 and [op.name for op in ops[-2:]] == ["llvm.call_intrinsic", "arith.bitcast"]:
+        return "tfloat32", ops[-2].attributes["intrin"].value
+    return kind.array, ""

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from math import prod
 
+from polyblocks.affine.analysis.contractions import Operand
 from polyblocks.affine.analysis.dataflow import variables_of
 from polyblocks.affine.contraction.loop_digits import counted, row_of_lines
-from polyblocks.affine.contraction.product import Operand, Product
+from polyblocks.affine.contraction.product import Product
 from polyblocks.affine.contraction.tiling import Tiling
 from polyblocks.affine.element import element_bytes
 from polyblocks.affine.expr import Expr, Var

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from math import prod
 
 from polyblocks.affine.access import address, stride_along
-from polyblocks.affine.analysis.contractions import Contraction
+from polyblocks.affine.analysis.contractions import Contraction, Operand
 from polyblocks.affine.analysis.dataflow import makers_of, slice_of, variables_of
 from polyblocks.affine.analysis.reductions import in_any_order
 from polyblocks.affine.contraction.units import Grouped, in_groups
@@ -16,31 +16,6 @@ from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.flat_views import FlatViews, flattenable
 from polyblocks.affine.model import AffineAccess, Load, Node, Op, Store, Value, clone
 from polyblocks.target import MatrixUnit, TargetDescription
-
-
-@dataclass(eq=False)
-class Operand:
-    """A value that a step of the reduction needs for a whole row, or for a whole column.
-
-    Attributes:
-        value: what the code of a step uses.
-        nodes: straight-line code that computes it, of one variable of its side and the step's.
-        of_rows: whether rows move it; else columns do.
-        load: the load that it is, at an affine place of a one-dimensional view; None if it is
-            computed, or is at a place that is not linear in both variables.
-        kept: whether its panel is filled once and kept between calls.
-        looped: whether the load's place is linear only in the loops that the variables stand for.
-        natural: the load, if steps are neighbours in its memory once they are counted in an order
-            other than the product's, as the step in it is; else None.
-    """
-
-    value: Value
-    nodes: list[Node]
-    of_rows: bool
-    load: Load | None
-    kept: bool = False
-    looped: bool = False
-    natural: Load | None = None
 
 
 @dataclass(eq=False)
@@ -104,20 +79,20 @@ class Product:
 
         Rows of a tile's length would be broken wherever one of their loops ends.
         """
-        return operand.load is None and len(self.columns) > 1 and not operand.kept
+        return operand.in_place is None and len(self.columns) > 1 and not operand.kept
 
     def in_lines(self, operand: Operand) -> bool:
         """Whether steps of a row, or columns of a step, are neighbours in an operand's memory."""
-        if operand.load is None:
+        if operand.in_place is None:
             return False
-        (place,) = operand.load.index
+        (place,) = operand.in_place.index
         return place.coefficient(self.step if operand.of_rows else self.column) == 1
 
     def steps_first(self, operand: Operand) -> bool:
         """Whether neighbours in an operand's memory are neighbouring steps, and not columns."""
-        if operand.load is None:
+        if operand.in_place is None:
             return False
-        (place,) = operand.load.index
+        (place,) = operand.in_place.index
         return place.coefficient(self.column) != 1 and place.coefficient(self.step) == 1
 
 
@@ -181,7 +156,7 @@ def _in_windows(
             found.append(product)
         product.strides = [strides[v] for v in steps]
         for operand in product.operands:
-            if not operand.of_rows and operand.load is None:
+            if not operand.of_rows and operand.in_place is None:
                 operand.natural = _natural(operand, product, views)
     return found
 
@@ -217,7 +192,7 @@ def _natural(operand: Operand, product: Product, views: FlatViews) -> Load | Non
 
 def _use_in_loops(operand: Operand, views: FlatViews) -> bool:
     """Let an operand that is a load be used in place, however many loops move it."""
-    if operand.load is None:
+    if operand.in_place is None:
         load = only_load(operand.nodes, operand.value)
         if load is None:
             return False
@@ -226,7 +201,7 @@ def _use_in_loops(operand: Operand, views: FlatViews) -> bool:
             load = Load(
                 load.result, views.of(load.buffer), (place,), load.location, padding=load.padding
             )
-        operand.load, operand.looped = load, True
+        operand.in_place, operand.looped = load, True
     return True
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from polyblocks.affine.access import join_parts
+from polyblocks.affine.analysis.contractions import Operand
 from polyblocks.affine.contraction.absent import Absent
 from polyblocks.affine.contraction.frame import Frame, like
 from polyblocks.affine.contraction.kept_panels import KeptPanels
 from polyblocks.affine.contraction.partial_results import PartialResults
-from polyblocks.affine.contraction.product import Operand
 from polyblocks.affine.contraction.staging import Staging
 from polyblocks.affine.contraction.step_loops import Place, StepLoops
 from polyblocks.affine.contraction.windows import innermost
@@ -118,8 +118,8 @@ class StepCode:
         if panel is not None:
             values[operand.value] = self.frame.load(out, panel, index)
             return
-        assert operand.load is not None
-        (load,) = clone([operand.load], values, place)
+        assert operand.in_place is not None
+        (load,) = clone([operand.in_place], values, place)
         if operand.looped:
             assert isinstance(load, Load)
             load.index = tuple(join_parts(e) for e in load.index)

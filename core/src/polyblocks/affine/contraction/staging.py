@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from polyblocks.affine.analysis.contractions import Operand
 from polyblocks.affine.contraction.copies import along_rows, is_scattered
 from polyblocks.affine.contraction.frame import Frame
 from polyblocks.affine.contraction.loop_digits import counted, row_of_lines
-from polyblocks.affine.contraction.product import Operand
 from polyblocks.affine.element import element_bytes
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import Buffer, For, Load, Node, Store, Value, around, clone

@@ -16,7 +16,7 @@ from polyblocks.affine.access import address
 from polyblocks.affine.analysis.contractions import Contraction, ReductionLoops
 from polyblocks.affine.analysis.reductions import in_any_order
 from polyblocks.affine.contraction.sum_of_products import Factor, SumOfProducts, sum_of_products
-from polyblocks.affine.element import I8, UNIT_DTYPES, dtype_of
+from polyblocks.affine.element import UNIT_DTYPES, dtype_of
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.flat_views import FlatViews
 from polyblocks.affine.model import Buffer, For, Load, Node, Op, Value, clone
@@ -25,8 +25,6 @@ from polyblocks.target import MatrixUnit, TargetDescription, TileUnit, VectorDot
 
 #: Bits of a word.
 WORD = 32
-#: Extension -> whether it extends signed integers, unsigned ones, or floats.
-_EXTENSIONS = {"arith.extf": "", "arith.extsi": "int", "arith.extui": "uint"}
 
 
 @dataclass(frozen=True)
@@ -116,11 +114,8 @@ def _bits(dtype: str) -> int:
 
 def _dtype(factor: Factor) -> str:
     """The dtype of a factor, with the sign that it is extended with; empty for wide numbers."""
-    if factor.extension not in _EXTENSIONS:
-        return ""
-    kind, type_ = _EXTENSIONS[factor.extension], dtype_of(factor.value.type)
-    names = [d for d, t in UNIT_DTYPES.items() if t == type_ and d.startswith(kind)]
-    return names[0] if names and (not kind or type_ == I8) else ""
+    dtype = dtype_of(factor.value.type).array if factor.extension else ""
+    return f"u{dtype}" if dtype and factor.extension == "arith.extui" else dtype
 
 
 @dataclass(frozen=True)

@@ -2,17 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from polyblocks.affine.cost import rates
-from polyblocks.affine.model import (
-    AffineAccess,
-    For,
-    Index,
-    Nest,
-    Node,
-    Op,
-)
+from polyblocks.affine.model import AffineAccess, For, Index, Nest, Op, walk_with_trips
 from polyblocks.target import TargetDescription
 
 
@@ -25,18 +16,11 @@ def is_small(nest: Nest, target: TargetDescription) -> bool:
 def seconds_of_small(nest: Nest, target: TargetDescription) -> float | None:
     """Time that the whole chip takes for what a nest moves; None of one that is not simple."""
     moved = 0
-    for loops, node in _with_trips(nest.body):
+    for node, trips in walk_with_trips(nest.body):
         if not isinstance(node, (For, Index, AffineAccess, Op)):
             return None
         if isinstance(node, For) and (node.bounded or node.unit or node.lanes):
             return None
         if isinstance(node, AffineAccess):
-            moved += loops * node.buffer.bytes_per_element
+            moved += trips * node.buffer.bytes_per_element
     return rates.traffic_seconds(target, moved, moved) if moved else None
-
-
-def _with_trips(nodes: list[Node], trips: int = 1) -> Iterator[tuple[int, Node]]:
-    for node in nodes:
-        yield trips, node
-        if isinstance(node, For):
-            yield from _with_trips(node.body, trips * max(node.trips, 1))

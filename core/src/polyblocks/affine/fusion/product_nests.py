@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from polyblocks.affine.analysis.facts import NestFacts
 from polyblocks.affine.contraction.factors import has_units, is_product
-from polyblocks.affine.contraction.tilings.eligibility import has_enough
+from polyblocks.affine.contraction.tilings.eligibility import is_tiled
 from polyblocks.affine.model import Nest
 from polyblocks.affine.rewrites.inlining import with_conversions, with_producers
 from polyblocks.affine.users import Users
@@ -36,5 +36,4 @@ class ProductNests:
         """Whether a nest is large enough for tiles of any kind, with producers read once."""
         if not self.target.tiles_contractions:
             return False
-        contraction = NestFacts(with_producers(nest, self.users)).contraction
-        return contraction is not None and has_enough(contraction)
+        return is_tiled(NestFacts(with_producers(nest, self.users)).contraction, self.target)

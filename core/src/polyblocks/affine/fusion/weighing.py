@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from polyblocks.affine.analysis.reductions import EXTENSIONS, INTEGER_EXTENSIONS
 from polyblocks.affine.element import dtype_of
 from polyblocks.affine.fusion.recomputing import against_memory
-from polyblocks.affine.model import (
-    For,
-    IndirectLoad,
-    Load,
-    Node,
-    Op,
-    walk,
-)
+from polyblocks.affine.model import For, IndirectLoad, Load, Node, Op, walk, walk_with_trips
 from polyblocks.affine.rewrites.inlining import Candidate, Producer
 from polyblocks.affine.rewrites.run_time_places import gathers, known_exprs
 from polyblocks.affine.rewrites.simplify import (
@@ -85,7 +78,7 @@ def gathered(
         if not gathers(consumer.touching(candidate.buffer), candidate.buffer):
             continue
         exprs = known_exprs(consumer.body)
-        for gather, trips in _with_trips(consumer.body, 1):
+        for gather, trips in walk_with_trips(consumer.body):
             if isinstance(gather, IndirectLoad) and gather.buffer is candidate.buffer:
                 body, _ = producer.body_at_gather(gather, exprs) or ([], None)
                 times += trips
@@ -125,15 +118,6 @@ def _loads_are_there(candidate: Candidate, producer: Producer) -> bool:
             elif isinstance(node, IndirectLoad) and node.buffer is candidate.buffer:
                 return False
     return True
-
-
-def _with_trips(nodes: list[Node], trips: int) -> Iterator[tuple[Node, int]]:
-    """All nodes but loops, with how often they run."""
-    for node in nodes:
-        if isinstance(node, For):
-            yield from _with_trips(node.body, trips * node.var.extent)
-        else:
-            yield node, trips
 
 
 def _read_in_steps(candidate: Candidate) -> bool:

@@ -28,6 +28,7 @@ from polyblocks.affine.model import (
     reads_from,
     replace_values,
     walk,
+    walk_with_trips,
     writes,
 )
 from polyblocks.affine.rewrites.run_time_places import body_at_values, gathers, known_exprs
@@ -179,7 +180,7 @@ def with_producers(nest: Nest, users: Users) -> list[Node]:
     So it may be when nests have been fused: a point-wise producer is inside if every element that
     it makes is read once.
     """
-    return _with(nest, users, lambda nodes: _reads_once(nodes, 1), lambda producer: producer)
+    return _with(nest, users, _reads_once, lambda producer: producer)
 
 
 def with_conversions(nest: Nest, users: Users) -> list[Node]:
@@ -230,13 +231,11 @@ def _with(
             inline_into(body, producer)
 
 
-def _reads_once(nodes: list[Node], times: int) -> Iterator[Buffer]:
+def _reads_once(nodes: list[Node]) -> Iterator[Buffer]:
     """The program's own buffers with a load that reads no element twice."""
-    for node in nodes:
-        if isinstance(node, For):
-            yield from _reads_once(node.body, times * node.var.extent)
-        elif isinstance(node, Load) and node.buffer.kind == "alloc":
-            yield from [node.buffer] if node.buffer.numel >= times else []
+    for node, times in walk_with_trips(nodes):
+        if isinstance(node, Load) and node.buffer.kind == "alloc" and node.buffer.numel >= times:
+            yield node.buffer
 
 
 def _inline_into(

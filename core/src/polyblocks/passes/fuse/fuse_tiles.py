@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Any, ClassVar
 
+from polyblocks.affine.analysis.contractions import Contraction
 from polyblocks.affine.analysis.dependent_reductions import have_dependent_reductions
 from polyblocks.affine.analysis.facts import NestFacts, facts_of
 from polyblocks.affine.contraction.tilings.choice import tilings_of
@@ -39,6 +40,7 @@ from polyblocks.affine.tiles.updates import in_place
 from polyblocks.affine.users import Users
 from polyblocks.passes import facts
 from polyblocks.passes.base import NestPass
+from polyblocks.target import TargetDescription
 
 #: Iterations of a group with a product over those that are needed: neighbours of a tile, which are
 #: computed again, would be computed with all steps.
@@ -129,6 +131,11 @@ class _Group:
         return {stage.nest for stage in self.stages}
 
 
+def _has_register_tiles(contraction: Contraction, target: TargetDescription) -> bool:
+    """Whether a thread will compute a contraction in tiles of its registers."""
+    return target.has_register_tiles and is_tiled(contraction, target)
+
+
 def _better(a: _Group, b: _Group) -> bool:
     """Whether one group is better than another one; ties go to the second one."""
     assert a.cost is not None
@@ -145,13 +152,14 @@ class _Grouping:
         self.viewed = sequence.viewed()
         self.nodes: dict[Nest, int] = {}
         self.group_of: dict[Nest, _Group] = {}
-        views, rate = FlatViews(sequence), rates.lane_rate(context.target)
+        target = context.target
+        views, rate = FlatViews(sequence), rates.lane_rate(target)
         self.preparation = Preparation.of(sequence)
         for nest in sequence.nests():
             contraction = facts_of(nest).contraction
             seconds = None
-            if contraction is not None and is_tiled(contraction, context.target):
-                tilings = tilings_of(contraction, views, context.target, None, self.preparation)
+            if contraction is not None and _has_register_tiles(contraction, target):
+                tilings = tilings_of(contraction, views, target, None, self.preparation)
                 seconds = tilings[0].seconds if tilings else None
             # A product lives by its reuse in registers, which the cost model does not cover,
             # unless it will have register tiles.
@@ -160,7 +168,7 @@ class _Grouping:
             if stage is not None and not stage.gathered & self.viewed:
                 if seconds is not None and rate is not None:
                     stage.take(seconds, rate)
-                self.group_of[nest] = _Group([stage], alone(context.target, stage))
+                self.group_of[nest] = _Group([stage], alone(target, stage))
                 self.nodes[nest] = sum(1 for _ in walk(nest.body))
 
     def grow(self) -> list[_Group]:
@@ -414,7 +422,7 @@ class _Grouping:
 
         def see(nodes: list[Node], around: list[For]) -> None:
             contraction = NestFacts(nodes).contraction
-            if contraction is None or not is_tiled(contraction, target):
+            if contraction is None or not _has_register_tiles(contraction, target):
                 return
             tilings = tilings_of(contraction, views, target, 1, self.preparation)
             if tilings and tilings[0].seconds is not None:

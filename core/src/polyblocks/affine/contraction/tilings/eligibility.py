@@ -16,11 +16,11 @@ ENOUGH_FOR_THREADS = 64
 
 
 def is_tiled(contraction: Contraction | None, target: TargetDescription) -> bool:
-    """Whether a nest that is this contraction, or None, has tiles on a target.
+    """Whether a nest that is this contraction, or None, has tiles of any kind on a target.
 
     A small M, N or K is better off as straight-line code, unless other things make loops of it.
     """
-    return contraction is not None and target.has_register_tiles and has_enough(contraction)
+    return contraction is not None and target.tiles_contractions and has_enough(contraction)
 
 
 def has_enough(contraction: Contraction) -> bool:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from math import gcd
 
 from polyblocks.affine.access import address
+from polyblocks.affine.analysis.contractions import Operand
 from polyblocks.affine.contraction.copies import elements_apart
-from polyblocks.affine.contraction.product import Operand, Product
+from polyblocks.affine.contraction.product import Product
 from polyblocks.affine.contraction.windows import innermost
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import AffineAccess, Buffer, Load
@@ -34,10 +35,10 @@ class OperandFootprints:
 
     def conflicts(self, operand: Operand, rows: int) -> bool:
         """Whether ``rows`` rows have set conflicts in the first cache, or are not in order."""
-        assert operand.load is not None
+        assert operand.in_place is not None
         product = self._product
         if product.windows is None:
-            (place,) = operand.load.index
+            (place,) = operand.in_place.index
             if place.coefficient(product.step) != 1:
                 return True
         if isinstance(product.unit, TileUnit):
@@ -75,7 +76,7 @@ class OperandFootprints:
             return 0.0, 0
         line, each = self._l1.line, 0
         for operand in self._product.operands:
-            if operand.of_rows and operand.load is not None:
+            if operand.of_rows and operand.in_place is not None:
                 row, step = self._bytes_apart(operand)
                 in_lines = -(-(rows - 1) * min(row, line) // line + 1) * line
                 each += min(in_lines, rows * max(step, self._size))
@@ -83,7 +84,7 @@ class OperandFootprints:
         return touched / depth / line, touched
 
     def _loads(self) -> list[Load]:
-        return [o.load for o in self._product.operands if o.of_rows and o.load is not None]
+        return [o.in_place for o in self._product.operands if o.of_rows and o.in_place is not None]
 
     def _bytes_apart(self, operand: Operand) -> tuple[int, int]:
         """Bytes between rows of an operand, and between its steps."""

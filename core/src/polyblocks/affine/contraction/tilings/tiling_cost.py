@@ -10,8 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
+from polyblocks.affine.analysis.contractions import Operand
 from polyblocks.affine.contraction.copies import operand_time, result_time
-from polyblocks.affine.contraction.product import Operand, Product
+from polyblocks.affine.contraction.product import Product
 from polyblocks.affine.contraction.tiling import Tiling
 from polyblocks.affine.contraction.tilings.core_times import CoreTimes, transfer_time
 from polyblocks.affine.contraction.tilings.operand_footprints import (
@@ -77,7 +78,7 @@ class TilingCost:
         self.core = CoreTimes.of(self.target, unit, self.width, self.threads)
         self.unit = unit if isinstance(unit, TileUnit) else None
         self.footprints = OperandFootprints(product, self.core.l1, self.size)
-        loads = {o.load for o in product.operands if o.of_rows and o.load is not None}
+        loads = {o.in_place for o in product.operands if o.of_rows and o.in_place is not None}
         self.unpacked_bytes = self.size * sum(
             min(self.rows * self.steps, load.buffer.numel // self.batch) for load in loads
         )
@@ -140,7 +141,7 @@ class TilingCost:
         total = self.steps * self._tiles(tiling, rows, columns)
         for operand in self.product.operands:
             if operand.of_rows:
-                if tiling.pack_rows or operand.load is None:
+                if tiling.pack_rows or operand.in_place is None:
                     # Fetches of unpacked operands overlap their many multiply-adds.
                     each = self._packing[operand] + self._fetching[operand]
                     if tiling.row_block * tiling.depth * self.size > self.core.l1.size:
@@ -149,7 +150,7 @@ class TilingCost:
                     total += each * blocks_per_chunk * rows * self.steps
                 continue
             total += self._fetching[operand] * columns * self.steps
-            if tiling.pack_columns or operand.load is None:
+            if tiling.pack_columns or operand.in_place is None:
                 total += self._packing[operand] * columns * self.steps
         total += self._unpacked_row_time(tiling, blocks_per_chunk) + self._storing * rows * columns
         # Stores that memory does not keep up with hide most of the arithmetic, and not the reverse.
@@ -175,9 +176,9 @@ class TilingCost:
 
     def _is_contiguous(self, operand: Operand) -> bool:
         """Whether neighbouring columns of an operand are neighbours in memory."""
-        if operand.load is None:
+        if operand.in_place is None:
             return False
-        (place,) = operand.load.index
+        (place,) = operand.in_place.index
         return place.coefficient(self.product.column) == 1
 
     def _fetch_time(self, operand: Operand) -> float:

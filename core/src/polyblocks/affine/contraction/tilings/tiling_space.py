@@ -314,7 +314,7 @@ class TilingSpace:
         """Whether rows are copied."""
         conflicts = self._cost.footprints.conflicts
         return any(
-            o.load is None or (conflicts(o, rows) and not streaming)
+            o.in_place is None or (conflicts(o, rows) and not streaming)
             for o in self._product.operands
             if o.of_rows
         )

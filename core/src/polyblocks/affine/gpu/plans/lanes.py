@@ -11,7 +11,7 @@ from math import gcd, prod
 from typing import Any
 
 from polyblocks.affine.access import address, begins_and_ends_with_memory
-from polyblocks.affine.analysis.contractions import OperandLoad
+from polyblocks.affine.analysis.contractions import Operand
 from polyblocks.affine.element import dtype_of
 from polyblocks.affine.gpu.plans.numbers import Numbers
 from polyblocks.affine.gpu.plans.sizes import TileSizes, words_of
@@ -57,7 +57,7 @@ class LanePlan:
         widest = max(o.load.buffer.bytes_per_element for o in operands)
         return gcd(self.sizes.of_thread[side], max(self.access_bytes // widest, 1))
 
-    def copied_at_once(self, operand: OperandLoad) -> tuple[int, int]:
+    def copied_at_once(self, operand: Operand) -> tuple[int, int]:
         """Steps, and rows (or columns), that a thread copies of an operand with one access.
 
         More than one of either only if they follow each other in memory, and begin at multiples of
@@ -82,17 +82,17 @@ class LanePlan:
                 return (size, 1) if is_step else (1, size)
         return 1, 1
 
-    def copied_beside(self, operand: OperandLoad) -> int:
+    def copied_beside(self, operand: Operand) -> int:
         """Pieces of steps that neighbouring threads copy before others take the next row."""
         steps, _ = self.copied_at_once(operand)
-        if steps == 1 and not operand.steps_first:
+        if steps == 1 and not self.sizes.parts.steps_first(operand):
             return 1
         pieces = self.sizes.depth // steps
         side = operand.side
         most = self.banks // self.chunk(side)
         return pieces if pieces <= most or pieces % most else most
 
-    def shape(self, operand: OperandLoad) -> tuple[int, ...]:
+    def shape(self, operand: Operand) -> tuple[int, ...]:
         """An operand's tile: groups of steps, and the elements of a group.
 
         A group is what a thread copies at once. Behind it is room that keeps banks apart: threads
@@ -108,7 +108,7 @@ class LanePlan:
             pad = -(-pad // chunk) * chunk
         return self.sizes.depth // steps, steps * self.sizes.tile[side] + pad
 
-    def element_of(self, operand: OperandLoad) -> Any:
+    def element_of(self, operand: Operand) -> Any:
         """The MLIR type of an element of an operand's tile."""
         return operand.load.buffer.element
 

@@ -6,14 +6,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from polyblocks.affine.access import address, stride_along
-from polyblocks.affine.analysis.contractions import Contraction, OperandLoad
+from polyblocks.affine.analysis.contractions import Contraction, Operand
 from polyblocks.affine.analysis.facts import facts_of
 from polyblocks.affine.contraction.factors import Factors, factors_of
 from polyblocks.affine.element import UNIT_DTYPES, DType
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.gpu.plans.fragments import ACCESS_BYTES, Steps, steps_given
 from polyblocks.affine.gpu.plans.sizes import extent
-from polyblocks.affine.model import Buffer, Nest, Op
+from polyblocks.affine.model import Buffer, Nest
 from polyblocks.target import MatrixUnit
 
 #: How elements of an operand follow each other in memory, the best way last.
@@ -26,7 +26,7 @@ class UnitProduct:
 
     Attributes:
         parts: of the nest.
-        operands: of rows, and of columns.
+        operands: of rows, and of columns: loads, and what their elements are rounded by.
         unit: that multiplies them.
         steps: how those of a unit are given out to the lanes.
         order: the loops over all steps, the one that is run through first last.
@@ -39,12 +39,10 @@ class UnitProduct:
         window: steps of a window, all but those of the outermost loop, which places in memory
             follow evenly; 1 if that is not so.
         conditions: dimensions that the conditions of each operand's load are about.
-        on_the_way: what each operand's elements are rounded by, see
-            :class:`polyblocks.affine.contraction.factors.Factors`.
     """
 
     parts: Contraction
-    operands: tuple[OperandLoad, OperandLoad]
+    operands: tuple[Operand, Operand]
     unit: MatrixUnit
     steps: Steps
     order: list[Var]
@@ -53,7 +51,6 @@ class UnitProduct:
     aligned: tuple[bool, bool]
     window: int
     conditions: tuple[int, int]
-    on_the_way: tuple[tuple[Op, ...], tuple[Op, ...]] = ((), ())
 
     @property
     def element(self) -> DType:
@@ -91,7 +88,6 @@ def _product(
         aligned=(aligned[0], aligned[1]),
         window=_window(pair, along, order),
         conditions=(_conditions(rows), _conditions(columns)),
-        on_the_way=factors.on_the_way,
     )
 
 
@@ -103,7 +99,7 @@ def unit_product(nest: Nest, units: Sequence[MatrixUnit]) -> UnitProduct | None:
     return next(iter(unit_products(parts, units)), None)
 
 
-def _conditions(operand: OperandLoad) -> int:
+def _conditions(operand: Operand) -> int:
     return len({frozenset(e.variables()) for e in operand.load.where})
 
 
@@ -115,7 +111,7 @@ def _orders(parts: Contraction) -> Iterator[list[Var]]:
         yield [*(v for v in order if v is not var), var]
 
 
-def _runs_on(operand: OperandLoad, order: list[Var], piece: int = 0) -> int:
+def _runs_on(operand: Operand, order: list[Var], piece: int = 0) -> int:
     """Of how many of the innermost loops the steps follow each other in memory.
 
     With a ``piece``, conditions may be about the last loop where they hold for whole
@@ -142,7 +138,7 @@ def _holds_by_pieces(condition: Expr, var: Var, piece: int) -> bool:
     return begins and ends and var.extent % piece == 0
 
 
-def _window(pair: tuple[OperandLoad, OperandLoad], along: tuple[str, str], order: list[Var]) -> int:
+def _window(pair: tuple[Operand, Operand], along: tuple[str, str], order: list[Var]) -> int:
     apart = [o for o, way in zip(pair, along, strict=True) if not way]
     for operand in apart:
         fixed = {v for e in operand.load.where for v in e.variables()}
@@ -152,7 +148,7 @@ def _window(pair: tuple[OperandLoad, OperandLoad], along: tuple[str, str], order
     return extent(order[1:]) if apart else 1
 
 
-def _along(parts: Contraction, operand: OperandLoad, order: list[Var], piece: int) -> str:
+def _along(parts: Contraction, operand: Operand, order: list[Var], piece: int) -> str:
     run = _runs_on(operand, order, piece)
     if run and extent(order[-run:]) % piece == 0:
         return "steps"
@@ -167,7 +163,7 @@ def _along(parts: Contraction, operand: OperandLoad, order: list[Var], piece: in
 
 
 def _is_aligned(
-    parts: Contraction, operand: OperandLoad, order: list[Var], way: str, piece: int
+    parts: Contraction, operand: Operand, order: list[Var], way: str, piece: int
 ) -> bool:
     load = operand.load
     if not way or any(_begins_inside(b) for b in (load.buffer, load.buffer.base)):

@@ -7,7 +7,7 @@ from math import gcd, lcm, prod
 from typing import Any, NamedTuple
 
 from polyblocks.affine.access import stride_along
-from polyblocks.affine.analysis.contractions import OperandLoad
+from polyblocks.affine.analysis.contractions import Operand
 from polyblocks.affine.element import I1, dtype_of
 from polyblocks.affine.gpu.plans.copy_schedule import CopySchedule
 from polyblocks.affine.gpu.plans.fragments import (
@@ -132,7 +132,7 @@ class UnitPlan:
         """
         return gcd(PHASE_BYTES // ACCESS_BYTES, self.sizes.depth // self.piece)
 
-    def window(self, operand: OperandLoad) -> int:
+    def window(self, operand: Operand) -> int:
         """Steps of a window, if every thread knows the places in it of the steps that it loads.
 
         It loads them one by one: all steps of a row (or column), whose places come again after some
@@ -157,7 +157,7 @@ class UnitPlan:
         groups = self.threads // length
         return window if self.sizes.depth % (groups * lcm(window, self.piece)) == 0 else 1
 
-    def has_rows_of_threads(self, operand: OperandLoad) -> bool:
+    def has_rows_of_threads(self, operand: Operand) -> bool:
         """Whether there is a row (or column) of a tile for each thread, or several."""
         return self.sizes.tile[operand.side] % self.threads == 0
 
@@ -167,7 +167,7 @@ class UnitPlan:
         window = max(self.window(o) for o in self.product.operands)
         return lcm(window, self.sizes.depth) // self.sizes.depth if window > 1 else 1
 
-    def shape(self, operand: OperandLoad) -> tuple[int, ...]:
+    def shape(self, operand: Operand) -> tuple[int, ...]:
         """Stages, rows or columns, and steps; of an operand that is read by columns transposed.
 
         Pieces are swizzled, see :mod:`polyblocks.codegen.gpu.matrix_emission.swizzles`.
@@ -187,11 +187,11 @@ class UnitPlan:
         low = [bit for bit in steps.bits if chunk << bit < PHASE_BYTES]
         return max(1, (chunk << len(low)) // ACCESS_BYTES)
 
-    def along(self, operand: OperandLoad) -> str:
+    def along(self, operand: Operand) -> str:
         """See :class:`polyblocks.affine.gpu.plans.unit_product.UnitProduct`."""
         return self.product.along[operand.side]
 
-    def is_transposed(self, operand: OperandLoad) -> bool:
+    def is_transposed(self, operand: Operand) -> bool:
         """Whether an operand is stored as it lies in memory, step by step, and read by columns."""
         length = self.sizes.tile[operand.side]
         return (
@@ -202,13 +202,13 @@ class UnitPlan:
             and length % (TILE * self.piece) == 0
         )
 
-    def is_asynchronous(self, operand: OperandLoad) -> bool:
+    def is_asynchronous(self, operand: Operand) -> bool:
         """Whether an operand is copied past the registers."""
         if self.copies is None or self.copies.bytes != ACCESS_BYTES:
             return False
         side = operand.side
         by_rows = self.along(operand) == "steps" or self.is_transposed(operand)
-        return by_rows and self.product.aligned[side] and not self.product.on_the_way[side]
+        return by_rows and self.product.aligned[side] and not operand.on_the_way
 
     @property
     def copies_through_registers(self) -> bool:
@@ -225,7 +225,7 @@ class UnitPlan:
         pairs = zip(self.product.operands, self.sizes.tile[:2], strict=True)
         return sum(o.load.buffer.bytes_per_element * size for o, size in pairs)
 
-    def pieces(self, operand: OperandLoad) -> int:
+    def pieces(self, operand: Operand) -> int:
         """Vector chunks of an operand's tile; a thread copies one at a time."""
         length, chunk = self.sizes.tile[operand.side], self.piece
         if self.along(operand) == "step":
@@ -246,7 +246,7 @@ class UnitPlan:
             if not self.is_asynchronous(o)
         )
 
-    def of_places(self, operand: OperandLoad) -> int:
+    def of_places(self, operand: Operand) -> int:
         """Registers of a place in memory that is not a constant away from that of other rows.
 
         An address, and a number for each dimension that a condition is about.
@@ -257,7 +257,7 @@ class UnitPlan:
             return 0
         return 2 + self.product.conditions[side]
 
-    def copying(self, operand: OperandLoad) -> int:
+    def copying(self, operand: Operand) -> int:
         """Instructions of a thread, about, that copy a tile of an operand.
 
         A place is an addition, and a condition a sum and a comparison for each of its dimensions;
@@ -300,7 +300,7 @@ class UnitPlan:
         return stride_along(node.buffer, node.index, self.sizes.parts.columns[-1])
 
     @property
-    def largest_operand(self) -> OperandLoad:
+    def largest_operand(self) -> Operand:
         """The operand with the most shared memory, where sums are exchanged."""
         return max(reversed(self.product.operands), key=lambda o: prod(self.shape(o)))
 

@@ -110,7 +110,7 @@ def _kind(found: UnitProduct, chip: Multiprocessor) -> tuple[Any, ...]:
         found.aligned,
         found.window,
         found.conditions,
-        tuple(map(bool, found.on_the_way)),
+        tuple(bool(o.on_the_way) for o in found.operands),
         tuple(o.load.buffer.bytes_per_element for o in found.operands),
         len(found.order),
         (len(parts.rows), extent(parts.rows), len(parts.columns), extent(parts.columns)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from polyblocks.affine.analysis.contractions import OperandLoad
+from polyblocks.affine.analysis.contractions import Operand
 from polyblocks.affine.gpu.mapping.banks import padded_shape
 from polyblocks.affine.gpu.mapping.placement import elements_per_thread
 from polyblocks.affine.gpu.plans.groups import DistributedLoop, GroupPlan, Place
@@ -17,6 +17,8 @@ from polyblocks.codegen.gpu.emission.code import Code
 from polyblocks.codegen.gpu.emission.combine import Joiner
 from polyblocks.codegen.gpu.emission.groups import GroupEmitter
 from polyblocks.codegen.gpu.emission.lanes import LaneEmitter
+from polyblocks.codegen.gpu.emission.tiles import TileEmitter
+from polyblocks.codegen.gpu.matrix_emission.scope import UnitScope
 from polyblocks.codegen.gpu.matrix_emission.units import UnitEmitter
 from polyblocks.mlir import ir
 
@@ -110,7 +112,7 @@ class TileBody:
     def __init__(
         self,
         plan: LanePlan | UnitPlan,
-        operands: list[OperandLoad],
+        operands: list[Operand],
         elements: list[Any],
         emitter: Callable[..., LaneEmitter | UnitEmitter],
     ) -> None:
@@ -128,16 +130,24 @@ class TileBody:
     @classmethod
     def of_units(cls, plan: UnitPlan) -> TileBody:
         """Operands as the unit takes them."""
-        operands = plan.sizes.parts.operands
+        parts = plan.sizes.parts
+        # In the order in which they are loaded.
+        order = {parts.operand(o.load): o for o in plan.product.operands}
+        operands = [order[o] for o in parts.operands]
         element = ir.Type.parse(plan.product.element.name)
-        return cls(plan, operands, [element] * len(operands), UnitEmitter)
+        return cls(plan, operands, [element] * len(operands), _unit_emitter)
 
     def emit(
         self, code: Code, memrefs: dict[Buffer, Any], known: dict[Any, Any], values: list[Any]
     ) -> None:
         """See :class:`Body`."""
         tiles = dict(zip(self._operands, values, strict=True))
-        self._emitter(code, self.plan, memrefs, known, tiles).emit()
+        tile = TileEmitter(code, self.plan.sizes, memrefs, known)
+        self._emitter(tile, self.plan, tiles).emit()
+
+
+def _unit_emitter(tile: TileEmitter, plan: UnitPlan, tiles: dict[Operand, Any]) -> UnitEmitter:
+    return UnitEmitter(UnitScope(tile, plan, tiles))
 
 
 #: Kind of plan -> what makes the body of one.

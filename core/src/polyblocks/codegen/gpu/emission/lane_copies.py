@@ -7,7 +7,7 @@ from math import prod
 from typing import Any
 
 from polyblocks.affine.access import address
-from polyblocks.affine.analysis.contractions import OperandLoad
+from polyblocks.affine.analysis.contractions import Operand
 from polyblocks.affine.element import zero_of
 from polyblocks.affine.gpu.plans.lanes import LanePlan
 from polyblocks.codegen.gpu.emission.tiles import TileEmitter
@@ -23,24 +23,24 @@ class LaneCopies:
         tiles: shared memory of every operand.
     """
 
-    def __init__(self, tile: TileEmitter, plan: LanePlan, tiles: dict[OperandLoad, Any]) -> None:
+    def __init__(self, tile: TileEmitter, plan: LanePlan, tiles: dict[Operand, Any]) -> None:
         self.tile, self.code, self.plan, self.tiles = tile, tile.code, plan, tiles
         self.nodes = tile.nodes
 
-    def _pieces(self, operand: OperandLoad) -> int:
+    def _pieces(self, operand: Operand) -> int:
         """Pieces of an operand's tile that the threads copy."""
         steps, outer = self.plan.copied_at_once(operand)
         return self.plan.sizes.depth * self.length(operand) // (steps * outer)
 
-    def length(self, operand: OperandLoad) -> int:
+    def length(self, operand: Operand) -> int:
         """Rows, or columns, of an operand's tile."""
         return self.plan.sizes.tile[operand.side]
 
-    def _copy_rounds(self, operand: OperandLoad) -> range:
+    def _copy_rounds(self, operand: Operand) -> range:
         """The rounds in which the threads copy a tile."""
         return range(-(-self._pieces(operand) // self.plan.threads))
 
-    def _piece(self, operand: OperandLoad, thread: Any, round_: int) -> tuple[Any, Any, Any]:
+    def _piece(self, operand: Operand, thread: Any, round_: int) -> tuple[Any, Any, Any]:
         """Whether a thread has a piece of a tile in some round, its first step and its place."""
         code, plan = self.code, self.plan
         number, mine = code.round_of(thread, round_, self._pieces(operand), plan.threads)
@@ -67,12 +67,12 @@ class LaneCopies:
                 found += code.when(mine, find, partial(self._nothing, type_), [type_])
         return found
 
-    def _type_of_piece(self, operand: OperandLoad) -> Any:
+    def _type_of_piece(self, operand: Operand) -> Any:
         size, element = prod(self.plan.copied_at_once(operand)), operand.load.result.type
         return element if size == 1 else ir.VectorType.get([size], element)
 
     def _source(
-        self, operand: OperandLoad, begin: Any, step: Any, place: Any, whole: bool, size: int
+        self, operand: Operand, begin: Any, step: Any, place: Any, whole: bool, size: int
     ) -> list[Any]:
         """A piece from memory."""
         code, plan, load = self.code, self.plan, operand.load
@@ -111,7 +111,7 @@ class LaneCopies:
                 store = partial(self._put, operand, next(rest), step, place)
                 self.code.when(mine, store)
 
-    def _put(self, operand: OperandLoad, value: Any, step: Any, place: Any) -> list[Any]:
+    def _put(self, operand: Operand, value: Any, step: Any, place: Any) -> list[Any]:
         """A piece in the tile: rows (or columns) at once, steps one by one."""
         code, tile = self.code, self.tiles[operand]
         steps, outer = self.plan.copied_at_once(operand)

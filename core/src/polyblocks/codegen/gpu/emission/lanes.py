@@ -6,10 +6,9 @@ from functools import partial
 from math import prod
 from typing import Any
 
-from polyblocks.affine.analysis.contractions import OperandLoad
+from polyblocks.affine.analysis.contractions import Operand
 from polyblocks.affine.gpu.plans.lanes import LanePlan
-from polyblocks.affine.model import Buffer, Load, Node
-from polyblocks.codegen.gpu.emission.code import Code
+from polyblocks.affine.model import Load, Node
 from polyblocks.codegen.gpu.emission.combine import barrier
 from polyblocks.codegen.gpu.emission.lane_copies import LaneCopies
 from polyblocks.codegen.gpu.emission.tiles import TileEmitter
@@ -23,23 +22,13 @@ class LaneEmitter:
     """Writes such a body at the current insertion point.
 
     Args:
-        code: of the kernel.
+        tile: the elements of the thread.
         plan: how tiles are computed.
-        memrefs: the memref of every buffer.
-        externals: values that come from outside of the nest.
         tiles: shared memory of every operand.
     """
 
-    def __init__(
-        self,
-        code: Code,
-        plan: LanePlan,
-        memrefs: dict[Buffer, Any],
-        externals: dict[Any, Any],
-        tiles: dict[OperandLoad, Any],
-    ) -> None:
-        self.code, self.plan, self.tiles = code, plan, tiles
-        self.tile = TileEmitter(code, plan.sizes, memrefs, externals)
+    def __init__(self, tile: TileEmitter, plan: LanePlan, tiles: dict[Operand, Any]) -> None:
+        self.tile, self.code, self.plan, self.tiles = tile, tile.code, plan, tiles
         self.copies = LaneCopies(self.tile, plan, tiles)
         #: The thread's rows and columns, as numbers in the block's tile.
         self.places: tuple[list[Any], list[Any]] = ([], [])

@@ -7,7 +7,7 @@ from functools import partial
 from itertools import product
 from typing import Any
 
-from polyblocks.affine.analysis.contractions import OperandLoad
+from polyblocks.affine.analysis.contractions import Operand
 from polyblocks.affine.gpu.plans.fragments import TILE, outers_of, steps_of, tiles_of
 from polyblocks.affine.gpu.plans.read_schedule import read_together
 from polyblocks.codegen.gpu.matrix_emission.pipeline import SHARED
@@ -67,7 +67,7 @@ class OperandReads:
         return [self._registers(fragment, each) for each in chunks]
 
     def _chunks(
-        self, operand: OperandLoad, fragment: Fragment, stage: Any, call: int, unit: int
+        self, operand: Operand, fragment: Fragment, stage: Any, call: int, unit: int
     ) -> dict[tuple[int, int], Any]:
         """A lane's operands for a call of one unit: by its row (or column) and chunk."""
         code, plan, steps = self.code, self.plan, self.plan.product.steps
@@ -112,7 +112,7 @@ class OperandReads:
         ]
 
     def _four_tiles(
-        self, operand: OperandLoad, fragment: Fragment, stage: Any, begins: list[tuple[int, int]]
+        self, operand: Operand, fragment: Fragment, stage: Any, begins: list[tuple[int, int]]
     ) -> list[Any]:
         code, plan = self.code, self.plan
         assert plan.loads is not None
@@ -132,7 +132,7 @@ class OperandReads:
         return words
 
     def _place_of_tiles(
-        self, by_columns: bool, operand: OperandLoad, begins: list[tuple[int, int]]
+        self, by_columns: bool, operand: Operand, begins: list[tuple[int, int]]
     ) -> tuple[list[Any], int]:
         """Where in a stage the row is whose address the lane gives: of one of four tiles.
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-from polyblocks.affine.analysis.contractions import OperandLoad
+from polyblocks.affine.analysis.contractions import Operand
 from polyblocks.affine.gpu.plans.fragments import outers_of, steps_of
 from polyblocks.affine.gpu.plans.units import UnitPlan
 from polyblocks.affine.model import Buffer
-from polyblocks.codegen.gpu.emission.code import Code
 from polyblocks.codegen.gpu.emission.tiles import TileEmitter
 from polyblocks.codegen.gpu.matrix_emission.bounded import BoundedBuffer
 from polyblocks.mlir import ir
@@ -19,36 +18,26 @@ class UnitScope:
     """Values that a kernel computes once.
 
     Args:
-        code: of the kernel.
+        tile: the sums of the lane.
         plan: how tiles are computed.
-        memrefs: the memref of every buffer.
-        externals: values that come from outside of the nest.
         tiles: shared memory of both operands.
 
     Attributes:
-        tile: the sums of the lane.
+        code: of the kernel.
         fragments: of the unit's operands, and of its sums.
         lane: the thread's number in its warp.
         corner: where the warp's tile begins, along rows and along columns of the block's.
     """
 
-    def __init__(
-        self,
-        code: Code,
-        plan: UnitPlan,
-        memrefs: dict[Buffer, Any],
-        externals: dict[Any, Any],
-        tiles: dict[OperandLoad, Any],
-    ) -> None:
+    def __init__(self, tile: TileEmitter, plan: UnitPlan, tiles: dict[Operand, Any]) -> None:
         assert plan.unit.fragments is not None
-        self.code, self.plan, self.tiles = code, plan, tiles
-        self.tile = TileEmitter(code, plan.sizes, memrefs, externals)
+        self.tile, self.code, self.plan, self.tiles = tile, tile.code, plan, tiles
         self.fragments = plan.unit.fragments
         self.lane: Any = None
         self.corner: list[Any] = []
         self._aligned_memrefs: dict[Buffer, Any] = {}
         self._flat_memrefs: dict[Buffer, Any] = {}
-        self._bounded: dict[OperandLoad, BoundedBuffer] = {}
+        self._bounded: dict[Operand, BoundedBuffer] = {}
 
     def place(self, thread: Any) -> tuple[list[Any], list[Any]]:
         """The rows and columns of the lane's sums, as numbers in the block's tile."""
@@ -82,7 +71,7 @@ class UnitScope:
                 )
         return self._aligned_memrefs[buffer]
 
-    def bounded(self, operand: OperandLoad) -> BoundedBuffer:
+    def bounded(self, operand: Operand) -> BoundedBuffer:
         """The buffer of an operand for the chip's bounded loads."""
         if operand not in self._bounded:
             plan, buffer = self.plan, operand.load.buffer

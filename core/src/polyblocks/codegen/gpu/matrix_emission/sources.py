@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from polyblocks.affine.access import address, reach
-from polyblocks.affine.analysis.contractions import OperandLoad
+from polyblocks.affine.analysis.contractions import Operand
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.codegen.gpu.emission.code import as_bound
 from polyblocks.codegen.gpu.matrix_emission.places import Source, Sum
@@ -29,7 +29,7 @@ class Sources:
         operand: what is copied.
     """
 
-    def __init__(self, scope: UnitScope, operand: OperandLoad) -> None:
+    def __init__(self, scope: UnitScope, operand: Operand) -> None:
         self.scope, self.code, self.plan = scope, scope.code, scope.plan
         self.tile, self.nodes = scope.tile, scope.tile.nodes
         self.load, self.side = operand.load, operand.side

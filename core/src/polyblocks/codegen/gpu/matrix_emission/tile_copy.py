@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from polyblocks.affine.analysis.contractions import OperandLoad
+from polyblocks.affine.analysis.contractions import Operand
 from polyblocks.affine.element import zero_of
 from polyblocks.affine.gpu.plans.fragments import ACCESS_BYTES, PHASE_BYTES, TILE
 from polyblocks.codegen.gpu.matrix_emission.bounded import can_be_bounded
@@ -33,7 +33,7 @@ class TileCopy:
         thread: its number in the block.
     """
 
-    def __init__(self, scope: UnitScope, operand: OperandLoad, thread: Any) -> None:
+    def __init__(self, scope: UnitScope, operand: Operand, thread: Any) -> None:
         self.scope, self.operand, self.thread = scope, operand, thread
         self.code, self.plan = scope.code, scope.plan
         self.side = operand.side
@@ -42,7 +42,7 @@ class TileCopy:
         self.sources = Sources(scope, operand)
         self.element = operand.load.result.type
         self.vector = ir.VectorType.get([self.chunk], self.element)
-        self.on_the_way = self.plan.product.on_the_way[self.side]
+        self.on_the_way = operand.on_the_way
         self.length = self.plan.sizes.tile[self.side]
         self.pieces = self.plan.pieces(operand)
         self.transposed = self.plan.is_transposed(operand)

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from polyblocks.affine.analysis.contractions import OperandLoad
-from polyblocks.affine.gpu.plans.units import UnitPlan
-from polyblocks.affine.model import Buffer
-from polyblocks.codegen.gpu.emission.code import Code
 from polyblocks.codegen.gpu.matrix_emission.copy_pipeline import CopyPipeline
 from polyblocks.codegen.gpu.matrix_emission.operand_reads import OperandReads
 from polyblocks.codegen.gpu.matrix_emission.register_pipeline import RegisterPipeline
@@ -19,26 +15,10 @@ from polyblocks.codegen.gpu.matrix_emission.wide_epilogue import WideEpilogue
 
 
 class UnitEmitter:
-    """Writes such a body at the current insertion point.
+    """Writes such a body at the current insertion point, in a scope of its own."""
 
-    Args:
-        code: of the kernel.
-        plan: how tiles are computed.
-        memrefs: the memref of every buffer.
-        externals: values that come from outside of the nest.
-        tiles: shared memory of both operands.
-    """
-
-    def __init__(
-        self,
-        code: Code,
-        plan: UnitPlan,
-        memrefs: dict[Buffer, Any],
-        externals: dict[Any, Any],
-        tiles: dict[OperandLoad, Any],
-    ) -> None:
-        self.code, self.plan = code, plan
-        self.scope = UnitScope(code, plan, memrefs, externals, tiles)
+    def __init__(self, scope: UnitScope) -> None:
+        self.scope, self.code, self.plan = scope, scope.code, scope.plan
 
     def emit(self) -> None:
         """The whole body, without the terminator."""
