@@ -195,7 +195,8 @@ def test_rows_of_which_steps_meet_in_one_set_are_copied(apart: int, in_place: bo
     index = (Expr(0, {row: 16}) + (Expr.of(step) % 100) * apart + Expr.of(step) // 100,)
     buffer = Buffer((1 << 20,), None, "input")
     load = Load(Value(None), buffer, index)
-    assert cost.footprints.conflicts(replace(operand, in_place=load, nodes=[load]), 8) is not in_place
+    moved = replace(operand, in_place=load, nodes=[load])
+    assert cost.footprints.conflicts(moved, 8) is not in_place
 
 
 def test_few_channels_are_copied() -> None:

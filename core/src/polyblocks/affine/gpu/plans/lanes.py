@@ -14,14 +14,14 @@ from polyblocks.affine.access import address, begins_and_ends_with_memory
 from polyblocks.affine.analysis.contractions import Operand
 from polyblocks.affine.element import dtype_of
 from polyblocks.affine.gpu.plans.numbers import Numbers
-from polyblocks.affine.gpu.plans.sizes import TileSizes, words_of
+from polyblocks.affine.gpu.plans.sizes import TilePlan, words_of
 
 #: Registers of a thread of a contraction besides elements.
 ADDRESSES = 32
 
 
 @dataclass(frozen=True, eq=False)
-class LanePlan:
+class LanePlan(TilePlan):
     """How blocks compute tiles of a contraction, each thread some rows and columns.
 
     Attributes:
@@ -30,24 +30,8 @@ class LanePlan:
         access_bytes: of the widest load or store of a thread.
     """
 
-    sizes: TileSizes
     banks: int = 32
     access_bytes: int = 16
-
-    @property
-    def threads(self) -> int:
-        """Threads of a block."""
-        return self.sizes.threads
-
-    @property
-    def blocks(self) -> int:
-        """Blocks of the grid."""
-        return self.sizes.blocks
-
-    @property
-    def tile(self) -> tuple[int, ...]:
-        """Rows, columns and steps of a block."""
-        return self.sizes.tile
 
     def chunk(self, side: int) -> int:
         """Rows (or columns) of a thread that follow each other: it reads them with one access."""

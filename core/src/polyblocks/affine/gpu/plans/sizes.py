@@ -73,6 +73,32 @@ class TileSizes:
         }
 
 
+@dataclass(frozen=True, eq=False)
+class TilePlan:
+    """How blocks compute tiles of a contraction: what plans of lanes and of units share.
+
+    Attributes:
+        sizes: of the tiles.
+    """
+
+    sizes: TileSizes
+
+    @property
+    def threads(self) -> int:
+        """Threads of a block."""
+        return self.sizes.threads
+
+    @property
+    def blocks(self) -> int:
+        """Blocks of the grid."""
+        return self.sizes.blocks
+
+    @property
+    def tile(self) -> tuple[int, ...]:
+        """Rows, columns and steps of a block."""
+        return self.sizes.tile
+
+
 def extent(variables: list[Var]) -> int:
     """Values of variables together."""
     return prod(v.extent for v in variables)

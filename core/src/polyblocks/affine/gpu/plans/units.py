@@ -21,7 +21,7 @@ from polyblocks.affine.gpu.plans.fragments import (
 from polyblocks.affine.gpu.plans.lanes import ADDRESSES
 from polyblocks.affine.gpu.plans.numbers import Numbers
 from polyblocks.affine.gpu.plans.read_schedule import AHEAD, ReadSchedule
-from polyblocks.affine.gpu.plans.sizes import TileSizes
+from polyblocks.affine.gpu.plans.sizes import TilePlan, TileSizes
 from polyblocks.affine.gpu.plans.unit_product import UnitProduct
 from polyblocks.affine.model import AffineAccess, Index, Load, Op, Store
 from polyblocks.target import (
@@ -59,7 +59,7 @@ class UnitTiling(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class UnitPlan:
+class UnitPlan(TilePlan):
     """How the warps of blocks compute tiles of a contraction by a matrix unit.
 
     Attributes:
@@ -77,7 +77,6 @@ class UnitPlan:
         fence: see :class:`polyblocks.target.Multiprocessor`.
     """
 
-    sizes: TileSizes
     product: UnitProduct
     warps: tuple[int, int]
     of_warp: tuple[int, int]
@@ -88,21 +87,6 @@ class UnitPlan:
     bounded: BoundedLoads | None = None
     loads: TileLoads | None = None
     fence: str = ""
-
-    @property
-    def threads(self) -> int:
-        """Threads of a block."""
-        return self.sizes.threads
-
-    @property
-    def blocks(self) -> int:
-        """Blocks of the grid."""
-        return self.sizes.blocks
-
-    @property
-    def tile(self) -> tuple[int, ...]:
-        """Rows, columns and steps of a block."""
-        return self.sizes.tile
 
     @property
     def tiling(self) -> UnitTiling:
