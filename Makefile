@@ -19,7 +19,7 @@ PACKAGES := core[compile] plugins/target_cpu plugins/target_nvgpu plugins/target
 WITHOUT_DEPENDENCIES := plugins/frontend_tf
 PYPROJECTS := $(addsuffix /pyproject.toml,$(PACKAGES:[compile]=) $(WITHOUT_DEPENDENCIES))
 
-.PHONY: help demo test test-all lint bench bench-gpu docs tables opinfo opinfo-gpu jax-sweep tf-sweep
+.PHONY: help demo test test-all lint bench cliffs bench-gpu docs tables opinfo opinfo-gpu jax-sweep tf-sweep
 .PHONY: foreign random-programs random-launches type-matrices
 .PHONY: gpu-conformance gpu-resources gpu-static gpu-matrix models test-versions acceptance-users format clean
 .DELETE_ON_ERROR:
@@ -34,6 +34,8 @@ help:
 	@echo "             BENCH_ARGS='--group pipelines --rounds 3' for image pipelines, with Halide,"
 	@echo "             BENCH_ARGS='--group calls --rounds 9' for what the host spends on a call,"
 	@echo "             BENCH_ARGS='--group keras --rounds 3' for networks of Keras, with training steps"
+	@echo "make cliffs  some 700 single operations beside PyTorch, JAX and TensorFlow (25 minutes);"
+	@echo "             CLIFFS_ARGS='--only topk' for those with this in their names"
 	@echo "make bench-gpu  build, check and time on the GPU of this machine, into out/gpu"
 	@echo "make docs    the documentation, into site/"
 	@echo "make tables  the tables in docs/ and README.md that the code says"
@@ -80,6 +82,9 @@ format: $(VENV)/.done-lint
 
 bench: $(VENV)/.done-bench $(PEERS)/.done-peers
 	$(PY) -m bench $(BENCH_ARGS)
+
+cliffs: $(VENV)/.done-bench
+	$(PY) -m bench --group cliffs --rounds 3 $(CLIFFS_ARGS)
 
 bench-gpu: $(VENV)/.done-bench
 	$(PY) -m bench.gpu all $(BENCH_ARGS)

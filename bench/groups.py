@@ -69,4 +69,8 @@ GROUPS = {
 
 #: Groups whose peers share a process, with the modules whose ``run`` takes a
 #: :class:`bench.suites.Request`.
-SUITES = {"calls": "bench.host_calls.run", "keras": "bench.keras_models.run"}
+SUITES = {
+    "calls": "bench.host_calls.run",
+    "cliffs": "bench.cliffs.run",
+    "keras": "bench.keras_models.run",
+}

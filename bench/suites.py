@@ -99,8 +99,8 @@ def work(
     return (json.loads(answer.read_text()) if answer.exists() else None), problem
 
 
-def publish(results: Json, text: str, folder: Path, ending: str) -> None:
-    """Write the JSON and the page, and print the page."""
+def publish(results: Json, text: str, folder: Path, ending: str) -> str:
+    """Write the JSON and the page, and print the page; their path without the ending."""
     folder.mkdir(parents=True, exist_ok=True)
     stem = f"{report.place(results, folder)}{ending}"
     Path(f"{stem}.json").write_text(json.dumps(results, indent=1, allow_nan=False) + "\n")
@@ -109,3 +109,4 @@ def publish(results: Json, text: str, folder: Path, ending: str) -> None:
     console = console if console.is_terminal else Console(width=200)
     console.print(Markdown(text))
     console.print(f"wrote {stem}.json and .md", highlight=False)
+    return stem
