@@ -237,11 +237,12 @@ ROOMS: dict[str, str] = {
     "isolation": "",
     "frontends": "isolation reports",
     "ahead_of_time": "cache explanation frontends registry runtime runtime/device",
-    "stablehlo": "affine/padding",
+    "stablehlo": "affine/padding algorithms/fourier",
     "passes": "affine affine/mlir "
     "passes/tensor passes/bufferize passes/normalize passes/padding passes/layout passes/fuse "
     "passes/contraction passes/schedule passes/map",
     "algorithms": "",
+    "algorithms/fourier": "",
     "algorithms/sorting": "",
     "passes/tensor": "affine algorithms/sorting passes",
     "passes/bufferize": "affine affine/analysis affine/mlir algorithms/sorting passes/tensor",

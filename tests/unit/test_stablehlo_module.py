@@ -94,11 +94,6 @@ def test_locations_name_the_operation_and_the_line():
             "the custom call lapack_sgetrf is code of a library",
         ),
         (
-            "stablehlo.fft %x, type = RFFT, length = [3] : (tensor<3xf32>) -> "
-            "tensor<2xcomplex<f32>>",
-            "Fourier transforms are not generated",
-        ),
-        (
             '"stablehlo.all_reduce"(%x) <{replica_groups = dense<0> : tensor<1x1xi64>}> ({\n'
             "^bb0(%a: tensor<f32>, %b: tensor<f32>):\nstablehlo.return %a : tensor<f32>\n}) : "
             "(tensor<3xf32>) -> tensor<3xf32>",

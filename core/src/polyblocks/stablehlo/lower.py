@@ -14,6 +14,7 @@ _RULES = (
     "contractions",
     "control",
     "custom_calls",
+    "fourier",
     "gathers",
     "normalization",
     "random_bits",

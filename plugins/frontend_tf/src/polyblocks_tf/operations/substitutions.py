@@ -16,7 +16,6 @@ import tensorflow as tf
 from polyblocks_tf.operations import (
     branches,
     checks,
-    fourier,
     images,
     kernels,
     linear_algebra,
@@ -33,9 +32,6 @@ def _branch(op: Any, inputs: list[tf.Tensor]) -> Sequence[tf.Tensor] | None:
     return branches.known_branch(op, inputs, SUBSTITUTIONS)
 
 
-#: How the types of transforms say of how many dimensions they are.
-_RANKS = ("", "2D", "3D")
-
 SUBSTITUTIONS: dict[str, Substitute] = {
     **checks.SUBSTITUTIONS,
     **kernels.SUBSTITUTIONS,
@@ -45,9 +41,6 @@ SUBSTITUTIONS: dict[str, Substitute] = {
     "ImageProjectiveTransformV2": images.projective_transform,
     "ImageProjectiveTransformV3": images.projective_transform,
     "CropAndResize": images.crop_and_resize,
-    **{f"{kind}{rank}": fourier.fft for kind in ("FFT", "IFFT") for rank in _RANKS},
-    **{f"RFFT{rank}": fourier.rfft for rank in _RANKS},
-    **{f"IRFFT{rank}": fourier.irfft for rank in _RANKS},
     "RaggedTensorToTensor": ragged.ragged_to_tensor,
     "ResizeBilinear": resizing.resize_bilinear,
     "ResizeBicubic": resizing.resize_bicubic,

@@ -26,6 +26,7 @@ from polyblocks_torch.control_flow.operators import is_control_flow
 from polyblocks_torch.control_flow.reversed_scans import fold_reversals
 from polyblocks_torch.elementwise import element_type
 from polyblocks_torch.graphs import drop_unused, graph_module
+from polyblocks_torch.importing.fourier import FOURIERS, take_calls, write_calls
 from polyblocks_torch.importing.opaque_constants import hidden
 from polyblocks_torch.importing.padding import PADDINGS, mark_products
 from polyblocks_torch.importing.products import PRODUCTS
@@ -45,12 +46,14 @@ from polyblocks_torch.rewrites import rewrite_graph
 
 _TO_BACKEND = "builtin.module(torchdynamo-export-to-torch-backend-pipeline{})"
 _TO_LINALG = "builtin.module(torch-backend-to-linalg-on-tensors-backend-pipeline)"
+#: The last pass of that: a check of what the others leave.
+_CHECK = "torch-verify-linalg-on-tensors-backend-contract"
 
 _MLIR_NAME = re.compile(r'name = "torch\.([\w.]+)"|\'torch\.((?:aten|prims)\.[\w.]+)\'')
 
 
 #: Of ops that torch-mlir does not lower, or not as well.
-_LOWERINGS = {**PADDINGS, **PRODUCTS, **SCANS, **SELECTIONS, **SORTS, **WINDOWS}
+_LOWERINGS = {**FOURIERS, **PADDINGS, **PRODUCTS, **SCANS, **SELECTIONS, **SORTS, **WINDOWS}
 
 
 def lower_graph(
@@ -94,11 +97,11 @@ def lower_graph(
         with context:
             lower_ops(module, _LOWERINGS)
             with hidden(module, constants):
-                for pipeline in (_TO_BACKEND, _TO_LINALG):
-                    manager = mlir.passmanager.PassManager.parse(pipeline)
-                    # Once, at the end: it takes as long as the passes do.
-                    manager.enable_verifier(False)
-                    manager.run(module.operation)
+                _run(module, _TO_BACKEND)
+                _run(module, _without_check(_TO_LINALG))
+                transforms = take_calls(module)
+                _run(module, f"builtin.module({_CHECK})")
+            write_calls(transforms)
             mark_products(module)
             module.operation.verify()
             found = find_ops(module, frozenset({"cf.assert", "tensor.cast"}))
@@ -109,6 +112,21 @@ def lower_graph(
     _check_signature(module, work.graph)
     _check_assertions(assertions)
     return module
+
+
+def _run(module: Any, pipeline: str) -> None:
+    manager = mlir.passmanager.PassManager.parse(pipeline)
+    # Once, at the end: it takes as long as the passes do.
+    manager.enable_verifier(False)
+    manager.run(module.operation)
+
+
+def _without_check(pipeline: str) -> str:
+    """A pipeline's passes but for the check at their end, which calls would not pass."""
+    passes = str(mlir.passmanager.PassManager.parse(pipeline))
+    end = f",{_CHECK})"
+    assert passes.endswith(end), passes
+    return passes[: -len(end)] + ")"
 
 
 def _prepare(gm: torch.fx.GraphModule) -> None:

@@ -18,8 +18,8 @@ from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.utils import _pytree as pytree
 
 from polyblocks.errors import UnsupportedError
+from polyblocks_torch.rewrites import fourier
 from polyblocks_torch.rewrites.emitter import Emitter
-from polyblocks_torch.rewrites.fourier import multiply, transform_rows
 
 aten = torch.ops.aten
 
@@ -293,7 +293,9 @@ def _mul(call: _Call, x: Any, y: Any) -> Pair:
         if not isinstance(factor, (Pair, complex)) and isinstance(other, Pair):
             return _part_by_part(call, aten.mul.Tensor, other, factor)
     a, b = call.pair(x), call.pair(y)
-    return Pair(*multiply(call.emitter, (a.re, a.im), (b.re, b.im)))
+    mul, emit = aten.mul.Tensor, call.emit
+    re = emit(aten.sub.Tensor, emit(mul, a.re, b.re), emit(mul, a.im, b.im))
+    return Pair(re, emit(aten.add.Tensor, emit(mul, a.re, b.im), emit(mul, a.im, b.re)))
 
 
 @_rule(aten.div.Tensor, aten.div.Scalar)
@@ -510,82 +512,54 @@ def _scalar_tensor(call: _Call, value: complex, **options: Any) -> Pair:
 # --- Fourier transforms --------------------------------------------------------------------------
 
 
-def _along(call: _Call, x: Pair | fx.Node, dim: int, sign: int) -> Pair:
+def _along(call: _Call, x: Pair | fx.Node, dim: int, sign: int, scale: float) -> Pair:
     """Transform along one dimension."""
     re, im = (x.re, x.im) if isinstance(x, Pair) else (x, None)
-    shape = list(re.meta["val"].shape)
-    order = [d for d in range(len(shape)) if d != dim] + [dim]
-    extent = shape[dim]
-    rows = math.prod(shape) // extent
-
-    def forth(part: fx.Node) -> fx.Node:
-        turned = call.emit(aten.permute.default, part, order)
-        turned = call.emit(aten.clone.default, turned, memory_format=torch.contiguous_format)
-        return call.emit(aten.view.default, turned, [rows, extent])
-
-    def back(part: fx.Node) -> fx.Node:
-        full = call.emit(aten.view.default, part, [shape[d] for d in order])
-        inverse = [order.index(d) for d in range(len(shape))]
-        return call.emit(aten.permute.default, full, inverse)
-
-    parts = transform_rows(call.emitter, forth(re), None if im is None else forth(im), sign)
-    return Pair(back(parts[0]), back(parts[1]))
+    return Pair(*fourier.transform(call.emitter, re, im, dim, sign, scale))
 
 
-def _normalized(call: _Call, x: Any, mode: int, count: int) -> Any:
+def _scale(mode: int, count: int) -> float:
     """``mode`` as in aten: 0 none, 1 by the square root of the number of elements, 2 by it."""
     if mode == 0:
-        return x
-    factor = 1.0 / (math.sqrt(count) if mode == 1 else count)
-    mul = aten.mul.Tensor
-    if isinstance(x, Pair):
-        return Pair(call.emit(mul, x.re, factor), call.emit(mul, x.im, factor))
-    return call.emit(mul, x, factor)
+        return 1.0
+    return 1.0 / (math.sqrt(count) if mode == 1 else count)
 
 
 def _extents(node: fx.Node, dims: list[int]) -> list[int]:
     return [node.meta["val"].shape[d] for d in dims]
 
 
+def _scaled(call: _Call, x: Any, scale: float) -> Any:
+    return x if scale == 1.0 else _part_by_part(call, aten.mul.Tensor, x, scale)
+
+
 @_rule(aten._fft_c2c.default)
 def _fft_c2c(call: _Call, x: Pair, dims: list[int], mode: int, forward: bool) -> Pair:
-    count = math.prod(_extents(x.re, dims))
-    for dim in dims:
-        x = _along(call, x, dim, -1 if forward else 1)
-    return _normalized(call, x, mode, count)
+    scale = _scale(mode, math.prod(_extents(x.re, dims)))
+    for i, dim in enumerate(dims):
+        # Once for all dimensions.
+        factor = scale if i == len(dims) - 1 else 1.0
+        x = _along(call, x, dim, -1 if forward else 1, factor)
+    return x if dims else _scaled(call, x, scale)
 
 
 @_rule(aten._fft_r2c.default)
 def _fft_r2c(call: _Call, x: fx.Node, dims: list[int], mode: int, onesided: bool) -> Pair:
-    count = math.prod(_extents(x, dims))
+    scale = _scale(mode, math.prod(_extents(x, dims)))
     last = dims[-1]
-    result = _along(call, x, last, -1)
+    factor = scale if len(dims) == 1 else 1.0
     if onesided:
-        half = x.meta["val"].shape[last] // 2 + 1
-        result = Pair(
-            call.emit(aten.slice.Tensor, result.re, last, 0, half),
-            call.emit(aten.slice.Tensor, result.im, last, 0, half),
-        )
-    for dim in dims[:-1]:
-        result = _along(call, result, dim, -1)
-    return _normalized(call, result, mode, count)
+        result = Pair(*fourier.transform_real(call.emitter, x, last, -1, factor))
+    else:
+        result = _along(call, x, last, -1, factor)
+    for i, dim in enumerate(dims[:-1]):
+        result = _along(call, result, dim, -1, scale if i == len(dims) - 2 else 1.0)
+    return result
 
 
 @_rule(aten._fft_c2r.default)
 def _fft_c2r(call: _Call, x: Pair, dims: list[int], mode: int, size: int) -> fx.Node:
-    count = math.prod(_extents(x.re, dims[:-1])) * size
+    scale = _scale(mode, math.prod(_extents(x.re, dims[:-1])) * size)
     for dim in dims[:-1]:
-        x = _along(call, x, dim, 1)
-    last = dims[-1]
-    # The other half of a Hermitian sequence: conjugates in reverse order, without the ends.
-    mirrored = (size - 1) // 2
-    parts = []
-    for part, conjugate in ((x.re, False), (x.im, True)):
-        tail = call.emit(aten.slice.Tensor, part, last, 1, 1 + mirrored)
-        tail = call.emit(aten.flip.default, tail, [last])
-        if conjugate:
-            tail = call.emit(aten.neg.default, tail)
-        head = call.emit(aten.slice.Tensor, part, last, 0, size // 2 + 1)
-        parts.append(call.emit(aten.cat.default, [head, tail], last) if mirrored else head)
-    result = _along(call, Pair(*parts), last, 1)
-    return _normalized(call, result.re, mode, count)
+        x = _along(call, x, dim, 1, 1.0)
+    return fourier.transform_to_real(call.emitter, x.re, x.im, dims[-1], size, 1, scale)

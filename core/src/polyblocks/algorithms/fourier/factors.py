@@ -1,0 +1,60 @@
+"""How lengths are cut: radices of stages, and the two factors of a long row."""
+
+from __future__ import annotations
+
+import math
+
+#: Lanes that a contiguous dimension should fill: those of the widest vectors of float32.
+LANES = 16
+
+#: Odd radices that are straight-line code; lengths with other prime factors are convolutions.
+PRIMES = (13, 11, 7, 5, 3)
+
+
+def is_smooth(n: int) -> bool:
+    """Whether n is a product of radices."""
+    for p in (2, *PRIMES):
+        while n % p == 0:
+            n //= p
+    return n == 1
+
+
+def radices(n: int) -> list[int]:
+    """Radices of the stages for a length, whose product it is."""
+    found = []
+    for p in PRIMES:
+        while n % p == 0:
+            found.append(p)
+            n //= p
+    bits = n.bit_length() - 1
+    assert n == 1 << bits, n
+    # Stages of 8 need the fewest passes; two of 4 are better than one of 8 and one of 2.
+    eights, left = divmod(bits, 3)
+    if left == 1 and eights:
+        return [8] * (eights - 1) + [4, 4] + found
+    return [8] * eights + ([1 << left] if left else []) + found
+
+
+def split(n: int) -> tuple[int, int] | None:
+    """Factors ``a * b = n`` near each other, both at least :data:`LANES`; None if there are none.
+
+    Multiples of :data:`LANES` come first, since vectors along them are full.
+    """
+    best = None
+    for a in range(LANES, math.isqrt(n) + 1):
+        if n % a:
+            continue
+        for one, other in ((a, n // a), (n // a, a)):
+            partial = -(-one // LANES) * LANES * -(-other // LANES) * LANES / n
+            key = (partial * max(one, other) / math.sqrt(n), one)
+            if best is None or key < best[0]:
+                best = key, (one, other)
+    return None if best is None else best[1]
+
+
+def convolution_length(n: int) -> int:
+    """The shortest good length of at least ``2 n - 1``, with radices 2 and at most one of 3."""
+    least = 2 * n - 1
+    power = 1 << (least - 1).bit_length()
+    three = 3 * power // 4
+    return three if three >= least and three % (3 * 4) == 0 else power
