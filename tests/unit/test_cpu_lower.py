@@ -296,21 +296,6 @@ def test_refused_modules(body: str, reason: str) -> None:
         compile_text(text)
 
 
-def test_remainder_of_vectors_is_refused() -> None:
-    text = """
-    func.func @main(%m: memref<8xvector<4xf32>>) {
-      affine.for %i = 0 to 8 {
-        %v = affine.load %m[%i] : memref<8xvector<4xf32>>
-        %r = arith.remf %v, %v : vector<4xf32>
-        affine.store %r, %m[%i] : memref<8xvector<4xf32>>
-      }
-      return
-    }
-    """
-    with pytest.raises(PassError, match=r"arith\.remf on vectors has no expansion"):
-        compile_text(text)
-
-
 def test_halves_that_are_still_computed_with_are_refused() -> None:
     options = CompileOptions()
     context = PassContext.create(describe(options), options)

@@ -300,12 +300,6 @@ BROKEN: dict[str, tuple[str, str]] = {
         in_nest("%x = arith.constant dense<1> : vector<4xi7>"),
         "elements of vectors are of bf16",
     ),
-    "scalars only": (
-        in_nest(
-            "%x = arith.constant dense<1.0> : vector<4xf32>\n%r = arith.remf %x, %x : vector<4xf32>"
-        ),
-        "'arith.remf' at .*: it is handed over on scalars only",
-    ),
     "division": (
         in_nest(
             f"{VECTOR}\n%y = arith.addi %x, %x : vector<4xi32>\n"

@@ -286,7 +286,6 @@ def test_loop_of_the_team_hands_out_blocks() -> None:
             "a load with stride 2|a store with stride 2",
         ),
         (*copy("f32", "f32", index="%i floordiv 3"), "a load with stride unknown"),
-        (*copy("f32", "f32", op="%y = arith.remf %x, %x : f32"), "arith.remf has no vector form"),
         (*copy("i32", "i32", op="%y = arith.divsi %x, %x : i32"), "an integer division"),
         (*copy("complex<f32>", "complex<f32>"), "values of complex<f32>"),
         (

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 from polyblocks.codegen.builder import Builder, Val
 from polyblocks.codegen.rewrite import expand_ops
-from polyblocks.mlir import ir
 
 
 @dataclass(frozen=True)
@@ -24,12 +23,34 @@ _FORMATS = {"f32": _Format(23, 255, 150), "f64": _Format(52, 2047, 1075)}
 
 
 @dataclass(frozen=True)
-class ExpandRemainderPass:
-    """The exact remainder, by long division of the significands in 64-bit integers.
+class _Steps:
+    """Of quotients too large for their type: the divisor is multiplied by powers of two.
 
-    With ``x = m * 2**e``, ``y = n * 2**f`` and ``e >= f`` the remainder is
-    ``(m * 2**(e - f) mod n) * 2**f``; the power of two is multiplied in as many bits at a time as
-    fit, once for nearly all f32 arguments.
+    Attributes:
+        far: logarithm of a quotient from which on it may overflow.
+        stride: of what the divisor is multiplied by, once or twice: less than ``far``, and the
+            largest quotient of two numbers divided by it twice is below ``far``.
+    """
+
+    far: int
+    stride: int
+
+
+_STEPS = {"f32": _Steps(120, 96), "f64": _Steps(1000, 900)}
+
+
+@dataclass(frozen=True)
+class ExpandRemainderPass:
+    """The exact remainder.
+
+    With fused multiply-add: ``x - trunc(x / y) * y`` is a number of the type, whatever the size of
+    the quotient, since the quotient is off by no more than half a unit in its last place; so each
+    step leaves a remainder that is smaller by all bits of a significand. One step suffices for
+    quotients of that many bits; it may leave one of the other sign, to which the divisor is added.
+
+    Without: long division of the significands in 64-bit integers. With ``x = m * 2**e``,
+    ``y = n * 2**f`` and ``e >= f`` the remainder is ``(m * 2**(e - f) mod n) * 2**f``; the power
+    of two is multiplied in as many bits at a time as fit, once for nearly all f32 arguments.
 
     Before::
 
@@ -37,35 +58,68 @@ class ExpandRemainderPass:
 
     After::
 
-        %m:2 = scf.while (...) { ... arith.remui ... }
+        %q = arith.divf %x, %y
+        %n = math.trunc %q
+        %m = math.fma %minus_n, %y, %x
+        %k = scf.while (...) { ... }                // for larger quotients
         ...
         %r = math.copysign %magnitude, %x : f32
+
+    Attributes:
+        fma: whether the chip has fused multiply-add.
     """
 
+    fma: bool = True
     name: ClassVar[str] = "expand-remainder"
 
     def run(self, module: Any, context: Any) -> bool:
-        """Rewrite the module in place; returns whether there was a remainder.
-
-        Raises:
-            NotImplementedError: a remainder of vectors.
-        """
+        """Rewrite the module in place; returns whether there was a remainder."""
         del context
-        return expand_ops(module, {"arith.remf": _expand}) > 0
+        return expand_ops(module, {"arith.remf": _expand}, fma=self.fma) > 0
 
 
 def _expand(b: Builder, op: Any, operands: Sequence[Val]) -> Sequence[Val] | None:
     x, y = operands
     if x.kind not in _FORMATS:
         return None
-    if b.shape is not None:
-        raise NotImplementedError("arith.remf on vectors has no expansion")
+    dividend, divisor = abs(x), abs(y)
+    valid = (dividend < float("inf")) & (divisor > 0.0)
+    rest = (_by_fma if b.has_fma else _by_integers)(b, dividend, divisor, valid)
+    # A number is not changed by an infinite divisor, from which no step above can tell anything.
+    rest = b.select(dividend < divisor, dividend, rest).copysign(x)
+    return (b.select(valid, rest, float("nan")),)
+
+
+def _by_fma(b: Builder, x: Val, y: Val, valid: Val) -> Val:
+    """``x mod y`` for positive numbers that are valid; anything for the others."""
+    steps = _STEPS[x.kind]
+    x, y = b.select(valid, x, 0.0), b.select(valid, y, 1.0)
+    quotient = _truncated(b, x / y)
+    rest = b.select(quotient < 2.0**steps.far, b.fma(-quotient, y, x), x)
+
+    def step(values: Sequence[Val]) -> Sequence[Val]:
+        (rest,) = values
+        divisor = y
+        for _ in range(2):
+            far = abs(rest) * 2.0**-steps.far > divisor
+            divisor = b.select(far, divisor * 2.0**steps.stride, divisor)
+        return [b.fma(-_truncated(b, rest / divisor), divisor, rest)]
+
+    (rest,) = b.while_any(lambda values: abs(values[0]) >= y, step, [rest])
+    return b.select(rest < 0.0, rest + y, rest)
+
+
+def _truncated(b: Builder, x: Val) -> Val:
+    return b.op("math.trunc", x.kind, x)
+
+
+def _by_integers(b: Builder, x: Val, y: Val, valid: Val) -> Val:
+    """The same without fused multiply-add."""
     format_ = _FORMATS[x.kind]
     m, e = _significand(b, x, format_)
     n, f = _significand(b, y, format_)
-    # Zero is no divisor; the result is NaN then, whatever is divided here.
-    divisor = b.select(n.eq(0), 1, n)
-    distance = b.select(e > f, e - f, 0)
+    divisor = b.select(valid & n.ne(0), n, 1)
+    distance = b.select(valid & (e > f), e - f, 0)
     rest = b.op("arith.remui", "i64", m, divisor)
     rest = _shifted_remainder(b, rest, divisor, distance, 63 - format_.fraction)
     # Two factors, since the power alone may be smaller than the smallest normal number; all
@@ -73,11 +127,7 @@ def _expand(b: Builder, op: Any, operands: Sequence[Val]) -> Sequence[Val] | Non
     power = f - format_.lowest
     half = power >> 1
     magnitude = rest.to("f64") * _power_of_two(half) * _power_of_two(power - half)
-    result = magnitude.to(x.kind)
-    result = b.select(abs(x) < abs(y), abs(x), result).copysign(x)
-    infinite = b.const("i64", format_.exponents)
-    invalid = n.eq(0) | e.eq(infinite) | y.is_nan()
-    return (b.select(invalid, float("nan"), result),)
+    return magnitude.to(x.kind)
 
 
 def _significand(b: Builder, x: Val, format_: _Format) -> tuple[Val, Val]:
@@ -95,21 +145,13 @@ def _significand(b: Builder, x: Val, format_: _Format) -> tuple[Val, Val]:
 
 def _shifted_remainder(b: Builder, rest: Val, divisor: Val, distance: Val, step: int) -> Val:
     """``rest * 2**distance mod divisor``, shifting by at most ``step`` bits at a time."""
-    i64 = b.type("i64")
-    loop = ir.Operation.create(
-        "scf.while", results=[i64, i64], operands=[rest.value, distance.value], regions=2
-    )
-    before = loop.regions[0].blocks.append(i64, i64)
-    after = loop.regions[1].blocks.append(i64, i64)
-    with ir.InsertionPoint(before):
-        value, left = (Val(b, a, "i64") for a in before.arguments)
-        ir.Operation.create("scf.condition", operands=[(left > 0).value, value.value, left.value])
-    with ir.InsertionPoint(after):
-        value, left = (Val(b, a, "i64") for a in after.arguments)
+
+    def shifted(values: Sequence[Val]) -> Sequence[Val]:
+        value, left = values
         shift = b.select(left < step, left, step)
-        value = b.op("arith.remui", "i64", value << shift, divisor)
-        ir.Operation.create("scf.yield", operands=[value.value, (left - shift).value])
-    return Val(b, loop.results[0], "i64")
+        return [b.op("arith.remui", "i64", value << shift, divisor), left - shift]
+
+    return b.while_any(lambda values: values[1] > 0, shifted, [rest, distance])[0]
 
 
 def _power_of_two(exponent: Val) -> Val:

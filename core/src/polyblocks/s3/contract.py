@@ -149,7 +149,7 @@ ARITH = {
     **_group(_ANYWHERE, "arith.shli arith.shrsi arith.shrui", _SHIFT),
     **_group(_ANYWHERE, "arith.minsi arith.maxsi arith.minui arith.maxui arith.cmpi"),
     **_group(_ANYWHERE, "arith.addf arith.subf arith.mulf arith.divf arith.negf"),
-    "arith.remf": Operation(_ANYWHERE, "C's `fmod`, exact; of scalars"),
+    "arith.remf": Operation(_ANYWHERE, "C's `fmod`, exact"),
     **_group(
         _ANYWHERE, "arith.minimumf arith.maximumf", "NaN if an operand is; -0 is less than +0"
     ),
@@ -210,8 +210,6 @@ GROUPS: dict[str, dict[str, Operation]] = {
 }
 OPERATIONS: dict[str, Operation] = {k: v for group in GROUPS.values() for k, v in group.items()}
 
-#: Operations of scalars that have no form on vectors.
-SCALARS_ONLY = frozenset({"arith.remf", *COMPLEX})
 #: Integer divisions: on vectors by constants above 1 only.
 DIVISIONS = frozenset(
     f"arith.{name}" for name in "ceildivsi ceildivui divsi divui floordivsi remsi remui".split()

@@ -9,7 +9,7 @@ from polyblocks.affine.mlir.views import VIEWS
 from polyblocks.attributes import MULTIPLY, REGION_ATTRIBUTE
 from polyblocks.mlir import ir
 from polyblocks.s3 import arguments, attributes, types
-from polyblocks.s3.contract import DIVISIONS, MAIN, MODULE, NEST, OPERATIONS, SCALARS_ONLY
+from polyblocks.s3.contract import DIVISIONS, MAIN, MODULE, NEST, OPERATIONS
 from polyblocks.s3.violation import violation
 from polyblocks.target import TargetDescription, TileUnit
 
@@ -190,8 +190,6 @@ class _Walk:
 
 
 def _check_vector(op: Any) -> None:
-    if op.name in SCALARS_ONLY:
-        raise violation(op, "it is handed over on scalars only")
     if op.name in DIVISIONS and _smallest_element(op.operands[1]) < 2:
         raise violation(op, "vectors of integers are divided by constants above 1 only")
 

@@ -115,7 +115,7 @@ def _expand_arithmetic(target: TargetDescription, contents: Contents) -> list[An
         OnlyWith(LowerHalfTypesPass(), ("bf16", "f16"), contents),
         OnlyWithOps(EstimateRootsPass(), {"math.rsqrt", "math.sqrt"}, contents),
         OnlyWithOps(FunctionPass("expand-math", _expand_math), EXPANDED, contents),
-        OnlyWithOps(ExpandRemainderPass(), {"arith.remf"}, contents),
+        OnlyWithOps(ExpandRemainderPass(has["fma"]), {"arith.remf"}, contents),
         *([] if has["rounding"] else [ExpandRoundingPass()]),
         *([] if has["fma"] else [ExpandFmaPass()]),
         *([] if has["half"] else [ExpandHalfConversionsPass()]),

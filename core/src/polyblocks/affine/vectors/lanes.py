@@ -46,8 +46,6 @@ _LANE_BY_LANE = ("arith.", "math.", "llvm.call_intrinsic")
 #: Operations from which on lanes pay for what a gather takes longer than loads one by one: it
 #: moves less than an element per cycle on most chips, and a core starts a few operations in one.
 PER_GATHER = 4
-#: A loop of its own for every element.
-_SCALAR_ONLY = {"arith.remf"}
 
 
 @dataclass
@@ -177,7 +175,7 @@ def _visit_op(node: Op, lanes: Lanes, makers: dict[Value, Node]) -> None:
         makers[result] = node
     if not any(v in lanes.varying for v in node.operands):
         return
-    if not node.name.startswith(_LANE_BY_LANE) or node.name in _SCALAR_ONLY:
+    if not node.name.startswith(_LANE_BY_LANE):
         raise NoLanesError(f"{node.name} has no vector form")
     if node.name in _DIVISIONS and not _divides_by_constant(node, makers):
         raise NoLanesError("an integer division")
