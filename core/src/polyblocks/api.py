@@ -170,7 +170,7 @@ def _parse(data: bytes, name: str, after: str | None) -> tuple[Any, str | None]:
     from polyblocks import mlir, signature
 
     try:
-        module = mlir.parse(data)
+        module = mlir.parse(data, mlir.make_context(every_dialect=False))
         done = after
         if done is None and RESUME_ATTRIBUTE not in module.operation.attributes:
             done = stage_of_file(Path(name))

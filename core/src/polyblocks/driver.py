@@ -183,6 +183,9 @@ def compile_module(
     events.emit("compile-begin", name=name, target=description.name)
     begin = time.perf_counter()
     record = _Record()
+    if registry.foreign(target):
+        # Their passes make operations of any dialect.
+        module.context.load_all_available_dialects()
     with events.listening(record):
         pipeline = standard_pipeline(description, options)
         registry.configure(pipeline, description, options)

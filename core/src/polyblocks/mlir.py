@@ -34,6 +34,7 @@ __all__ = [
     "passmanager",
     "preload",
     "register_stablehlo",
+    "register_torch",
     "rewrite",
     "run_textual",
     "stablehlo",
@@ -64,30 +65,47 @@ irdl.dialect @polyblocks {
 
 _stablehlo_passes = False
 
+#: Dialects whose operations our passes and targets make.
+_OURS = (
+    "affine arith bufferization builtin cf complex func irdl linalg llvm math memref scf tensor ub "
+    "vector"
+).split()
+#: As well, without functions that make them, so that there is no Python module to import.
+_BY_NAME = ("gpu",)
+
 _DIALECT_MODULES = {"omp": "openmp", "acc": "openacc"}
 
 
 def dialect(name: str) -> ModuleType:
-    """The Python module of one upstream dialect, e.g. ``dialect("affine")``."""
+    """The Python module of one upstream dialect, e.g. ``dialect("affine")``.
+
+    Inside of ``with context:`` the dialect is loaded there.
+    """
     with own_symbols_first():
-        return importlib.import_module(f"torch_mlir.dialects.{_DIALECT_MODULES.get(name, name)}")
+        module = importlib.import_module(f"torch_mlir.dialects.{_DIALECT_MODULES.get(name, name)}")
+    if name not in _OURS and (current := ir.Context.current) is not None:
+        current.get_dialect_descriptor(name)
+    return module
 
 
 def preload() -> None:
     """Import the dialects that the passes touch; forked children then need not, one by one."""
-    for name in (
-        "affine arith bufferization builtin cf complex func irdl linalg llvm math memref omp scf "
-        "tensor ub vector"
-    ).split():
+    for name in (*_OURS, "omp"):
         dialect(name)
     _no_module_of("polyblocks")
 
 
-def make_context() -> Any:
-    """A context with all dialects; single-threaded, since it may live in a forked process."""
-    context = ir.Context()
+def make_context(*, every_dialect: bool = True) -> Any:
+    """A context for any program; single-threaded, since it may live in a forked process.
+
+    Args:
+        every_dialect: load all upstream dialects, so that operations of any may be made. Without,
+            those that passes of ours use; others are loaded when MLIR reads one of their
+            operations, when a pass of upstream depends on them, and by :func:`dialect`. That
+            takes a fifth of the time of a small program less.
+    """
+    context = ir.Context(load_on_create_dialects=None if every_dialect else [*_OURS, *_BY_NAME])
     context.enable_multithreading(False)
-    _torchMlir.register_dialect(context)
     # Scans, scatters and sorts are a dialect that only its passes can load.
     with context:
         loader = passmanager.PassManager.parse("builtin.module(func.func(tm-tensor-bufferize))")
@@ -133,6 +151,11 @@ def register_stablehlo(context: Any) -> None:
     with context:
         loader = "builtin.module(func.func(stablehlo-complex-math-expander))"
         passmanager.PassManager.parse(loader).run(ir.Module.parse("module {}").operation)
+
+
+def register_torch(context: Any) -> None:
+    """Make the dialect ``torch`` known."""
+    _torchMlir.register_dialect(context)
 
 
 def parse_portable(data: bytes, context: Any) -> Any:

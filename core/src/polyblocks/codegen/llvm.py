@@ -306,12 +306,10 @@ def _set_strength_reduction(wanted: bool) -> None:
 
 
 def _set_load_elimination(wanted: bool) -> None:
-    """Whether loops carry what they load; options of the process, so they are set each time."""
+    """Whether loops carry what they load; an option of the process, so it is set each time."""
     from llvmlite import binding
 
-    value = "true" if wanted else "false"
-    for option in (f"-enable-load-pre={value}", f"-enable-loop-load-elim={value}"):
-        binding.set_option("polyblocks", option)
+    binding.set_option("polyblocks", f"-enable-load-pre={'true' if wanted else 'false'}")
 
 
 def _set_vector_combining(wanted: bool) -> None:

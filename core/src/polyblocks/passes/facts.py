@@ -53,6 +53,7 @@ FACTS: Mapping[str, str] = {
     WHOLE_LOOPS: "no loop was cut into parts for threads",
     KERNELS: "every nest says how a grid of threads runs it",
 }
+_NAMES = frozenset(FACTS)
 #: Facts about a program as a frontend hands it over.
 AT_START = frozenset({TENSORS})
 #: Passes of upstream -> what they break, in whichever textual pipeline they are.
@@ -66,6 +67,8 @@ def declared(p: Any, what: str) -> frozenset[str]:
         ValueError: a name is no fact, or the attribute is no set of names.
     """
     names: Any = getattr(p, what, frozenset())
+    if isinstance(names, frozenset) and names <= _NAMES:
+        return names
     if isinstance(names, str) or not isinstance(names, Iterable):
         raise ValueError(
             f"'{what}' of pass '{p.name}': expected a set of names of facts, got {names!r}"

@@ -25,7 +25,7 @@ def parse(data: str | bytes, context: Any = None) -> Any:
     Raises:
         ValueError: it has another form; the message holds MLIR's diagnostics.
     """
-    context = context or mlir.make_context()
+    context = context or mlir.make_context(every_dialect=False)
     mlir.register_stablehlo(context)
     if isinstance(data, bytes) and _is_portable(data):
         module = mlir.parse_portable(data, context)

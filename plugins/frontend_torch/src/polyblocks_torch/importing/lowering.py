@@ -77,8 +77,9 @@ def lower_graph(
 
     work = gm if consume else _copy(gm)
     _prepare(work)
-    context = mlir.make_context()
+    context = mlir.make_context(every_dialect=False)
     context.emit_error_diagnostics = False
+    mlir.register_torch(context)
     load_conversion_dialect(context)
     constants: list[Any] = []
     importer = fx_importer.FxImporter(

@@ -169,6 +169,7 @@ def _on_team(each: str, arguments: list[Any], num_threads: Any, alone: str | Non
 
     ir = mlir.ir
     arith, func, scf = mlir.dialect("arith"), mlir.dialect("func"), mlir.dialect("scf")
+    mlir.dialect("omp")  # loads it
     index, i32 = ir.IndexType.get(), ir.IntegerType.get_signless(32)
     one = arith.ConstantOp(i32, 1).result
     is_alone = arith.CmpIOp(arith.CmpIPredicate.sle, num_threads, one).result
