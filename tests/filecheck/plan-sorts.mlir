@@ -1,13 +1,14 @@
 // PASSES: plan-sorts
 //
-// Where few of many elements are read, they are selected: from the least words of 32 columns those
-// of 5 columns, from these columns 5 elements. All elements of long rows are sorted as words, of
+// Where few of many elements are read, they are selected: of all blocks of the rows the 5 whose
+// least keys come first, and of these blocks 5 elements. All elements of long rows are sorted as words, of
 // short rows by rank. Keys of 64 bits stay beside their places.
 
 // CHECK-LABEL: @main
 // CHECK-NOT:     tm_tensor.sort
 // CHECK:         linalg.generic {{.*}}"reduction"]}
-// CHECK:           arith.minsi %{{.*}} : i64
+// CHECK:           arith.minsi %{{.*}} : i32
+// CHECK:         tensor.expand_shape
 // CHECK:         tensor.extract_slice %{{.*}}[0, 1] [8, 4] [1, 1] : tensor<8x5xi64> to tensor<8x4xi64>
 // CHECK:         tm_tensor.sort dimension(1) outs(%{{.*}} : tensor<8x1024xi64>) {
 // CHECK:           arith.shrsi %{{.*}}, %c32{{.*}} : i64

@@ -5,48 +5,19 @@ All comparisons of a row are independent, so they are one vectorized nest withou
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from polyblocks.algorithms.sorting import tensors as t
-from polyblocks.algorithms.sorting.order import Order
-from polyblocks.algorithms.sorting.words import Rows, ascending
+from polyblocks.algorithms.sorting.rows import Rows
 from polyblocks.mlir import dialect
 
 
 def first_by_rank(rows: Rows, count: int) -> Any:
-    """Places of the first ``count`` elements of the sorted rows of distinct words.
+    """Places of the first elements of sorted rows.
 
     Returns:
         int32 of the outer dimensions and ``count``.
     """
-
-    def precedes(loaded: list[Any], mine: int, other: int) -> Any:
-        linalg = dialect("linalg")
-        words = [
-            rows.to_word(value, linalg.IndexOp(loop).result)
-            for value, loop in zip(loaded, (mine, other), strict=True)
-        ]
-        return t.compare("slt", words[1], words[0])
-
-    return _first(rows, count, precedes)
-
-
-def first_by_key_rank(rows: Rows, order: Order, count: int) -> Any:
-    """The same for rows of keys, in their order, equal ones in that of their places."""
-
-    def precedes(loaded: list[Any], mine: int, other: int) -> Any:
-        arith, linalg = dialect("arith"), dialect("linalg")
-        own, theirs = (ascending(value, order) for value in loaded)
-        before = t.compare("slt", theirs, own)
-        equal = t.compare("eq", theirs, own)
-        earlier = t.compare("ult", linalg.IndexOp(other).result, linalg.IndexOp(mine).result)
-        return arith.OrIOp(before, arith.AndIOp(equal, earlier).result).result
-
-    return _first(rows, count, precedes)
-
-
-def _first(rows: Rows, count: int, precedes: Callable[[list[Any], int, int], Any]) -> Any:
     arith = dialect("arith")
     outer, extent = rows.outer, rows.extent
     last = len(outer)
@@ -54,8 +25,12 @@ def _first(rows: Rows, count: int, precedes: Callable[[list[Any], int, int], Any
     here = list(range(last + 1))
 
     def rank(loaded: list[Any], sums: list[Any]) -> list[Any]:
-        one = arith.ExtUIOp(i32, precedes(loaded, last, last + 1)).result
-        return [arith.AddIOp(sums[0], one).result]
+        mine, other = (rows.key(element) for element in loaded)
+        before = t.compare("slt", other, mine)
+        equal = t.compare("eq", other, mine)
+        earlier = t.compare("ult", t.loop_index(last + 1, i32), t.loop_index(last, i32))
+        before = arith.OrIOp(before, arith.AndIOp(equal, earlier).result).result
+        return [arith.AddIOp(sums[0], arith.ExtUIOp(i32, before).result).result]
 
     (ranks,) = t.generic(
         [*outer, extent, extent],
@@ -76,6 +51,43 @@ def _first(rows: Rows, count: int, precedes: Callable[[list[Any], int, int], Any
         1,
         [(ranks, [*range(last), last + 1])],
         [(t.filled([*outer, count], i32, 0), here)],
+        place,
+    )
+    return places
+
+
+def first_alone(rows: Rows) -> Any:
+    """Places of the first element of each row.
+
+    Returns:
+        int32 of the outer dimensions and 1.
+    """
+    arith = dialect("arith")
+    outer, last = rows.outer, len(rows.outer)
+    i32, shape = t.integer(32), [*outer, 1]
+    extents, here = [*outer, 1, rows.extent], list(range(last + 1))
+
+    def minimum(loaded: list[Any], best: list[Any]) -> list[Any]:
+        return [arith.MinSIOp(best[0], rows.key(loaded[0])).result]
+
+    (keys,) = t.generic(
+        extents,
+        1,
+        [rows.operand(last + 1)],
+        [(t.filled(shape, rows.kind, t.greatest(rows.kind)), here)],
+        minimum,
+    )
+
+    def place(loaded: list[Any], best: list[Any]) -> list[Any]:
+        hit = t.compare("eq", rows.key(loaded[0]), loaded[1])
+        at = t.select(hit, t.loop_index(last + 1, i32), t.constant(i32, t.greatest(i32)))
+        return [arith.MinSIOp(best[0], at).result]
+
+    (places,) = t.generic(
+        extents,
+        1,
+        [rows.operand(last + 1), (keys, here)],
+        [(t.filled(shape, i32, t.greatest(i32)), here)],
         place,
     )
     return places

@@ -1,10 +1,11 @@
 """The first few elements of sorted rows, exactly and without control flow.
 
-A row is cut into columns: column ``j`` has the elements ``j``, ``j + columns``, ``j + 2 * columns``
-and so on, so that the least elements of all columns are found in vectors, in one sweep. The first
-``k`` elements of the row are in the ``k`` columns with the least elements. These columns are
-gathered, and both selections, of columns and among what was gathered, are again selections from
-shorter rows.
+A row is cut into blocks. A sweep finds the least key of every block. The first ``k`` elements of a
+row are in the ``k`` blocks whose least keys come first, where of equal ones the earlier block does:
+before an element of any other block come ``k`` elements, the least ones of these blocks. The blocks
+are gathered in the order in which they lie, so that equal keys keep their order. Both selections,
+of blocks and from what was gathered, are again selections from shorter rows. Elements behind the
+last whole block are among what is gathered.
 """
 
 from __future__ import annotations
@@ -15,222 +16,182 @@ from functools import cache
 from typing import Any
 
 from polyblocks.algorithms.sorting import tensors as t
-from polyblocks.algorithms.sorting.ranks import first_by_rank
-from polyblocks.algorithms.sorting.words import Rows
+from polyblocks.algorithms.sorting.ranks import first_alone, first_by_rank
+from polyblocks.algorithms.sorting.rows import Rows, ascending, joined, split
 from polyblocks.mlir import dialect, ir
 
-#: Rows and count to the places of the first elements.
+#: From rows and a count to the places of the first elements.
 Sorted = Callable[[Rows, int], Any]
 
-
-@dataclass(frozen=True)
-class Costs:
-    """Cycles of the parts of a selection on one thread, for words of 64 bits.
-
-    Attributes:
-        compare: one comparison of two words for a rank, or of a rank with a place.
-        sweep: an element of the least elements of columns.
-        gather: an element of a column that is gathered.
-        nest: of starting the loops of one row.
-        sort: an element of a row that is sorted as a whole.
-        sort_row: a row that is sorted as a whole.
-    """
-
-    compare: float = 0.3
-    sweep: float = 0.8
-    gather: float = 3.0
-    nest: float = 60.0
-    sort: float = 14.0
-    sort_row: float = 2500.0
-
-
-COSTS = Costs()
+#: Cycles of a thread with vectors of 16 elements: of comparing two elements for a rank; of an
+#: element in a sweep, and of each result of the sweep; of an element that is gathered, and of its
+#: block; of starting the loops of a row.
+COMPARE, SWEEP, RESULT, GATHER, BLOCK, START = 0.3, 0.5, 20.0, 0.6, 40.0, 60.0
+#: The same of sorting a whole row by digits: of an element, and of the row.
+SORT, SORT_ROW = 12.0, 2500.0
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How the first ``count`` of ``extent`` elements are selected.
+    """How the first elements are selected.
 
     Attributes:
         cycles: predicted cycles for a row.
-        kind: ``rank``, ``sort`` or ``columns``.
-        columns: columns of a row that is cut into such.
+        kind: ``alone``, ``rank``, ``sort`` or ``blocks``.
+        block: elements of a block.
     """
 
     cycles: float
     kind: str
-    columns: int = 0
+    block: int = 0
 
 
 @cache
-def plan(extent: int, count: int, whole_row: float) -> Plan:
+def plan(extent: int, count: int, sort_cost: float) -> Plan:
     """The cheapest way to select.
 
     Args:
         extent: elements of a row.
         count: how many are wanted.
-        whole_row: the cost of sorting whole rows relative to that of :data:`COSTS`.
+        sort_cost: of sorting whole rows, relative to sorting them by digits.
     """
-    c = COSTS
-    best = Plan(2 * c.nest + c.compare * extent * (extent + count), "rank")
-    full = whole_row * (c.sort_row + c.sort * extent)
-    if full < best.cycles:
-        best = Plan(full, "sort")
-    if count < extent:
-        # Column counts that leave the fewest elements for the two selections, and around them.
-        ideal = (extent * count) ** 0.5
-        for factor in (0.25, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0):
-            columns = _even(extent, round(ideal * factor))
-            if not count < columns < extent:
-                continue
-            gathered = count * -(-extent // columns)
-            if gathered >= extent:
-                continue
-            cycles = (
-                2 * c.nest
-                + c.sweep * extent
-                + c.gather * (gathered + count)
-                + plan(columns, count, whole_row).cycles
-                + plan(gathered, count, whole_row).cycles
-            )
-            if cycles < best.cycles:
-                best = Plan(cycles, "columns", columns)
-    return best
+    ways = [
+        Plan(2 * START + COMPARE * extent * (extent + count), "rank"),
+        Plan(sort_cost * (SORT_ROW + SORT * extent), "sort"),
+    ]
+    if count == 1:
+        ways.append(Plan(2 * START + 2 * RESULT + 2 * SWEEP * extent, "alone"))
+    for block in (4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 256):
+        blocks, rest = divmod(extent, block)
+        gathered = count * block + rest
+        if blocks <= count or 2 * gathered > extent:
+            continue
+        cycles = 3 * START + SWEEP * extent + RESULT * blocks
+        cycles += COMPARE * count**2 + BLOCK * count + GATHER * gathered
+        if cycles < min(way.cycles for way in ways):
+            inner = plan(blocks, count, sort_cost), plan(gathered, count, sort_cost)
+            ways.append(Plan(cycles + sum(p.cycles for p in inner), "blocks", block))
+    return min(ways, key=lambda way: way.cycles)
 
 
-def _even(extent: int, columns: int) -> int:
-    """A number of columns near this one that divides the row, if there is one."""
-    nearby = range(max(columns * 9 // 10, 1), columns * 11 // 10 + 1)
-    dividing = [c for c in nearby if extent % c == 0]
-    return min(dividing, key=lambda c: abs(c - columns)) if dividing else max(columns, 1)
-
-
-def select(rows: Rows, count: int, whole_row: float, sorted_places: Sorted) -> Any:
-    """Places of the first ``count`` elements of the sorted rows.
+def select(rows: Rows, count: int, sort_cost: float, sorted_places: Sorted) -> Any:
+    """Places of the first elements of sorted rows.
 
     Args:
-        rows: keys that fit into words, or words.
+        rows: the keys.
         count: at least 1 and at most the elements of a row.
-        whole_row: see :func:`plan`.
+        sort_cost: see :func:`plan`.
         sorted_places: selects by sorting whole rows.
 
     Returns:
         int32 of the outer dimensions and ``count``.
     """
-    chosen = plan(rows.extent, count, whole_row)
+    chosen = plan(rows.extent, count, sort_cost)
     if chosen.kind == "rank":
         return first_by_rank(rows, count)
+    if chosen.kind == "alone":
+        return first_alone(rows)
     if chosen.kind == "sort":
         return sorted_places(rows, count)
-    columns = chosen.columns
-    least = _least_of_columns(rows, columns)
-    ours = select(least, count, whole_row, sorted_places)
-    gathered = _gather(rows, ours, columns)
-    theirs = select(gathered, count, whole_row, sorted_places)
-    return _places(ours, theirs, columns)
+    block = chosen.block
+    blocks = rows.extent // block
+    ours = select(_block_minima(rows, blocks, block), count, sort_cost, sorted_places)
+    if count > 1:
+        ours = _at(ours, first_by_rank(ascending(ours), count))
+    gathered = _gather(rows, ours, blocks, block)
+    theirs = select(gathered, count, sort_cost, sorted_places)
+    return _places(ours, theirs, blocks, block)
 
 
-def _least_of_columns(rows: Rows, columns: int) -> Rows:
-    """The least word of each column."""
-    tensor = dialect("tensor")
-    steps, more = divmod(rows.extent, columns)
-    shape = [*rows.outer, columns]
-    if not more:
-        return Rows(_sweep(rows, 0, columns, steps, columns), len(rows.outer), None, rows.word)
-    # The first columns have an element more than the others.
-    made = tensor.EmptyOp(shape, rows.word).result
-    for begin, width, length in ((0, more, steps + 1), (more, columns - more, steps)):
-        part = _sweep(rows, begin, width, length, columns)
-        offsets = [0] * len(rows.outer) + [begin]
-        sizes = list(part.type.shape)
-        ones = [1] * len(shape)
-        made = tensor.InsertSliceOp(part, made, [], [], [], offsets, sizes, ones).result
-    return Rows(made, len(rows.outer), None, rows.word)
-
-
-def _sweep(rows: Rows, begin: int, width: int, length: int, columns: int) -> Any:
-    arith = dialect("arith")
+def _block_minima(rows: Rows, blocks: int, block: int) -> Rows:
+    """The least key of each block."""
     last = len(rows.outer)
-    column, step = ir.AffineDimExpr.get(last), ir.AffineDimExpr.get(last + 1)
-    place = step * columns + column + begin
-    largest = (1 << (rows.word.width - 1)) - 1
+    shape = [*rows.outer, blocks]
+    place = ir.AffineDimExpr.get(last) * block + ir.AffineDimExpr.get(last + 1)
 
     def body(loaded: list[Any], best: list[Any]) -> list[Any]:
-        linalg = dialect("linalg")
-        at = arith.MulIOp(
-            linalg.IndexOp(last + 1).result, t.constant(ir.IndexType.get(), columns)
-        ).result
-        at = arith.AddIOp(at, linalg.IndexOp(last).result).result
-        if begin:
-            at = arith.AddIOp(at, t.constant(ir.IndexType.get(), begin)).result
-        return [arith.MinSIOp(best[0], rows.to_word(loaded[0], at)).result]
+        return [dialect("arith").MinSIOp(best[0], rows.key(loaded[0])).result]
 
-    start = t.filled([*rows.outer, width], rows.word, largest)
-    here = list(range(last + 1))
-    (made,) = t.generic(
-        [*rows.outer, width, length], 1, [rows.operand(place)], [(start, here)], body
+    start = t.filled(shape, rows.kind, t.greatest(rows.kind))
+    (keys,) = t.generic(
+        [*shape, block], 1, [rows.operand(place)], [(start, list(range(last + 1)))], body
     )
+    return ascending(keys)
+
+
+def _gather(rows: Rows, chosen: Any, blocks: int, block: int) -> Rows:
+    """The keys of the chosen blocks, and those behind the last block."""
+    last, count = len(rows.outer), int(chosen.type.shape[-1])
+    cut = split(rows.part(0, blocks * block).tensor, rows.dim, block)
+
+    def body(loaded: list[Any]) -> list[Any]:
+        loops = [dialect("linalg").IndexOp(loop).result for loop in range(last + 2)]
+        index = [t.as_index(loaded[0], blocks), loops[-1]]
+        index = [*loops[: rows.dim], *index, *loops[rows.dim : last]]
+        return [rows.key(t.extract(cut, index))]
+
+    (keys,) = t.computed(
+        [*rows.outer, count, block], [rows.kind], [(chosen, list(range(last + 1)))], body
+    )
+    keys = joined(keys)
+    rest = rows.extent - blocks * block
+    if not rest:
+        return ascending(keys)
+    (behind,) = t.computed(
+        [*rows.outer, rest],
+        [rows.kind],
+        [rows.part(blocks * block, rest).operand(last)],
+        lambda loaded: [rows.key(loaded[0])],
+    )
+    return ascending(_concatenated(keys, behind))
+
+
+def _concatenated(front: Any, back: Any) -> Any:
+    """Two tensors behind each other along the last dimension."""
+    tensor = dialect("tensor")
+    shape = list(front.type.shape)
+    last = len(shape) - 1
+    shape[last] += back.type.shape[last]
+    whole = tensor.EmptyOp(shape, front.type.element_type).result
+    for part, begin in ((front, 0), (back, front.type.shape[last])):
+        offsets, ones = [0] * last + [begin], [1] * len(shape)
+        sizes = list(part.type.shape)
+        whole = tensor.InsertSliceOp(part, whole, [], [], [], offsets, sizes, ones).result
+    return whole
+
+
+def _at(numbers: Any, places: Any) -> Any:
+    """The numbers at places along the last dimension."""
+    shape, extent = list(places.type.shape), int(numbers.type.shape[-1])
+    last = len(shape) - 1
+
+    def body(loaded: list[Any]) -> list[Any]:
+        index = [dialect("linalg").IndexOp(loop).result for loop in range(last)]
+        return [t.extract(numbers, [*index, t.as_index(loaded[0], extent)])]
+
+    operands = [(places, list(range(last + 1)))]
+    (made,) = t.computed(shape, [numbers.type.element_type], operands, body)
     return made
 
 
-def _gather(rows: Rows, chosen: Any, columns: int) -> Rows:
-    """The words of the chosen columns, all first elements before all second ones."""
-    arith = dialect("arith")
-    last = len(rows.outer)
-    count = chosen.type.shape[-1]
-    steps = -(-rows.extent // columns)
-    i32 = t.integer(32)
-    largest = (1 << (rows.word.width - 1)) - 1
-
-    def body(loaded: list[Any]) -> list[Any]:
-        step = t.loop_index(last, i32)
-        at = arith.MulIOp(step, t.constant(i32, columns)).result
-        at = arith.AddIOp(at, loaded[0]).result
-        index = t.as_index(at, rows.extent)
-        word = rows.to_word(rows.element(index), index)
-        if rows.extent % columns:
-            exists = t.compare("ult", at, t.constant(i32, rows.extent))
-            word = t.select(exists, word, t.constant(rows.word, largest))
-        return [word]
-
-    (made,) = t.computed(
-        [*rows.outer, steps, count],
-        [rows.word],
-        [(chosen, [*range(last), last + 1])],
-        body,
-    )
-    groups = [[d] for d in range(last)] + [[last, last + 1]]
-    i64 = t.integer(64)
-    indices = ir.ArrayAttr.get(
-        [ir.ArrayAttr.get([ir.IntegerAttr.get(i64, d) for d in group]) for group in groups]
-    )
-    flat = ir.RankedTensorType.get([*rows.outer, steps * count], rows.word)
-    collapsed = ir.Operation.create(
-        "tensor.collapse_shape",
-        results=[flat],
-        operands=[made],
-        attributes={"reassociation": indices},
-    )
-    return Rows(collapsed.results[0], last, None, rows.word)
-
-
-def _places(chosen: Any, places: Any, columns: int) -> Any:
-    """Places in the rows of places among what was gathered."""
-    arith = dialect("arith")
-    shape = list(places.type.shape)
+def _places(chosen: Any, places: Any, blocks: int, block: int) -> Any:
+    """Places in the rows, of places among what was gathered."""
+    shape, count = list(places.type.shape), int(chosen.type.shape[-1])
     last = len(shape) - 1
-    count = chosen.type.shape[-1]
     i32 = t.integer(32)
 
     def body(loaded: list[Any]) -> list[Any]:
-        linalg = dialect("linalg")
-        number = t.constant(i32, count)
-        step = arith.DivUIOp(loaded[0], number).result
-        which = arith.RemUIOp(loaded[0], number).result
-        index = [linalg.IndexOp(loop).result for loop in range(last)]
-        column = t.extract(chosen, [*index, t.as_index(which, count)])
-        at = arith.MulIOp(step, t.constant(i32, columns)).result
-        return [arith.AddIOp(at, column).result]
+        arith = dialect("arith")
+        (place,) = loaded
+        size = t.constant(i32, block)
+        which, step = arith.DivUIOp(place, size).result, arith.RemUIOp(place, size).result
+        index = [dialect("linalg").IndexOp(loop).result for loop in range(last)]
+        number = t.extract(chosen, [*index, t.as_index(which, count)])
+        inside = arith.AddIOp(arith.MulIOp(number, size).result, step).result
+        # Behind the gathered blocks lies what was behind the last block.
+        behind = arith.AddIOp(place, t.constant(i32, (blocks - count) * block)).result
+        gathered = t.compare("ult", place, t.constant(i32, count * block))
+        return [t.select(gathered, inside, behind)]
 
     (made,) = t.computed(shape, [i32], [(places, list(range(last + 1)))], body)
     return made

@@ -22,6 +22,11 @@ def constant(kind: Any, value: int) -> Any:
     return dialect("arith").ConstantOp(kind, value).result
 
 
+def greatest(kind: Any) -> int:
+    """The greatest signed number of an integer type."""
+    return (1 << (int(kind.width) - 1)) - 1
+
+
 def compare(predicate: str, x: Any, y: Any) -> Any:
     """``arith.cmpi``."""
     arith = dialect("arith")

@@ -50,15 +50,15 @@ def _key(x: Tensor, descending: bool) -> Tensor:
     """Signed integers in the order that the rows shall have; NaN counts as the largest."""
     if x.dtype in _INTEGER:
         integer = _INTEGER[x.dtype]
-        limits = torch.iinfo(integer)
-        bits = x.view(integer)
+        # The sum of -0 and 0 is 0, which it is equal to.
+        bits = (x + 0.0).view(integer)
         # Bits of negative numbers grow with the magnitude: turn their order.
-        key = torch.where(bits < 0, limits.min - bits - 1, bits)
+        limits = torch.iinfo(integer)
+        key = bits ^ ((bits >> (limits.bits - 1)) & limits.max)
         key = torch.where(x.isnan(), limits.max, key)
-        key = torch.where(x == 0, 0, key)
     else:
         key = x.to(_KEY.get(x.dtype, torch.int64))
-    return -1 - key if descending else key
+    return ~key if descending else key
 
 
 def _first(x: Tensor, dim: int, descending: bool, count: int | None) -> tuple[Tensor, Tensor]:
