@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import threading
 
 import numpy as np
 import pytest
@@ -76,6 +77,11 @@ def test_pointers_come_in_the_order_of_the_manifest():
     assert seen == [(0, 3), (0, 3)]
 
 
+def listing(number, *addresses):
+    """A list of addresses; lists with other ones have other numbers."""
+    return np.array([number, *addresses], np.uint64).view(np.uint8)
+
+
 def test_addresses_in_the_first_argument():
     roles = ["input", "status", "input", "input", "output", "input"]
     seen = []
@@ -86,14 +92,123 @@ def test_addresses_in_the_first_argument():
         return 0
 
     made = XlaCall(Pretended(entry, [row(role, 1) for role in roles]), threads=1, listed=[0, 2, 1])
-    addresses = np.array([1024, 2048, 4096], np.uint64).view(np.uint8)
-    (got,) = call(made, addresses, np.full(1, 7, np.float32), results=[(1,)])
-    assert seen[0][:3] == [1024, 4096, 2048]
-    assert got == 7
+    lists = listing(1, 1024, 2048, 4096), listing(2, 1032, 2056, 4104), listing(3, 8, 16, 24)
+    wanted = [1024, 4096, 2048], [1032, 4104, 2056], [8, 24, 16]
+    for k in (0, 0, 1, 1, 0, 2, 2, 1):
+        (got,) = call(made, lists[k], np.full(1, 7, np.float32), results=[(1,)])
+        assert seen[-1][:3] == wanted[k]
+        assert got == 7
+    made = XlaCall(Pretended(entry, [row(role, 1) for role in roles]), threads=1, listed=[1, 2])
     for _ in range(2):
-        made = XlaCall(Pretended(entry, [row(role, 1) for role in roles]), threads=1, listed=[1, 2])
-        call(made, addresses, *np.ones((2, 1), np.float32), results=[(1,)])
+        call(made, lists[0], *np.ones((2, 1), np.float32), results=[(1,)])
         assert seen[-1][1:3] == [1024, 2048]
+
+
+class Buffer(ctypes.Structure):
+    _fields_ = (("before", ctypes.c_char * 24), ("data", ctypes.c_void_p))
+
+
+def call_directly(made, arguments, results):
+    """Call a handler on this thread, as XLA does."""
+    groups = [[Buffer(b"", array.ctypes.data) for array in group] for group in (arguments, results)]
+    places = [(ctypes.c_void_p * 8)(*map(ctypes.addressof, group)) for group in groups]
+    frame = (ctypes.c_uint64 * 16)()
+    frame[9], frame[14] = map(ctypes.addressof, places)
+    handler = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)(made.address)
+    assert handler(ctypes.addressof(frame)) is None
+
+
+class Summing:
+    """``out = x + w + v``: a program that reads where its arguments are after ``inside``.
+
+    The weights are constants, or in lists.
+    """
+
+    def __init__(self, kind):
+        self.inside = lambda: None
+        self.places = []
+        rows = [row("input", 1), row("input", 1), row("input", 1), row("output", 1)]
+        program = Pretended(lambda *_: 0, rows)
+        program.entry = PROTOTYPE(self.run)
+        weights = [np.full(1, value, np.float32) for value in (10, 20)]
+        more = {"listed": [1, 2]}
+        if kind == "constants":
+            more = {"constants": dict(enumerate(weights, start=1))}
+        self.first = [listing(5, *(w.ctypes.data for w in weights))] * (kind == "lists")
+        self.held = weights
+        self.made = XlaCall(program, threads=1, **more)
+
+    def run(self, pointers, threads):
+        self.places.append(pointers)
+        self.inside()
+        x, w, v, out = (ctypes.c_uint64 * 4).from_address(pointers)
+        floats(out, 1)[:] = floats(x, 1) + floats(w, 1) + floats(v, 1)
+        return 0
+
+    def __call__(self, x):
+        out = np.zeros(1, np.float32)
+        call_directly(self.made, [*self.first, np.full(1, x, np.float32)], [out])
+        return out[0]
+
+
+@pytest.fixture(params=["constants", "lists"])
+def summing(request):
+    return Summing(request.param)
+
+
+def test_calls_use_the_same_memory_for_arguments(summing):
+    assert [summing(k) for k in range(4)] == [30, 31, 32, 33]
+    assert len(set(summing.places)) == 1
+
+
+def test_a_call_inside_of_a_call_has_memory_of_its_own(summing):
+    seen = []
+
+    def inside():
+        summing.inside = lambda: None
+        seen.append(summing(7))
+
+    for _ in range(3):
+        summing.inside = inside
+        assert summing(1) == 31
+        outer, inner = summing.places[-2:]
+        assert outer != inner
+    assert seen == [37] * 3
+
+
+def test_threads_that_are_inside_at_once(summing):
+    barrier = threading.Barrier(4, timeout=30)
+    summing.inside = barrier.wait
+    found = {}
+
+    def work(k):
+        found[k] = {summing(k) for _ in range(20)}
+
+    workers = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+    for each in workers:
+        each.start()
+    for each in workers:
+        each.join()
+    assert found == {k: {30 + k} for k in range(4)}
+    assert len(set(summing.places[:4])) == 4
+
+
+def test_failed_calls_give_the_memory_back():
+    places = []
+
+    def run(pointers, threads):
+        places.append(pointers)
+        x, _ = (ctypes.c_uint64 * 2).from_address(pointers)
+        return int(floats(x, 1)[0])
+
+    program = Pretended(lambda *_: 0, [row("input", 1), row("output", 1)], ["it fails"])
+    program.entry = PROTOTYPE(run)
+    made = XlaCall(program, threads=1)
+    for _ in range(3):
+        call(made, np.zeros(1, np.float32), results=[(1,)])
+        with pytest.raises(jax.errors.JaxRuntimeError, match="it fails"):
+            call(made, np.ones(1, np.float32), results=[(1,)])
+    assert len(set(places)) == 1
 
 
 def test_statuses_are_errors_with_the_text_of_the_check():

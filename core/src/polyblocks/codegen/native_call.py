@@ -37,9 +37,13 @@ TABLE: tuple[str, ...] = (
     "reading",  # PyObject** of what bound inputs were read with, a BOUND at SELF_OFFSET; or null
     "fresh",  # results that are made
     "makers",  # {PyObject *function, PyObject *arguments} of each
-    "slots",  # {kind, value, count} of arguments of the entry that follow each other
+    "slots",  # SLOT of each: first those that change with each call
     "slot_count",
+    "changing_count",
     "pointer_count",  # of the entry's arguments
+    "pointers",  # memory for them, which one call at a time may use
+    "busy",  # 1: one does
+    "filled",  # the number of the reading that it was filled from; 0: it has not been filled
     "stream",  # {PyObject *function, PyObject *arguments} of the current stream; or null
     "instead",  # PyObject*, is called with the address of the entry's arguments, its status, and
     # how often it is still to be run: makes up for a run that was not done, or raises; or null
@@ -76,6 +80,7 @@ TABLE: tuple[str, ...] = (
 
 #: Where bound inputs are, 8 bytes each.
 BOUND: tuple[str, ...] = (
+    "number",  # of this reading, which no other has; not 0
     "addresses",  # of each, when it was last read
     "watched",  # whether what follows tells if they are still there; else they are read again
     "guard",  # see array_guards; null: of none
@@ -96,10 +101,14 @@ ROW: tuple[str, ...] = ("dtype", "rank", "shape", "strides", "mask", "nbytes", "
 #: Flags of a row.
 WRITTEN, EMPTY, COMPLEX = 1, 2, 4
 
+#: Arguments of the entry that follow each other, 8 bytes each. ``place``: the number of the first.
+SLOT: tuple[str, ...] = ("kind", "value", "count", "place")
 #: Kinds of a slot. The value is the number of an array (inputs, then fresh results), an address,
 #: a byte of the workspace, or the number of a bound input, which others may follow; of a status
 #: word and of the stream there is one.
 ARRAY, FIXED, WORKSPACE, STATUS, HELD, STREAM = 0, 1, 2, 3, 4, 5
+#: Those that stay as they are until bound inputs are read anew.
+LASTING = (FIXED, HELD)
 
 _CALL_TEXT = """
 ; Whether an array lies as its row says. Strides of extents of 1 never matter.
@@ -333,6 +342,7 @@ done:
 define internal ptr @call(ptr %table, ptr %places, ptr %arguments, i64 %count, ptr %names) #0 {
 start:
   %status = alloca i64
+  %unlocked = alloca i64
   %argument = alloca ptr
   %three = alloca ptr, i64 3
   LOAD TABLE.passed i64 %table -> %passed
@@ -350,13 +360,10 @@ begin:
   LOAD TABLE.inputs i64 %table -> %inputs
   LOAD TABLE.bound ptr %table -> %bound
   LOAD TABLE.fresh i64 %table -> %fresh
-  LOAD TABLE.slot_count i64 %table -> %slot.count
-  LOAD TABLE.pointer_count i64 %table -> %pointer.count
   LOAD TABLE.rows ptr %table -> %rows
   %arrays = add i64 %inputs, %fresh
   %addresses = alloca ptr, i64 %arrays
   %made = alloca ptr, i64 %fresh
-  %pointers = alloca ptr, i64 %pointer.count
   br label %input
 
 input:
@@ -566,20 +573,47 @@ poison:
 filling:
   %space = phi ptr [ null, %workspace ], [ %block, %acquired ], [ %block, %poison ]
   LOAD TABLE.slots ptr %table -> %slots
+  LOAD TABLE.slot_count i64 %table -> %slot.count
+  br i1 %own, label %choose, label %look.number
+look.number:
+  LOAD BOUND.number i64 %places -> %bound.number
+  br label %choose
+; What does not change stays in the table's memory from one call to the next. A call that begins
+; while another one runs, on another thread or inside of it, has its own memory.
+choose:
+  %reading = phi i64 [ 1, %filling ], [ %bound.number, %look.number ]
+  LOAD TABLE.busy i64 %table -> %busy
+  %before = atomicrmw xchg ptr %busy.at, i64 1 acquire
+  %free = icmp eq i64 %before, 0
+  br i1 %free, label %again.there, label %elsewhere
+again.there:
+  LOAD TABLE.pointers ptr %table -> %kept.pointers
+  LOAD TABLE.filled i64 %table -> %filled
+  LOAD TABLE.changing_count i64 %table -> %changing
+  %same.reading = icmp eq i64 %filled, %reading
+  %to.fill = select i1 %same.reading, i64 %changing, i64 %slot.count
+  store i64 %reading, ptr %filled.at
+  br label %fill.slots
+elsewhere:
+  LOAD TABLE.pointer_count i64 %table -> %pointer.count
+  %own.pointers = alloca ptr, i64 %pointer.count
+  br label %fill.slots
+fill.slots:
+  %pointers = phi ptr [ %kept.pointers, %again.there ], [ %own.pointers, %elsewhere ]
+  %fill.count = phi i64 [ %to.fill, %again.there ], [ %slot.count, %elsewhere ]
+  %lock = phi ptr [ %busy.at, %again.there ], [ %unlocked, %elsewhere ]
   br label %slot
 slot:
-  %n = phi i64 [ 0, %filling ], [ %n.next, %stored ], [ %n.next, %held ]
-  %p = phi i64 [ 0, %filling ], [ %p.one, %stored ], [ %p.end, %held ]
-  %more.slots = icmp ult i64 %n, %slot.count
+  %n = phi i64 [ 0, %fill.slots ], [ %n.next, %stored ], [ %n.next, %held ]
+  %more.slots = icmp ult i64 %n, %fill.count
   br i1 %more.slots, label %fill.slot, label %run
 fill.slot:
   %n.next = add i64 %n, 1
-  %p.one = add i64 %p, 1
-  %pointer.at = getelementptr ptr, ptr %pointers, i64 %p
-  %kind.at = getelementptr { i64, i64, i64 }, ptr %slots, i64 %n
-  %kind = load i64, ptr %kind.at
-  %value.at = getelementptr { i64, i64, i64 }, ptr %slots, i64 %n, i32 1
-  %value = load i64, ptr %value.at
+  %this.slot = getelementptr %slot, ptr %slots, i64 %n
+  LOAD SLOT.kind i64 %this.slot -> %kind
+  LOAD SLOT.value i64 %this.slot -> %value
+  LOAD SLOT.place i64 %this.slot -> %place
+  %pointer.at = getelementptr ptr, ptr %pointers, i64 %place
   switch i64 %kind, label %of.array [
     i64 FIXED, label %fixed
     i64 WORKSPACE, label %in.workspace
@@ -597,17 +631,15 @@ fixed:
 of.stream:
   br label %stored
 in.workspace:
-  %place = getelementptr i8, ptr %space, i64 %value
+  %in.space = getelementptr i8, ptr %space, i64 %value
   br label %stored
 stored:
-  %pointer = phi ptr [ %source, %of.array ], [ %constant, %fixed ], [ %place, %in.workspace ],
+  %pointer = phi ptr [ %source, %of.array ], [ %constant, %fixed ], [ %in.space, %in.workspace ],
                      [ %status, %fill.slot ], [ %stream, %of.stream ]
   store ptr %pointer, ptr %pointer.at
   br label %slot
 in.bound:
-  %held.count.at = getelementptr { i64, i64, i64 }, ptr %slots, i64 %n, i32 2
-  %held.count = load i64, ptr %held.count.at
-  %p.end = add i64 %p, %held.count
+  LOAD SLOT.count i64 %this.slot -> %held.count
   LOAD BOUND.addresses ptr %places -> %held.addresses
   %held.first = getelementptr ptr, ptr %held.addresses, i64 %value
   br label %held
@@ -654,7 +686,10 @@ release:
   br label %judge
 judge:
   %success = icmp eq i32 %code, 0
-  br i1 %success, label %deliver, label %unsuccessful
+  br i1 %success, label %succeeded, label %unsuccessful
+succeeded:
+  store atomic i64 0, ptr %lock release, align 8
+  br label %deliver
 
 unsuccessful:
   LOAD TABLE.instead ptr %table -> %instead
@@ -693,13 +728,16 @@ enter.python:
   %unmade = icmp eq ptr %made.up, null
   br i1 %unmade, label %not.made.up, label %made.it
 made.it:
+  store atomic i64 0, ptr %lock release, align 8
   call void %give.back(ptr %made.up)
   br label %deliver
 not.made.up:
+  store atomic i64 0, ptr %lock release, align 8
   call void @drop(ptr %table, ptr %made, i64 %fresh)
   ret ptr null
 
 fail:
+  store atomic i64 0, ptr %lock release, align 8
   call void @drop(ptr %table, ptr %made, i64 %fresh)
   LOAD TABLE.PyLong_FromLong ptr %table -> %integer
   %wide.code = sext i32 %code to i64
@@ -816,6 +854,9 @@ def call_text(reader: str, structs: Mapping[str, Sequence[str]]) -> str:
         reader: see :class:`polyblocks.runtime.native.reader.NativeReader`.
         structs: fields of what the reader's text loads from.
     """
-    known = {"TABLE": TABLE, "BOUND": BOUND, "ROW": ROW, **structs}
-    row = f"%row = type {{ {', '.join(['i64'] * len(ROW))} }}\n"
-    return row + expand(reader + _CALL_TEXT, _WORDS, known)
+    known = {"TABLE": TABLE, "BOUND": BOUND, "ROW": ROW, "SLOT": SLOT, **structs}
+    types = "".join(
+        f"%{name} = type {{ {', '.join(['i64'] * len(fields))} }}\n"
+        for name, fields in (("row", ROW), ("slot", SLOT))
+    )
+    return types + expand(reader + _CALL_TEXT, _WORDS, known)

@@ -20,16 +20,20 @@ API_MAJOR, API_MINOR = 0, 1
 
 #: Where an address comes from, in a row of the table: the data of an argument or of a result of
 #: the call, a word of the handler's own for the program's status, the workspace, the row itself,
-#: whose ``bytes`` then are the address, or the call's first argument, which then holds addresses,
+#: whose ``bytes`` then are the address, or the list of addresses that is the call's first argument,
 #: and ``bytes`` are how many of them are taken, one behind the other. ``index`` is the number of
-#: the argument, result or (first) address, or the workspace's first page.
+#: the argument, result or (first) address, or the workspace's first page; ``place`` that of the
+#: (first) argument of the entry.
+#: A list is words: a number that no list of other addresses has, not 0, and then the addresses.
 ARGUMENT, RESULT, STATUS, WORKSPACE, FIXED, LISTED = 0, 1, 2, 3, 4, 5
+#: Those that stay as they are as long as the list does.
+LASTING = (FIXED, LISTED)
 
 # The table:
 #   ptr  entry             i32 (ptr pointers, i32 threads)
 #   ptr  messages          const char* of each run-time check
-#   ptr  rows              {i32 kind, i32 index, i64 bytes} each; bytes: of a result that is worth
-#                          huge pages
+#   ptr  rows              {i32 kind, i32 index, i64 bytes, i64 place} each, first those that change
+#                          with each call; bytes: of a result that is worth huge pages
 #   i32  count             of rows
 #   i32  threads
 #   i32  iterations        how often the program is run per call
@@ -39,14 +43,20 @@ ARGUMENT, RESULT, STATUS, WORKSPACE, FIXED, LISTED = 0, 1, 2, 3, 4, 5
 #   ptr  pool
 #   i64  huge              bytes of a huge page
 #   i32  advice            for madvise; negative: none
-#   i32  pointers          of the entry
+#   i32  width             how many arguments the entry has
+#   i32  changing          how many rows change with each call
+#   i32  listed            1: the first argument is a list of addresses
+#   ptr  pointers          memory for the entry's arguments, which one call at a time may use
+#   i64  busy              1: one does
+#   i64  filled            the number of the list that it was filled from, 1 without lists; 0: none
 #
 # XLA_FFI_CallFrame: extension 8, api 16, args.args 72, rets.rets 112.
 # XLA_FFI_Buffer: data 24. XLA_FFI_Api: XLA_FFI_Error_Create 48.
 # XLA_FFI_Metadata_Extension: type 8, metadata 24. XLA_FFI_Metadata: api_version.major 24, minor 28.
 _TEXT = """
-%table = type { ptr, ptr, ptr, i32, i32, i32, i32, i64, ptr, ptr, ptr, i64, i32, i32 }
-%row = type { i32, i32, i64 }
+%table = type { ptr, ptr, ptr, i32, i32, i32, i32, i64, ptr, ptr, ptr, i64, i32, i32, i32,
+                i32, ptr, i64, i64 }
+%row = type { i32, i32, i64, i64 }
 %error = type { i64, ptr, ptr, i32 }
 
 @TABLE = external global %table
@@ -93,9 +103,7 @@ call:
   %iterations = load i32, ptr %iterations.at
   %messages.at = getelementptr %table, ptr @TABLE, i32 0, i32 6
   %messages = load i32, ptr %messages.at
-  %width.at = getelementptr %table, ptr @TABLE, i32 0, i32 13
-  %width = load i32, ptr %width.at
-  %pointers = alloca ptr, i32 %width
+  %unlocked = alloca i64
   %status = alloca i64
   store i64 0, ptr %status
   %bytes.at = getelementptr %table, ptr @TABLE, i32 0, i32 7
@@ -114,12 +122,56 @@ acquire:
 
 begin:
   %space = phi ptr [ null, %call ], [ %block, %acquire ]
+  %listed.at = getelementptr %table, ptr @TABLE, i32 0, i32 15
+  %listed = load i32, ptr %listed.at
+  %unlisted = icmp eq i32 %listed, 0
+  br i1 %unlisted, label %choose, label %find.list
+
+find.list:
+  %list.struct = load ptr, ptr %arguments
+  %list.data.at = getelementptr i8, ptr %list.struct, i64 24
+  %list = load ptr, ptr %list.data.at
+  %list.number = load i64, ptr %list
+  %list.first = getelementptr i64, ptr %list, i64 1
+  br label %choose
+
+; What does not change stays in the table's memory from one call to the next. A call that begins
+; while another one runs has its own memory.
+choose:
+  %addresses = phi ptr [ null, %begin ], [ %list.first, %find.list ]
+  %reading = phi i64 [ 1, %begin ], [ %list.number, %find.list ]
+  %busy.at = getelementptr %table, ptr @TABLE, i32 0, i32 17
+  %before = atomicrmw xchg ptr %busy.at, i64 1 acquire
+  %free = icmp eq i64 %before, 0
+  br i1 %free, label %again.there, label %elsewhere
+
+again.there:
+  %kept.at = getelementptr %table, ptr @TABLE, i32 0, i32 16
+  %kept = load ptr, ptr %kept.at
+  %filled.at = getelementptr %table, ptr @TABLE, i32 0, i32 18
+  %filled = load i64, ptr %filled.at
+  store i64 %reading, ptr %filled.at
+  %changing.at = getelementptr %table, ptr @TABLE, i32 0, i32 14
+  %changing = load i32, ptr %changing.at
+  %same.reading = icmp eq i64 %filled, %reading
+  %to.fill = select i1 %same.reading, i32 %changing, i32 %count
+  br label %fill
+
+elsewhere:
+  %width.at = getelementptr %table, ptr @TABLE, i32 0, i32 13
+  %width = load i32, ptr %width.at
+  %own = alloca ptr, i32 %width
+  br label %fill
+
+fill:
+  %pointers = phi ptr [ %kept, %again.there ], [ %own, %elsewhere ]
+  %lock = phi ptr [ %busy.at, %again.there ], [ %unlocked, %elsewhere ]
+  %rows.to.fill = phi i32 [ %to.fill, %again.there ], [ %count, %elsewhere ]
   br label %row
 
 row:
-  %i = phi i32 [ 0, %begin ], [ %i.next, %stored ], [ %i.next, %listed ]
-  %slot = phi ptr [ %pointers, %begin ], [ %slot.next, %stored ], [ %slot.end, %listed ]
-  %more = icmp slt i32 %i, %count
+  %i = phi i32 [ 0, %fill ], [ %i.next, %stored ], [ %i.next, %copying ]
+  %more = icmp slt i32 %i, %rows.to.fill
   br i1 %more, label %take, label %run
 
 take:
@@ -128,6 +180,9 @@ take:
   %kind = load i32, ptr %kind.at
   %index.at = getelementptr %row, ptr %rows, i32 %i, i32 1
   %index = load i32, ptr %index.at
+  %place.at = getelementptr %row, ptr %rows, i32 %i, i32 3
+  %place = load i64, ptr %place.at
+  %slot = getelementptr ptr, ptr %pointers, i64 %place
   switch i32 %kind, label %buffer [
     i32 STATUS, label %stored
     i32 WORKSPACE, label %page
@@ -142,16 +197,12 @@ fixed:
   br label %stored
 
 several:
-  %list.struct = load ptr, ptr %arguments
-  %list.data.at = getelementptr i8, ptr %list.struct, i64 24
-  %addresses = load ptr, ptr %list.data.at
   %first.address = getelementptr ptr, ptr %addresses, i32 %index
   %length.at = getelementptr %row, ptr %rows, i32 %i, i32 2
   %length = load i64, ptr %length.at
-  %slot.end = getelementptr ptr, ptr %slot, i64 %length
-  br label %listed
+  br label %copying
 
-listed:
+copying:
   %l = phi i64 [ 0, %several ], [ %l.next, %copy ]
   %l.more = icmp ult i64 %l, %length
   br i1 %l.more, label %copy, label %row
@@ -162,18 +213,18 @@ copy:
   %copy.to = getelementptr ptr, ptr %slot, i64 %l
   store ptr %copied, ptr %copy.to
   %l.next = add i64 %l, 1
-  br label %listed
+  br label %copying
 
 page:
   %index.wide = zext i32 %index to i64
   %offset = mul i64 %index.wide, PAGE
-  %place = getelementptr i8, ptr %space, i64 %offset
+  %in.space = getelementptr i8, ptr %space, i64 %offset
   br label %stored
 
 buffer:
   %is.result = icmp eq i32 %kind, RESULT
-  %list = select i1 %is.result, ptr %results, ptr %arguments
-  %buffer.at = getelementptr ptr, ptr %list, i32 %index
+  %buffers = select i1 %is.result, ptr %results, ptr %arguments
+  %buffer.at = getelementptr ptr, ptr %buffers, i32 %index
   %struct = load ptr, ptr %buffer.at
   %data.at = getelementptr i8, ptr %struct, i64 24
   %data = load ptr, ptr %data.at
@@ -205,10 +256,9 @@ advise:
   br label %stored
 
 stored:
-  %address = phi ptr [ %status, %take ], [ %place, %page ], [ %there, %fixed ],
+  %address = phi ptr [ %status, %take ], [ %in.space, %page ], [ %there, %fixed ],
                      [ %data, %buffer ], [ %data, %spread ], [ %data, %advise ]
   store ptr %address, ptr %slot
-  %slot.next = getelementptr ptr, ptr %slot, i64 1
   br label %row
 
 run:
@@ -227,6 +277,7 @@ ran:
 
 done:
   %result = phi i32 [ 0, %run ], [ %code, %enter ]
+  store atomic i64 0, ptr %lock release, align 8
   br i1 %plain.run, label %judge, label %release
 
 release:

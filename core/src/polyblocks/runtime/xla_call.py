@@ -28,7 +28,12 @@ from polyblocks.runtime.pages import HUGE_PAGE
 
 
 class _Row(ctypes.Structure):
-    _fields_ = (("kind", ctypes.c_int32), ("index", ctypes.c_int32), ("bytes", ctypes.c_int64))
+    _fields_ = (
+        ("kind", ctypes.c_int32),
+        ("index", ctypes.c_int32),
+        ("bytes", ctypes.c_int64),
+        ("place", ctypes.c_int64),
+    )
 
 
 class _Table(ctypes.Structure):
@@ -48,7 +53,12 @@ class _Table(ctypes.Structure):
         ("pool", ctypes.c_void_p),
         ("huge", ctypes.c_int64),
         ("advice", ctypes.c_int32),
-        ("pointers", ctypes.c_int32),
+        ("width", ctypes.c_int32),
+        ("changing", ctypes.c_int32),
+        ("listed", ctypes.c_int32),
+        ("pointers", ctypes.c_void_p),
+        ("busy", ctypes.c_int64),
+        ("filled", ctypes.c_int64),
     )
 
 
@@ -82,8 +92,9 @@ class XlaCall:
             constants: arrays that are read where they are instead of being passed by XLA, by the
                 numbers of the program's inputs; kept alive. Of those that only the preparation
                 reads, none.
-            listed: numbers of inputs whose addresses, in this order, are the contents of a first
-                argument that is XLA's alone; the caller keeps what is there alive.
+            listed: numbers of inputs whose addresses, in this order, are in a first argument that
+                is XLA's alone, see :mod:`polyblocks.codegen.xla_handler`; the caller keeps what is
+                there alive.
 
         Raises:
             InputError: the program returns an updated argument as a result of its own.
@@ -106,6 +117,8 @@ class XlaCall:
         )
         entry: Any = native.function if native is not None else executable.entry
         pool = native_workspaces.pool()
+        width = len(executable.manifest["arguments"])
+        pointers = (ctypes.c_void_p * max(width, 1))()
         table = _Table(
             ctypes.cast(entry, ctypes.c_void_p).value,
             ctypes.addressof(messages),
@@ -120,7 +133,10 @@ class XlaCall:
             ctypes.addressof(pool.state),
             HUGE_PAGE,
             getattr(mmap, "MADV_HUGEPAGE", -1),
-            len(executable.manifest["arguments"]),
+            width,
+            sum(row.kind not in xla_handler.LASTING for row in rows),
+            bool(listed),
+            ctypes.addressof(pointers),
         )
         madvise = ctypes.cast(ctypes.CDLL(None).madvise, ctypes.c_void_p).value or 0
         library = native_code.link(
@@ -129,7 +145,8 @@ class XlaCall:
             {xla_handler.TABLE: ctypes.addressof(table), "madvise": madvise},
         )
         self.address: int = library[xla_handler.HANDLER]
-        self._kept = executable, rows, texts, messages, table, library, kept, constants
+        held = rows, texts, messages, table, pointers, library
+        self._kept = executable, held, kept, constants
 
 
 def _rows(
@@ -138,7 +155,7 @@ def _rows(
     constants: Mapping[int, int] | None = None,
     listed: Sequence[int] = (),
 ) -> tuple[Any, int]:
-    """The table's rows, and the number of pages of all workspaces together.
+    """The table's rows in its order, and the number of pages of all workspaces together.
 
     Args:
         manifest: of the program.
@@ -149,6 +166,7 @@ def _rows(
     from polyblocks.codegen.xla_handler import (
         ARGUMENT,
         FIXED,
+        LASTING,
         LISTED,
         PAGE,
         RESULT,
@@ -158,34 +176,36 @@ def _rows(
 
     arguments: Sequence[dict[str, Any]] = manifest["arguments"]
     constants = constants or {}
-    places = {number: place for place, number in enumerate(listed)}
+    numbers_in_list = {number: k for k, number in enumerate(listed)}
     inputs, passed, outputs = itertools.count(), itertools.count(bool(listed)), itertools.count()
     found: list[_Row] = []
     pages = 0
-    for row in arguments:
+    for place, row in enumerate(arguments):
         if row["role"] == "input":
             number = next(inputs)
             if number in constants:
-                found.append(_Row(FIXED, 0, constants[number]))
-            elif number in places:
+                found.append(_Row(FIXED, 0, constants[number], place))
+            elif number in numbers_in_list:
+                index = numbers_in_list[number]
                 last = found[-1] if found else _Row(ARGUMENT)
-                if last.kind == LISTED and last.index + last.bytes == places[number]:
+                if last.kind == LISTED and last.index + last.bytes == index:
                     last.bytes += 1
                 else:
-                    found.append(_Row(LISTED, places[number], 1))
+                    found.append(_Row(LISTED, index, 1, place))
             else:
-                found.append(_Row(ARGUMENT, next(passed)))
+                found.append(_Row(ARGUMENT, next(passed), 0, place))
         elif row["role"] == "output":
             if row["updates"] is not None:
                 raise InputError(f"'{row['name']}' is updated in place, which XLA does not allow")
-            found.append(_Row(RESULT, next(outputs), _worth_huge_pages(row)))
+            found.append(_Row(RESULT, next(outputs), _worth_huge_pages(row), place))
         elif row["role"] == "workspace":
-            found.append(_Row(WORKSPACE, pages))
+            found.append(_Row(WORKSPACE, pages, 0, place))
             pages += max(1, -(-row["shape"][0] // PAGE))
         elif row["role"] == KEPT:
-            found.append(_Row(FIXED, 0, kept))
+            found.append(_Row(FIXED, 0, kept, place))
         else:
-            found.append(_Row(STATUS, 0))
+            found.append(_Row(STATUS, 0, 0, place))
+    found.sort(key=lambda row: row.kind in LASTING)
     return (_Row * len(found))(*found), pages
 
 

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import itertools
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -211,19 +212,30 @@ def _array_values(
 
 def _entry_values(entry: Entry) -> dict[str, Any]:
     """Fields of the table about the code that is run."""
+    slots = _in_order(entry.slots)
+    pointer_count = sum(count for _, _, count in entry.slots)
     return {
         "rows": entry.rows[0],
         "fresh": len(entry.makers),
         "makers": _array([id(each) for maker in entry.makers for each in maker]),
-        "slots": _array([each for slot in entry.slots for each in slot]),
-        "slot_count": len(entry.slots),
-        "pointer_count": sum(count for _, _, count in entry.slots),
+        "slots": _array([each for slot in slots for each in slot]),
+        "slot_count": len(slots),
+        "changing_count": sum(slot[0] not in native_call.LASTING for slot in slots),
+        "pointer_count": pointer_count,
+        "pointers": _array([0] * pointer_count),
         "stream": 0 if entry.stream is None else _array([id(each) for each in entry.stream]),
         "instead": 0 if entry.instead is None else id(entry.instead),
         "entry": entry.address,
         "threads": entry.threads,
         "workspace_bytes": entry.workspace_bytes,
     }
+
+
+def _in_order(slots: Sequence[tuple[int, int, int]]) -> list[tuple[int, int, int, int]]:
+    """Slots with the place of their first argument, those that change with each call first."""
+    places = itertools.accumulate((count for _, _, count in slots), initial=0)
+    placed = [(*slot, place) for slot, place in zip(slots, places, strict=False)]
+    return sorted(placed, key=lambda slot: slot[0] in native_call.LASTING)
 
 
 def _pool_values() -> dict[str, Any] | None:

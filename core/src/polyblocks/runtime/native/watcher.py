@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ _GUARD = ctypes.PYFUNCTYPE(ctypes.c_int32, _POINTER, _NUMBER, _POINTER)
 _UNMOVED = ctypes.PYFUNCTYPE(ctypes.c_int32, *(_POINTER,) * 4, _NUMBER)
 
 _Bound: Any = words("Bound", native_call.BOUND)
+_numbers = itertools.count(1)
 
 
 class Reading(_Bound):
@@ -37,6 +39,7 @@ class Reading(_Bound):
 
     def __init__(self, values: Sequence[int], memory: Sequence[Any]) -> None:
         super().__init__()
+        self.number = next(_numbers)
         self.values = list(values)
         self.memory = list(memory)
         self._table = (ctypes.c_int64 * len(self.values))(*self.values)
