@@ -278,6 +278,12 @@ def direction(op: Any) -> str:
     return _enum(op.attributes["comparison_direction"])
 
 
+def is_total(op: Any) -> bool:
+    """Whether a comparison of floats is that of their total order."""
+    attributes = op.attributes
+    return "compare_type" in attributes and _enum(attributes["compare_type"]) == "TOTALORDER"
+
+
 def _enum(attribute: Any) -> str:
     """``#stablehlo<comparison_direction LT>`` -> ``LT``."""
     return str(attribute).rstrip(">").split()[-1]
@@ -296,8 +302,7 @@ def _compare(call: Call) -> Any:
             return code.either(*(code.compare_float("une", a, b) for a, b in pairs))
         raise call.refuse()
     if kind.is_float:
-        attributes = call.op.attributes
-        if "compare_type" in attributes and _enum(attributes["compare_type"]) == "TOTALORDER":
+        if is_total(call.op):
             integer = Element(f"i{kind.width}")
             x, y = (total_order(v, kind) for v in (x, y))
             return _compare_integers(predicate, x, y, integer)

@@ -20,7 +20,6 @@ _RULES = (
     "random_bits",
     "reductions",
     "scatters",
-    "selection",
     "shapes",
     "sorting",
 )

@@ -281,14 +281,47 @@ class Lowering:
         for argument, scalar in zip(block.arguments, scalars, strict=True):
             _, element = self.type_of(argument)
             arguments.append(Array((), element, scalar=scalar))
+        with self._scalar_code():
+            return [self.scalar(array) for array in self.block(block, arguments)]
+
+    def expression(self, value: Any, scalar: Any) -> Any:
+        """A value of a region of rank-0 arrays that depends on one argument, for this scalar."""
+        needed = _needed(value)
+        with self._scalar_code():
+            for argument in (v for v in needed if isinstance(v, ir.BlockArgument)):
+                _, element = self.type_of(argument)
+                self.values[argument] = Array((), element, scalar=scalar)
+            for other in needed:
+                if not isinstance(other, ir.BlockArgument):
+                    self.operation(other.owner.operation)
+            return self.scalar(self.values[value])
+
+    @contextmanager
+    def _scalar_code(self) -> Iterator[None]:
+        """Append code on scalars; tensors made there stay there."""
         self._tensors.append({})
         before, self._scalars_only = self._scalars_only, True
         try:
-            results = self.block(block, arguments)
-            return [self.scalar(array) for array in results]
+            yield
         finally:
             self._scalars_only = before
             self._tensors.pop()
+
+
+def _needed(value: Any) -> list[Any]:
+    """The values that a value is computed of, operands first, and itself."""
+    found: list[Any] = []
+
+    def visit(value: Any) -> None:
+        if value in found:
+            return
+        if not isinstance(value, ir.BlockArgument):
+            for operand in value.owner.operation.operands:
+                visit(operand)
+        found.append(value)
+
+    visit(value)
+    return found
 
 
 def _is_expanded(name: str, arguments: list[Array]) -> bool:

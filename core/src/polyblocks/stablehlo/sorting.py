@@ -1,4 +1,4 @@
-"""Sorting, with any comparator, of any number of arrays."""
+"""Sorting, with any comparator, of any number of arrays; the largest elements of rows."""
 
 from __future__ import annotations
 
@@ -11,11 +11,16 @@ from polyblocks.mlir import ir
 from polyblocks.stablehlo import code
 from polyblocks.stablehlo.array import Array
 from polyblocks.stablehlo.attributes import boolean, integer
-from polyblocks.stablehlo.element import I32, I64
+from polyblocks.stablehlo.comparators import sort_key
+from polyblocks.stablehlo.element import I32, I64, Element
+from polyblocks.stablehlo.elementwise import total_order
+from polyblocks.stablehlo.expand import expand
 from polyblocks.stablehlo.lowering import Lowering
 from polyblocks.stablehlo.rules import rule
-from polyblocks.stablehlo.shapes import iota
+from polyblocks.stablehlo.shapes import iota, static_slice
 
+#: Narrower keys are extended.
+KEY_WIDTH = 16
 #: Up to here every element is compared with every other one, which needs no loop around.
 SHORT = 128
 
@@ -26,6 +31,19 @@ def _sort(lowering: Lowering, op: Any, arguments: list[Array]) -> list[Array]:
     return sort(lowering, op.regions[0], arguments, dim, boolean(op, "is_stable"))
 
 
+@rule("chlo.top_k")
+def _top_k(lowering: Lowering, op: Any, arguments: list[Array]) -> list[Array]:
+    (x,) = arguments
+    index = Element.of(op.results[1].type)
+    if not (x.element.is_float or x.element.is_integer) or not x.numel or index != I32:
+        return expand(lowering, op, arguments)
+    dim = x.rank - 1
+    arrays = [x, iota(lowering, x.shape, I32, dim)]
+    ordered = by_key(lowering, _keys(lowering, x), arrays, dim, descending=True)
+    shape, _ = lowering.type_of(op.results[0])
+    return [static_slice(lowering, array, [0] * x.rank, shape) for array in ordered]
+
+
 def sort(
     lowering: Lowering, region: Any, arrays: list[Array], dim: int, stable: bool
 ) -> list[Array]:
@@ -33,9 +51,63 @@ def sort(
     x = arrays[0]
     if not x.rank or x.shape[dim] <= 1 or not x.numel:
         return arrays
+    key = sort_key(region)
+    if key is not None:
+        keys = _keys(lowering, arrays[key.operand], key.value)
+        return by_key(lowering, keys, arrays, dim, descending=key.descending)
     if x.shape[dim] <= SHORT:
         return _by_rank(lowering, region, arrays, dim)
     return _by_network(lowering, region, arrays, dim, stable)
+
+
+def _keys(lowering: Lowering, array: Array, value: Any = None) -> Array:
+    """Integers in the order of an array's elements, or of a value that is computed of each."""
+    element = array.element if value is None else lowering.type_of(value)[1]
+    width = max(element.width, KEY_WIDTH)
+    kind = Element(f"ui{width}" if element.is_unsigned or element.is_bool else f"i{width}")
+
+    def body(loaded: list[Any]) -> list[Any]:
+        (x,) = loaded if value is None else [lowering.expression(value, loaded[0])]
+        if element.is_float:
+            return [total_order(x, element)]
+        if x.type == kind.type:
+            return [x]
+        extend = "arith.extui" if kind.is_unsigned else "arith.extsi"
+        return [code.emit(extend, [x], kind.type)]
+
+    source = lowering.operand(array, range(array.rank))
+    return lowering.generic(array.shape, [source], [kind], body)[0]
+
+
+def by_key(
+    lowering: Lowering, keys: Array, arrays: list[Array], dim: int, *, descending: bool
+) -> list[Array]:
+    """Arrays in the order of their keys, those with equal ones in the order in which they lie.
+
+    How they are sorted is chosen when it is known how much of the sorted arrays is read.
+    """
+    tensors = [lowering.tensor(a) for a in (keys, *arrays)]
+    op = ir.Operation.create(
+        "tm_tensor.sort",
+        results=[tensor.type for tensor in tensors],
+        operands=tensors,
+        attributes={
+            "dimension": ir.IntegerAttr.get(I64.type, dim),
+            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, len(tensors)]),
+        },
+        regions=1,
+    )
+    types = [tensor.type.element_type for tensor in tensors for _ in range(2)]
+    where = ir.Location.current
+    block = ir.Block.create_at_start(op.regions[0], types, arg_locs=[where] * len(types))
+    sign, way = "u" if keys.element.is_unsigned else "s", "gt" if descending else "lt"
+    with ir.InsertionPoint(block):
+        before = code.compare_int(sign + way, *list(block.arguments)[:2])
+        ir.Operation.create("tm_tensor.yield", operands=[before])
+    return [
+        Array(a.shape, a.element, result)
+        for a, result in zip(arrays, list(op.results)[1:], strict=True)
+    ]
 
 
 def _by_rank(lowering: Lowering, region: Any, arrays: list[Array], dim: int) -> list[Array]:

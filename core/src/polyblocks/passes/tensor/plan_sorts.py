@@ -8,6 +8,9 @@ from typing import Any, ClassVar
 from polyblocks.passes import facts
 from polyblocks.passes.tensor.control_flow import besides_bodies, is_argument
 
+#: Casts of a place, which fits into all types that places are kept in.
+_CASTS = frozenset({"arith.extsi", "arith.extui", "arith.index_cast", "arith.trunci"})
+
 
 @dataclass(frozen=True)
 class PlanSortsPass:
@@ -129,13 +132,18 @@ def _is_iota(tensor: Any, dim: int) -> bool:
     if is_argument(tensor) or tensor.owner.operation.name != "linalg.generic":
         return False
     block = tensor.owner.operation.regions[0].blocks[0]
-    ops = [op.operation for op in block.operations]
+    *ops, end = (op.operation for op in block.operations)
     maps = list(tensor.owner.operation.attributes["indexing_maps"])
+    if (
+        not ops
+        or ops[0].name != "linalg.index"
+        or ir.IntegerAttr(ops[0].attributes["dim"]).value != dim
+    ):
+        return False
+    values = [op.results[0] for op in ops]
     return (
-        [op.name for op in ops] == ["linalg.index", "arith.index_cast", "linalg.yield"]
-        and ir.IntegerAttr(ops[0].attributes["dim"]).value == dim
-        and list(ops[1].operands) == list(ops[0].results)
-        and list(ops[2].operands) == list(ops[1].results)
+        all(op.name in _CASTS for op in ops[1:])
+        and [list(op.operands) for op in (*ops[1:], end)] == [[value] for value in values]
         and ir.AffineMap.get_identity(tensor.type.rank) == ir.AffineMapAttr(maps[-1]).value
     )
 
