@@ -99,7 +99,7 @@ TARGET = """
 from polyblocks.hookspecs import hookimpl
 from polyblocks.target import TargetDescription
 
-POLYBLOCKS_API = 1
+POLYBLOCKS_API = 2
 
 @hookimpl
 def describe_target(options):

@@ -17,13 +17,15 @@ from tests.support.sweeps import sweep
 from torch.nn import functional
 
 import polyblocks
+from polyblocks.affine.buffers.copies import Barrier, Wait
 from polyblocks.affine.cost.predicted import Predicted
 from polyblocks.affine.gpu import scheduled
 from polyblocks.affine.gpu.plans import unit_product, units
 from polyblocks.affine.gpu.plans.unit_product import unit_products
 from polyblocks.affine.gpu.plans.units import UnitPlan
+from polyblocks.affine.gpu.staged.pipeline import CopyPipeline
 from polyblocks.affine.gpu.tiles.units_cost import predict_units
-from polyblocks.codegen.gpu.matrix_emission import copy_pipeline, operand_reads, pipeline
+from polyblocks.codegen.gpu.matrix_emission import operand_reads
 from polyblocks.options import CompileOptions
 from polyblocks.registry.honoured_options import describe_target
 from polyblocks.simt import LaunchResult
@@ -376,7 +378,7 @@ def test_a_line_that_is_missing_in_ptx_is_found(
 
 
 def test_a_missing_wait_is_found(product: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pipeline.Pipeline, "wait", lambda *given: None)
+    monkeypatch.setattr(CopyPipeline, "_arrived", lambda *given: [Barrier("block")])
     _, found = product()
     assert any("unwaited copy" in text for text in found), found
 
@@ -384,14 +386,13 @@ def test_a_missing_wait_is_found(product: Any, monkeypatch: pytest.MonkeyPatch) 
 def test_one_group_too_many_under_way_is_found(
     product: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    wait = pipeline.Pipeline.wait
-    monkeypatch.setattr(pipeline.Pipeline, "wait", lambda self, n: wait(self, n + 1))
+    monkeypatch.setattr(CopyPipeline, "_arrived", lambda self, n: [Wait(n + 1), Barrier("block")])
     _, found = product()
     assert any("unwaited copy" in text for text in found), found
 
 
 def test_a_dropped_barrier_is_found(product: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(copy_pipeline, "barrier", lambda code: None)
+    monkeypatch.setattr(CopyPipeline, "_arrived", lambda self, n: [Wait(n)])
     _, found = product()
     assert any("race" in text or "unwaited" in text for text in found), found
 
@@ -399,14 +400,18 @@ def test_a_dropped_barrier_is_found(product: Any, monkeypatch: pytest.MonkeyPatc
 def test_a_stage_that_is_filled_while_it_is_read_is_found(
     product: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    loads = operand_reads.OperandReads.loads
+    reads = CopyPipeline._reads
 
-    def other_stage(self: Any, stage: Any, call: int) -> Any:
-        code = self.code
-        later = code.add(stage, code.integer(self.plan.stages - 1))
-        return loads(self, code.remainder(later, self.plan.stages), call)
+    def other_stage(self: Any, number: Any, call: int) -> Any:
+        # The tile is the same for what follows, and its stage is another one's.
+        nodes = reads(self, number, call)
+        for loop in nodes:
+            load = loop.body[0]
+            stage = (number + self.plan.stages - 1) % self.plan.stages
+            load.index = (stage, *load.index[1:])
+        return nodes
 
-    monkeypatch.setattr(operand_reads.OperandReads, "loads", other_stage)
+    monkeypatch.setattr(CopyPipeline, "_reads", other_stage)
     right, found = product()
     assert not right or found
 
@@ -433,7 +438,7 @@ def test_a_wrong_bit_of_a_fragment_is_found(product: Any, monkeypatch: pytest.Mo
 
 def test_a_wrong_swizzle_is_found(product: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of what is read, and not of what is written."""
-    monkeypatch.setattr(operand_reads, "by_rows", lambda code, plan, outer, step: step)
+    monkeypatch.setattr(operand_reads, "exchanged", lambda code, layout, into, by, place: place)
     right, _ = product()
     assert not right
 

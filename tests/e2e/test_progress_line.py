@@ -18,7 +18,7 @@ import time
 from polyblocks.hookspecs import hookimpl
 from polyblocks.pipeline import FunctionPass
 
-POLYBLOCKS_API = 1
+POLYBLOCKS_API = 2
 
 @hookimpl
 def configure_pipeline(pipeline):

@@ -1,4 +1,4 @@
-// PASSES: choose-kernels,emit-kernels
+// PASSES: choose-kernels,stage-operands,emit-kernels
 // TARGET: gpu
 //
 // Two loops of which each block runs one: the threads wait before both, not in the first one.

@@ -1,4 +1,4 @@
-// PASSES: choose-kernels,emit-kernels
+// PASSES: choose-kernels,stage-operands,emit-kernels
 // TARGET: gpu
 //
 // A product some of whose operands are zeros that are nowhere in memory: a copy loads 16 bytes where

@@ -1,4 +1,4 @@
-// PASSES: choose-kernels,emit-kernels
+// PASSES: choose-kernels,stage-operands,emit-kernels
 // TARGET: gpu
 //
 // Numbers that memory holds, and kernels in a loop of the host: one was there before the loop, one

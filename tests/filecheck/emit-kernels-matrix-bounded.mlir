@@ -1,4 +1,4 @@
-// PASSES: choose-kernels,emit-kernels
+// PASSES: choose-kernels,stage-operands,emit-kernels
 // TARGET: bounded gpu
 //
 // A convolution whose channels are apart, in one dimension, on a chip whose loads find zeros beyond

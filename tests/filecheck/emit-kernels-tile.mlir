@@ -1,4 +1,4 @@
-// PASSES: choose-kernels,emit-kernels
+// PASSES: choose-kernels,stage-operands,emit-kernels
 // TARGET: gpu
 //
 // A tile's buffer that neighbours read lives in shared memory: one barrier before it is read,

@@ -1,4 +1,4 @@
-// PASSES: choose-kernels,emit-kernels
+// PASSES: choose-kernels,stage-operands,emit-kernels
 // TARGET: gpu
 //
 // A thread does four neighbouring elements, with one access for all of them; the last one, which has

@@ -2,8 +2,9 @@
 
 First line: ``// PASSES: name,name`` with names of the standard pipeline or of the CPU target;
 ``// ARCH: x86-64`` names the chip, by default ``x86-64-v4``; ``// TARGET: gpu`` stands for a GPU of
-no vendor, ``bounded gpu`` for one that has bounded loads, and ``// OPTIONS: name,name=value``
-switches options on. The rest are CHECK lines.
+no vendor, ``bounded gpu`` for one that has bounded loads, ``copying gpu`` for one whose copies may
+go past the registers, and ``// OPTIONS: name,name=value`` switches options on. The rest are CHECK
+lines.
 """
 
 from __future__ import annotations
@@ -38,8 +39,8 @@ def run_passes(text: str) -> str:
         name, _, value = option.strip().partition("=")
         given[name] = value or True
     options = CompileOptions.from_dict(given)
-    *bounded, kind = _header(text, "TARGET", "cpu").split()
-    target = gpu_target(bounded=bool(bounded)) if kind == "gpu" else describe(options)
+    *having, kind = _header(text, "TARGET", "cpu").split()
+    target = gpu_target(**dict.fromkeys(having, True)) if kind == "gpu" else describe(options)
     pipeline = standard_pipeline(target, options)
     known = {p.name: p for passes in pipeline.stages.values() for p in steps(passes)}
     for profile in (True, False):

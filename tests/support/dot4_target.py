@@ -18,7 +18,7 @@ from polyblocks.pipeline import PassContext, run_stage
 from polyblocks.target import TileUnit
 from polyblocks_cpu import describe, load, lower
 
-POLYBLOCKS_API = 1
+POLYBLOCKS_API = 2
 NAME = "dot4x4x4"
 #: Rows and columns of a tile, and bytes of a word.
 SIZE = 4

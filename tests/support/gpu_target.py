@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from polyblocks.target import (
+    AsynchronousCopies,
     BoundedLoads,
     Fragment,
     Latencies,
@@ -60,10 +61,25 @@ UNIT = MatrixUnit(
 
 #: Loads of a chip that has such.
 BOUNDED = BoundedLoads("llvm.imaginary.describe", 7, 0, "llvm.imaginary.load", 16)
+#: Copies past the registers of a chip that has such.
+COPIES = AsynchronousCopies(
+    16, *(f"llvm.imaginary.copy.{what}" for what in ("start", "close", "wait"))
+)
 
 
-def gpu_target(units: int = 132, bounded: bool = False) -> TargetDescription:
-    """A chip of so many multiprocessors, with or without loads that find zeros beyond the end."""
+def gpu_target(units: int = 132, bounded: bool = False, copying: bool = False) -> TargetDescription:
+    """A chip of so many multiprocessors.
+
+    Args:
+        units: multiprocessors.
+        bounded: whether it has loads that find zeros beyond the end of a buffer.
+        copying: whether copies go past the registers.
+    """
+    chip = replace(
+        CHIP,
+        bounded_loads=BOUNDED if bounded else None,
+        asynchronous_copies=COPIES if copying else None,
+    )
     return TargetDescription(
         "imaginary",
         "one",
@@ -81,5 +97,5 @@ def gpu_target(units: int = 132, bounded: bool = False) -> TargetDescription:
         ),
         flops={"float32": 6e13, "float64": 3e13},
         matrix_units=(UNIT,),
-        multiprocessor=replace(CHIP, bounded_loads=BOUNDED) if bounded else CHIP,
+        multiprocessor=chip,
     )

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from polyblocks.affine.buffers.copies import Barrier, Commit, Wait
 from polyblocks.affine.expr import Var
 from polyblocks.affine.model import (
     AffineAccess,
@@ -29,6 +30,8 @@ OPERATIONS: dict[str, Callable[..., float]] = {
     "arith.mulf": lambda a, b: a * b,
     "arith.divf": lambda a, b: a / b,
     "arith.maximumf": max,
+    "arith.extf": lambda a: a,
+    "arith.truncf": lambda a: a,
     "math.exp": math.exp,
     "math.sin": math.sin,
 }
@@ -58,11 +61,16 @@ class Machine:
             if isinstance(node, For):
                 self._loop(node, values, variables)
             elif isinstance(node, Load):
-                values[node.result] = self.array(node.buffer)[self._at(node, variables)]
+                there = all(e.evaluate(variables) >= 0 for e in node.where)
+                array = self.array(node.buffer)
+                values[node.result] = array[self._at(node, variables)] if there else 0.0
             elif isinstance(node, Store):
                 self.array(node.buffer)[self._at(node, variables)] = values[node.value]
             elif isinstance(node, Index):
                 values[node.result] = node.expr.evaluate(variables)
+            elif isinstance(node, (Commit, Wait, Barrier)):
+                # Copies are done at once, and there is one thread.
+                pass
             elif isinstance(node, Alloca):
                 self.memory[node.buffer] = np.full(node.buffer.shape, np.nan)
             else:

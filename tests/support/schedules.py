@@ -16,6 +16,7 @@ from polyblocks.affine.mlir.json_attributes import from_attribute, to_attribute
 from polyblocks.attributes import SCHEDULE_ATTRIBUTE
 from polyblocks.options import CompileOptions
 from polyblocks.passes.map.emit_kernels import EmitKernelsPass
+from polyblocks.passes.map.stage_operands import StageOperandsPass
 from polyblocks.passes.standard import standard_pipeline
 from polyblocks.pipeline import PassContext, run_stage
 from polyblocks.target import TargetDescription
@@ -73,7 +74,9 @@ def edited(text: str, number: int, *without: str, **changes: Any) -> str:
 def emitted(text: str) -> Any:
     """The module with kernels in the place of its nests."""
     module = mlir.parse(text)
-    EmitKernelsPass().run(module, PassContext.create(gpu_target(), CompileOptions()))
+    context = PassContext.create(gpu_target(), CompileOptions())
+    StageOperandsPass().run(module, context)
+    EmitKernelsPass().run(module, context)
     return module
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from polyblocks.affine.buffers.copies import Barrier, Commit, Wait
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
     Access,
@@ -28,6 +29,7 @@ from polyblocks.affine.model import (
     clone,
 )
 from polyblocks.affine.multiply import Multiply
+from polyblocks.affine.swizzles import Swizzle
 
 F32, INDEX = "f32", "index"
 ROW, OTHER = Var(8, "i"), Var(8, "j")
@@ -41,7 +43,7 @@ REPLACED = {OLD: NEW, GIVEN: TAKEN, AT: TO, PLACE: MOVED}
 
 ORDER = [
     *("Op", "Index", "Load", "Store", "IndirectLoad", "IndirectStore", "IndirectAtomic"),
-    *("Alloca", "Check", "Multiply", "For"),
+    *("Alloca", "Check", "Commit", "Wait", "Barrier", "Multiply", "For"),
 ]
 
 NODES: list[Node] = [
@@ -52,8 +54,11 @@ NODES: list[Node] = [
     IndirectLoad(Value(F32), OLD, [AT], "here"),
     IndirectStore(GIVEN, OLD, [AT], "here"),
     IndirectAtomic("arith.addf", GIVEN, OLD, [AT], "here"),
-    Alloca(Buffer((4,), F32, "local", bytes_per_element=4)),
+    Alloca(Buffer((4,), F32, "local", space="shared", layout=(Swizzle(0, 0, (0, 1)),))),
     Check(GIVEN, "too large", "here"),
+    Commit("here"),
+    Wait(2, "here"),
+    Barrier("warp", "here"),
     Multiply("llvm.call_intrinsic", [GIVEN], {"intrin": "dot"}, [Value(F32)], "here"),
     For(
         Var(8),
@@ -69,6 +74,7 @@ NODES: list[Node] = [
         32,
         {"k_block": 8},
         "tiles",
+        "pack",
         Simd(8, masked=False),
         [Prefetch(OLD, PLACE, True, 2)],
     ),
@@ -94,7 +100,8 @@ def same(old: Any, new: Any) -> bool:
     if isinstance(old, Value):  # a result
         return new is not old and new.type == old.type
     if isinstance(old, Buffer):  # a local one
-        return new is not old and new.shape == old.shape and new.kind == old.kind
+        same_memory = (new.space, new.layout) == (old.space, old.layout)
+        return new is not old and new.shape == old.shape and new.kind == old.kind and same_memory
     if isinstance(old, Var):
         return new is not old and (new.extent, new.name) == (old.extent, old.name)
     if isinstance(old, Expr):

@@ -10,10 +10,10 @@ from polyblocks import mlir
 from polyblocks.affine.expr import Expr
 from polyblocks.affine.mlir import reader
 from polyblocks.affine.mlir.nest_cache import NestCache
+from polyblocks.affine.mlir.verify import InvalidNestError, verify_nest
 from polyblocks.affine.model import For, Load, Op, Sequence, Store, clone, walk
 from polyblocks.affine.multiply import Multiply, UnitTile, UnitTileError
 from polyblocks.affine.rewrites.simplify import eliminate_common
-from polyblocks.affine.verify import InvalidNestError, verify_nest
 from polyblocks.codegen.memory import written_operands
 
 TEXT = """

@@ -262,7 +262,8 @@ ROOMS: dict[str, str] = {
     "passes/schedule": "affine affine/analysis affine/cleanup affine/cost affine/mlir "
     "affine/rewrites affine/vectors passes",
     "passes/map": "affine affine/analysis affine/cost affine/mlir affine/naming affine/rewrites "
-    "affine/vectors affine/gpu affine/gpu/mapping affine/gpu/plans codegen/gpu/emission passes",
+    "affine/vectors affine/gpu affine/gpu/mapping affine/gpu/plans affine/gpu/staged "
+    "codegen/gpu/emission passes",
     "affine": "",
     "affine/cleanup": "affine",
     "affine/buffers": "affine affine/analysis",
@@ -275,25 +276,28 @@ ROOMS: dict[str, str] = {
     "affine/analysis": "affine",
     "affine/padding": "affine affine/analysis",
     "affine/vectors": "affine affine/analysis",
-    "affine/mlir": "affine affine/vectors",
+    "affine/mlir": "affine affine/buffers affine/vectors",
     "affine/rewrites": "affine affine/analysis affine/vectors",
     "affine/tiles": "affine affine/analysis",
     "affine/cost": "affine affine/analysis affine/tiles affine/vectors",
-    "affine/gpu": "affine affine/analysis affine/cost affine/gpu/mapping affine/gpu/plans "
-    "affine/gpu/tiles affine/mlir affine/rewrites affine/contraction",
+    "affine/gpu": "affine affine/analysis affine/buffers affine/cost affine/gpu/mapping "
+    "affine/gpu/plans affine/gpu/staged affine/gpu/tiles affine/mlir affine/rewrites "
+    "affine/contraction",
     "affine/gpu/plans": "affine affine/analysis affine/contraction affine/cost",
     "affine/gpu/mapping": "affine affine/analysis affine/cost affine/gpu/plans affine/tiles "
     "affine/vectors",
     "affine/gpu/tiles": "affine affine/analysis affine/cost affine/gpu/plans",
+    "affine/gpu/staged": "affine affine/analysis affine/buffers affine/gpu/plans",
     "codegen": "isolation",
     "codegen/units": "affine affine/mlir codegen",
     "codegen/vector_math": "codegen",
     "codegen/gpu": "affine/cost affine/mlir codegen codegen/gpu/passes codegen/vector_math",
     "codegen/gpu/emission": "affine affine/analysis affine/gpu affine/gpu/mapping affine/gpu/plans "
     "affine/mlir affine/vectors codegen codegen/gpu/matrix_emission",
-    "codegen/gpu/matrix_emission": "affine affine/analysis affine/gpu/plans codegen/gpu/emission",
+    "codegen/gpu/matrix_emission": "affine affine/analysis affine/buffers affine/gpu/plans "
+    "codegen/gpu/emission",
     "codegen/gpu/passes": "affine affine/mlir codegen codegen/gpu",
-    "s3": "affine/mlir",
+    "s3": "affine affine/buffers affine/mlir",
     "runtime": "codegen isolation runtime/device/calls runtime/kept runtime/native",
     "runtime/foreign": "registry runtime runtime/device runtime/native",
     "runtime/native": "cache codegen isolation runtime",

@@ -62,8 +62,8 @@ def test_plugins_lists_ours(run):
     status, out, err = run("plugins")
     assert (status, err) == (0, "")
     rows = [line.split() for line in out.splitlines()]
-    assert ["target", "cpu", "polyblocks-cpu", "0.1.0", "1", "loaded"] in rows
-    assert "this polyblocks speaks API 1" in out
+    assert ["target", "cpu", "polyblocks-cpu", "0.1.0", "2", "loaded"] in rows
+    assert "this polyblocks speaks API 2" in out
 
 
 def test_plugins_as_json(run):

@@ -157,7 +157,7 @@ def test_a_plugin_that_honours_what_does_not_exist(fake_plugin, fresh_registry):
     source = """
     from polyblocks import hookimpl
     from polyblocks.target import TargetDescription
-    POLYBLOCKS_API = 1
+    POLYBLOCKS_API = 2
     @hookimpl
     def describe_target(options):
         return TargetDescription("wrong", "v1", (), (), options={"simulat": (True,)})

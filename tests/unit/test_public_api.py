@@ -78,7 +78,7 @@ def framework():
 """
 FRONTEND = """
 from polyblocks.hookspecs import hookimpl
-POLYBLOCKS_API = 1
+POLYBLOCKS_API = 2
 @hookimpl
 def fingerprint(capture): return b""
 @hookimpl

@@ -18,7 +18,7 @@ from polyblocks.target import TargetDescription
 EXTENSION = """
 from polyblocks.hookspecs import hookimpl
 
-POLYBLOCKS_API = 1
+POLYBLOCKS_API = 2
 
 @hookimpl
 def configure_pipeline(pipeline):
@@ -60,7 +60,7 @@ def test_providers_know_their_distribution(fake_plugin):
         "available",
     )
     after = row("one")
-    assert (after.api, after.status, after.error) == ("1", "loaded", "")
+    assert (after.api, after.status, after.error) == ("2", "loaded", "")
 
 
 def test_unknown_target_names_the_nearest(fake_plugin):
@@ -151,41 +151,41 @@ def test_one_name_in_two_groups_is_no_clash(fake_plugin):
 
 def test_no_api_number(fake_plugin):
     fake_plugin("one", extra="del POLYBLOCKS_API")
-    with pytest.raises(PluginError, match=r"does not say .* add POLYBLOCKS_API = 1 to it"):
+    with pytest.raises(PluginError, match=r"does not say .* add POLYBLOCKS_API = 2 to it"):
         Registry().target("one")
 
 
 @pytest.mark.parametrize("declared", ["99", "'one'", "1.5"])
 def test_an_api_from_elsewhere(fake_plugin, declared):
     fake_plugin("one", extra=f"POLYBLOCKS_API = {declared}")
-    with pytest.raises(PluginError, match=r"was written for POLYBLOCKS_API .*speaks 1; install"):
+    with pytest.raises(PluginError, match=r"was written for POLYBLOCKS_API .*speaks 1, 2; install"):
         Registry().target("one")
     assert row("one").status == "refused"
     assert row("one").api == declared.strip("'")
 
 
 def test_a_plugin_outlives_a_new_interface_that_leaves_its_hooks_alone(fake_plugin, monkeypatch):
-    newer = {**hookspecs.INTERFACES[1], "import_program": 2}
-    monkeypatch.setitem(hookspecs.INTERFACES, 2, newer)
-    monkeypatch.setattr(hookspecs, "API_VERSION", 2)
+    newer = {**hookspecs.INTERFACES[2], "import_program": 2}
+    monkeypatch.setitem(hookspecs.INTERFACES, 3, newer)
+    monkeypatch.setattr(hookspecs, "API_VERSION", 3)
     fake_plugin("one")
     assert Registry().target("one").name == "one"
 
 
 def test_a_plugin_is_refused_when_one_of_its_hooks_changed(fake_plugin, monkeypatch):
-    newer = {**hookspecs.INTERFACES[1], "lower_program": 2}
-    monkeypatch.setitem(hookspecs.INTERFACES, 2, newer)
-    monkeypatch.setattr(hookspecs, "API_VERSION", 2)
+    newer = {**hookspecs.INTERFACES[2], "lower_program": 3}
+    monkeypatch.setitem(hookspecs.INTERFACES, 3, newer)
+    monkeypatch.setattr(hookspecs, "API_VERSION", 3)
     fake_plugin("one")
-    with pytest.raises(PluginError, match=r"version 1 of the hook 'lower_program', this is ver"):
+    with pytest.raises(PluginError, match=r"version 2 of the hook 'lower_program', this is ver"):
         Registry().target("one")
 
 
 def test_versions_of_single_hooks(fake_plugin):
-    versions = "{'describe_target': 1, 'lower_program': 1, 'load_artifact': 1}"
+    versions = "{'describe_target': 1, 'lower_program': 2, 'load_artifact': 1}"
     fake_plugin("fits", extra=f"POLYBLOCKS_API = {versions}")
     fake_plugin("ahead", extra=f"POLYBLOCKS_API = {versions.replace('1', '7')}")
-    fake_plugin("silent", extra="POLYBLOCKS_API = {'describe_target': 1, 'lower_program': 1}")
+    fake_plugin("silent", extra="POLYBLOCKS_API = {'describe_target': 1, 'lower_program': 2}")
     found = Registry()
     assert found.target("fits").name == "fits"
     with pytest.raises(PluginError, match=r"version 7 of the hook .* upgrade polyblocks$"):

@@ -147,7 +147,7 @@ VECTOR = "%x = arith.constant dense<7> : vector<4xi32>"
 BROKEN: dict[str, tuple[str, str]] = {
     "unknown operation": (
         in_nest("%x = vector.step : vector<4xindex>"),
-        r"^'vector.step' at loc\(.*\): this operation is not handed over \(version 1 of the "
+        r"^'vector.step' at loc\(.*\): this operation is not handed over \(version 2 of the "
         r"contract of S3, docs/s3.md\)$",
     ),
     "allocation": (
@@ -196,7 +196,7 @@ BROKEN: dict[str, tuple[str, str]] = {
     ),
     "padding of no access": (
         module("%c = arith.constant {polyblocks.padding = array<i64: 1>} 1 : i32"),
-        "polyblocks.padding is an attribute of an affine.load or affine.store",
+        "polyblocks.padding is an attribute of an affine.load, affine.store or polyblocks.copy",
     ),
     "rounding of no conversion": (
         module("%c = arith.constant {polyblocks.free_rounding} 1 : i32"),
@@ -446,6 +446,58 @@ def test_products_are_of_a_unit_of_the_target(given: str, instead: str, message:
         broken = broken.replace(", index) -> ()", ") -> ()")
     with pytest.raises(ValueError, match=re.escape(message)):
         check(broken, target)
+
+
+COPIES = """affine.for %i = 0 to 8 {
+  %s = memref.alloca() {polyblocks.layout = [{of = 0, into = 1, masks = [1]}]}
+    : memref<2x8xi32, "shared">
+  %r = memref.alloca() : memref<8xi32, "registers">
+  "polyblocks.copy"(%a0, %s, %i) {
+    kind = "asynchronous", shape = array<i64: 8>,
+    from = affine_map<(d0)[s0] -> (d0, s0)>, to = affine_map<(d0)[s0] -> (1, s0)>
+  } : (memref<8x8xi32>, memref<2x8xi32, "shared">, index) -> ()
+  "polyblocks.commit"() : () -> ()
+  "polyblocks.wait"() {pending = 0 : i64} : () -> ()
+  "polyblocks.barrier"() {scope = "block"} : () -> ()
+  "polyblocks.copy"(%s, %r) {
+    kind = "fragments", shape = array<i64: 8>,
+    from = affine_map<()[s0] -> (1, s0)>, to = affine_map<()[s0] -> (s0)>
+  } : (memref<2x8xi32, "shared">, memref<8xi32, "registers">) -> ()
+  %x = affine.load %r[0] : memref<8xi32, "registers">
+  affine.store %x, %a2[%i, 0] : memref<8x2xi32>
+} {polyblocks.kernel = "k", polyblocks.kind = "copy", polyblocks.sources = []}"""
+
+
+@pytest.mark.parametrize(
+    ("given", "instead", "message"),
+    [
+        ('kind = "asynchronous"', 'kind = "bulk"', "its kind is one of pack, asynchronous, reg"),
+        ('kind = "asynchronous"', 'kind = "registers"',
+         "one of kind 'registers' is from the default space to registers or from registers to"),
+        ('kind = "asynchronous"', 'kind = "asynchronous", conversions = []',
+         "an asynchronous one converts nothing"),
+        ("(d0)[s0] -> (1, s0)", "(d0)[s0] -> (2, s0)", "the box of 'to' lies inside of its memref"),
+        ("(d0)[s0] -> (1, s0)", "(d0)[s0] -> (s0)", "the map 'to' takes the indices, and a symbol"),
+        ("pending = 0", "pending = -1", "0 groups or more may be on their way"),
+        ('"polyblocks.commit"() : () -> ()', "", "a group of copies was formed before it"),
+        ('scope = "block"', 'scope = "grid"', "its scope is one of block"),
+        ('"registers">', '"near">', 'in the default memory space, or in "shared" or "registers"'),
+        ('%r = memref.alloca()', '%r = memref.alloca() {polyblocks.unit_steps = "mma"}',
+         "polyblocks.unit_steps is an attribute of an affine.for"),
+    ],
+)  # fmt: skip
+def test_copies_and_waits_are_of_a_block_of_threads(given: str, instead: str, message: str) -> None:
+    target = gpu_target(copying=True)
+    text = module(COPIES, arguments=PRODUCT_OF)
+    check(text, target)
+    assert given in text
+    with pytest.raises(ValueError, match=re.escape(message)):
+        check(text.replace(given, instead), target)
+
+
+def test_other_memory_spaces_are_for_blocks_of_threads() -> None:
+    with pytest.raises(ValueError, match="memrefs are in the default memory space "):
+        check(module(COPIES, arguments=PRODUCT_OF))
 
 
 def test_masks_are_constants_where_the_target_has_none() -> None:

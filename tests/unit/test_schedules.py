@@ -262,7 +262,8 @@ UNIT: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "key": (
         {"call": 3},
-        "unknown key 'call'; expected one of calls, stages, staging, unit, units_of_warp, warps",
+        "unknown key 'call'; expected one of calls, stages, staging, steps, unit, units_of_warp, "
+        "warps",
     ),
     "staging": (
         {"staging": {"in_flight": 1}},

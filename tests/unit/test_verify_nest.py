@@ -10,6 +10,7 @@ import pytest
 
 from polyblocks import mlir
 from polyblocks.affine.expr import Expr, Var
+from polyblocks.affine.mlir.verify import InvalidNestError, verify_nest
 from polyblocks.affine.model import (
     Alloca,
     Buffer,
@@ -22,7 +23,6 @@ from polyblocks.affine.model import (
     Value,
     walk,
 )
-from polyblocks.affine.verify import InvalidNestError, verify_nest
 from polyblocks.errors import PassError
 from polyblocks.options import CompileOptions
 from polyblocks.passes.base import NestPass

@@ -81,7 +81,20 @@ LAUNCHES_ATTRIBUTE = "polyblocks.launches"
 #: Module: alignment in bytes, by number of the program's argument, that kernels rely on.
 ALIGNMENTS_ATTRIBUTE = "polyblocks.alignments"
 
-# The operation of our own dialect.
+#: A loop of a nest: the matrix unit that the warps of a block take its steps with.
+STEPS_ATTRIBUTE = "polyblocks.unit_steps"
+#: A local buffer: which of its elements change places, see :mod:`polyblocks.affine.swizzles`.
+LAYOUT_ATTRIBUTE = "polyblocks.layout"
+
+# The operations of our own dialect.
 
 #: ``"polyblocks.multiply"(a, b, accumulator, indices...)``: a matrix unit's product of two tiles.
 MULTIPLY = "polyblocks.multiply"
+#: ``"polyblocks.copy"(source, destination, indices...)``: a box of elements.
+COPY = "polyblocks.copy"
+#: ``"polyblocks.commit"()``: the asynchronous copies so far are a group.
+COMMIT = "polyblocks.commit"
+#: ``"polyblocks.wait"()``: for such groups.
+WAIT = "polyblocks.wait"
+#: ``"polyblocks.barrier"()``: threads wait for each other.
+BARRIER = "polyblocks.barrier"

@@ -7,7 +7,7 @@ point in one of three groups:
 * ``polyblocks.targets`` - a hardware target (``cpu``, …);
 * ``polyblocks.extensions`` - anything else that changes the pipeline or watches it.
 
-A plugin says which version of this interface it was written for: ``POLYBLOCKS_API = 1``. Every hook
+A plugin says which version of this interface it was written for: ``POLYBLOCKS_API = 2``. Every hook
 has a version of its own as well (:data:`INTERFACES`); a plugin is accepted as long as each hook
 that it implements still has the version that it was written for, whatever happened to the others.
 A plugin that follows single hooks says so with a dictionary: ``POLYBLOCKS_API = {"observe": 1}``.
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from polyblocks.target import TargetDescription
 
 #: Version of the hook interface; raised when the arguments or the meaning of any hook change.
-API_VERSION = 1
+API_VERSION = 2
 
 #: Version of the interface -> version of every hook in it. A new interface is a new row, in which
 #: the hooks that changed have a higher number; rows of the past stay.
@@ -71,6 +71,8 @@ INTERFACES: dict[int, dict[str, int]] = {
         "synchronize": 1,
     },
 }
+# S3 hands over copies, waits and barriers.
+INTERFACES[2] = {**INTERFACES[1], "lower_program": 2}
 
 PROJECT = "polyblocks"
 hookspec = pluggy.HookspecMarker(PROJECT)

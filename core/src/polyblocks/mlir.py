@@ -41,7 +41,8 @@ __all__ = [
     "translate_to_llvmir",
 ]
 
-#: Our own dialect, in IRDL: what no upstream operation says. See "Matrix units" in ``docs/s3.md``.
+#: Our own dialect, in IRDL: what no upstream operation says. See "Matrix units" and "Copies" in
+#: ``docs/s3.md``.
 _OWN_DIALECT = """
 irdl.dialect @polyblocks {
   irdl.operation @multiply {
@@ -59,6 +60,29 @@ irdl.dialect @polyblocks {
       "unit" = %unit, "shape" = %shape,
       "a" = %a_map, "b" = %b_map, "accumulator" = %accumulator_map
     }
+  }
+  irdl.operation @copy {
+    %source = irdl.base "!builtin.memref"
+    %destination = irdl.base "!builtin.memref"
+    %index = irdl.is index
+    irdl.operands(source: %source, destination: %destination, indices: variadic %index)
+    %kind = irdl.base "#builtin.string"
+    %shape = irdl.any
+    %source_map = irdl.base "#builtin.affine_map"
+    %destination_map = irdl.base "#builtin.affine_map"
+    irdl.attributes {
+      "kind" = %kind, "shape" = %shape, "from" = %source_map, "to" = %destination_map
+    }
+  }
+  irdl.operation @commit {
+  }
+  irdl.operation @wait {
+    %pending = irdl.base "#builtin.integer"
+    irdl.attributes { "pending" = %pending }
+  }
+  irdl.operation @barrier {
+    %scope = irdl.base "#builtin.string"
+    irdl.attributes { "scope" = %scope }
   }
 }
 """

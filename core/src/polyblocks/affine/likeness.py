@@ -115,7 +115,7 @@ class _Names:
                 (
                     *(buffer.shape, layout, hash(buffer.element), buffer.bytes_per_element),
                     *(buffer.kind, base, buffer.lasting, buffer.outer is None),
-                    *(buffer.constant is None, buffer.base.kind),
+                    *(buffer.constant is None, buffer.base.kind, buffer.space, buffer.layout),
                 )
             )
         return found

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeVar
 
 from polyblocks.affine.expr import Expr, Var
+from polyblocks.affine.swizzles import Swizzle
 
 T = TypeVar("T")
 
@@ -37,6 +38,9 @@ class Buffer:
         viewed: the buffer that it is a view of, or None.
         outer: in the body of a loop or branch, the same buffer in the sequence around it.
         lasting: whether it is an argument that holds the same at every call.
+        space: memory of a ``local`` one: ``shared`` by the threads of a block, or the ``registers``
+            of these; empty for the default.
+        layout: of a ``local`` one, which of its elements change places.
     """
 
     __slots__ = (
@@ -45,10 +49,12 @@ class Buffer:
         "element",
         "kind",
         "lasting",
+        "layout",
         "memref_type",
         "number",
         "outer",
         "shape",
+        "space",
         "value",
         "viewed",
     )
@@ -63,6 +69,8 @@ class Buffer:
         bytes_per_element: int = 4,
         memref_type: Any = None,
         base: Buffer | None = None,
+        space: str = "",
+        layout: tuple[Swizzle, ...] = (),
     ) -> None:
         self.shape = shape
         self.element = element
@@ -74,6 +82,8 @@ class Buffer:
         self.constant: list[Any] | None = None
         self.outer: Buffer | None = None
         self.lasting = False
+        self.space = space
+        self.layout = layout
         self.number = next(_numbers)
 
     @property
@@ -478,7 +488,12 @@ class Alloca(Node):
 
     def copied(self, to: Renaming) -> Alloca:
         b = self.buffer
-        new = Buffer(b.shape, b.element, b.kind, bytes_per_element=b.bytes_per_element)
+        new = Buffer(
+            *(b.shape, b.element, b.kind),
+            bytes_per_element=b.bytes_per_element,
+            space=b.space,
+            layout=b.layout,
+        )
         to.buffers[b] = new
         return Alloca(new)
 
@@ -560,7 +575,10 @@ class For(Node):
         schedule: the tiling of the contraction that it is the outermost loop of, see
             :mod:`polyblocks.affine.contraction.tilings.schedule`; None for nothing.
         unit: the matrix unit that goes through it and the loops in it by itself, see
-            :class:`polyblocks.affine.multiply.UnitTile`. Empty for any other loop.
+            :class:`polyblocks.affine.multiply.UnitTile` and
+            :class:`polyblocks.affine.multiply.UnitSteps`. Empty for any other loop.
+        copy: the kind of the copy that it and the loops in it are, see
+            :class:`polyblocks.affine.buffers.copies.BoxCopy`. Empty for any other loop.
         simd: how it is written in vectors; None for a scalar loop.
         prefetches: what each of its vectors fetches, or in a register tile each of its steps; only
             for loops with ``simd`` and in these.
@@ -579,6 +597,7 @@ class For(Node):
     lanes: int = 0
     schedule: dict[str, Any] | None = None
     unit: str = ""
+    copy: str = ""
     simd: Simd | None = None
     prefetches: list[Prefetch] = field(default_factory=list)
 
@@ -596,8 +615,8 @@ class For(Node):
 
     @property
     def marks(self) -> tuple[Hashable, ...]:
-        schedule = repr(self.schedule)
-        return self.level, len(self.lower), self.tile, self.lanes, schedule, self.unit, self.simd
+        made_for = self.lanes, self.unit, self.copy, self.simd
+        return self.level, len(self.lower), self.tile, repr(self.schedule), *made_for
 
     def copied(self, to: Renaming) -> For:
         """A copy with a fresh variable, and copies of the nodes in it."""
@@ -617,6 +636,7 @@ class For(Node):
             lanes=self.lanes,
             schedule=self.schedule,
             unit=self.unit,
+            copy=self.copy,
             simd=self.simd,
             prefetches=[f.copied(to) for f in self.prefetches],
         )

@@ -126,6 +126,45 @@ class UnitTile:
         return For(self.row, [columns], unit=self.multiply.unit)
 
 
+@dataclass(frozen=True)
+class UnitSteps:
+    """``sum = sum + a[step] x b[step]`` for steps that the units of a block's warps take together.
+
+    ::
+
+        for step carries sum { x = load a; y = load b; ...; yield sum + x y }
+
+    It is what each element of a nest does; its threads do it for all of them. Both operands are in
+    registers, as :class:`polyblocks.affine.buffers.copies.BoxCopy` left them there.
+
+    Attributes:
+        loop: over the steps, marked with the unit's name.
+        loads: of the operands.
+    """
+
+    loop: For
+    loads: tuple[Load, Load]
+
+    @classmethod
+    def of(cls, loop: For) -> UnitSteps:
+        """Read a loop that is marked with a unit, and is no :class:`UnitTile`.
+
+        Raises:
+            UnitTileError: it has another form.
+        """
+        loads = [n for n in loop.body if isinstance(n, Load)]
+        if len(loop.inits) != 1 or not all(isinstance(n, (Load, Op)) for n in loop.body):
+            raise UnitTileError("expected one sum that loads and operations of a step add to")
+        if len(loads) != 2 or any(load.buffer.space != "registers" for load in loads):
+            raise UnitTileError("expected two operands in registers")
+        return cls(loop, (loads[0], loads[1]))
+
+
+def is_tile(loop: For) -> bool:
+    """Whether a loop of a unit is one of a :class:`UnitTile`, not of :class:`UnitSteps`."""
+    return not loop.inits
+
+
 def _nodes(nodes: list[Any], *classes: type) -> list[Any]:
     """The nodes, if these are of such classes one by one."""
     if len(nodes) != len(classes) or not all(map(isinstance, nodes, classes)):

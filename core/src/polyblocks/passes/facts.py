@@ -33,6 +33,7 @@ UNTILED = "untiled"
 PLANS = "plans"
 WHOLE_LOOPS = "whole-loops"
 KERNELS = "kernels"
+STAGED_OPERANDS = "staged-operands"
 
 #: Every fact of the core, and what it says of the module.
 FACTS: Mapping[str, str] = {
@@ -52,6 +53,7 @@ FACTS: Mapping[str, str] = {
     PLANS: "contractions to tile have a schedule",
     WHOLE_LOOPS: "no loop was cut into parts for threads",
     KERNELS: "every nest says how a grid of threads runs it",
+    STAGED_OPERANDS: "products by matrix units say how their operands are copied and waited for",
 }
 _NAMES = frozenset(FACTS)
 #: Facts about a program as a frontend hands it over.

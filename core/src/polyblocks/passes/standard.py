@@ -50,6 +50,7 @@ from polyblocks.passes.map.emit_kernels import EmitKernelsPass
 from polyblocks.passes.map.estimate_nests import EstimateNestsPass
 from polyblocks.passes.map.map_parallelism import MapParallelismPass
 from polyblocks.passes.map.plan_memory import PlanMemoryPass
+from polyblocks.passes.map.stage_operands import StageOperandsPass
 from polyblocks.passes.map.update_in_place import UpdateInPlacePass
 from polyblocks.passes.map.vectorize_nests import VectorizeNestsPass
 from polyblocks.passes.normalize.classify_nests import ClassifyNestsPass
@@ -271,7 +272,7 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 *only(vectors, VectorizeNestsPass()),
                 # Of what will run; vectors are estimated where they are made.
                 *only(not vectors, EstimateNestsPass()),
-                *only(blocks, ChooseKernelsPass(), EmitKernelsPass()),
+                *only(blocks, ChooseKernelsPass(), StageOperandsPass(), EmitKernelsPass()),
                 PlanMemoryPass(),
             ],
         }

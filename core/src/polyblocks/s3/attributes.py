@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from polyblocks.attributes import KIND_ATTRIBUTE, LEVEL_ATTRIBUTE
+from polyblocks.attributes import COPY, KIND_ATTRIBUTE, LEVEL_ATTRIBUTE
 from polyblocks.mlir import ir
 from polyblocks.s3.contract import ATTRIBUTES, FASTMATH, KINDS, MAIN, NAMED_NEST, REGIONS
 from polyblocks.s3.violation import violation
@@ -47,8 +47,10 @@ def check(op: Any, place: str, target: TargetDescription) -> None:
         owners = (*owners, "parallel")
     elif op.name == "affine.for":
         owners = (*owners, "loop")
-    elif op.name in ("affine.load", "affine.store"):
+    elif op.name in ("affine.load", "affine.store", COPY):
         owners = (*owners, "access")
+    elif op.name == "memref.alloca":
+        owners = (*owners, "buffer")
     elif op.name in ("arith.extf", "arith.truncf"):
         owners = (*owners, "conversion")
     for name in given:
@@ -84,7 +86,8 @@ _OWNERS = {
     "loop": "an affine.for",
     "parallel": "an affine.parallel",
     "region": "a loop or branch of the program",
-    "access": "an affine.load or affine.store",
+    "access": "an affine.load, affine.store or polyblocks.copy",
+    "buffer": "a memref.alloca",
     "conversion": "an arith.extf or arith.truncf",
 }
 

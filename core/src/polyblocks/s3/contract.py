@@ -11,10 +11,14 @@ from dataclasses import dataclass
 from polyblocks.attributes import (
     ARGUMENT_ATTRIBUTE,
     ARGUMENTS_ATTRIBUTE,
+    BARRIER,
+    COMMIT,
+    COPY,
     ESTIMATE_ATTRIBUTE,
     FREE_ROUNDING_ATTRIBUTE,
     KERNEL_ATTRIBUTE,
     KIND_ATTRIBUTE,
+    LAYOUT_ATTRIBUTE,
     LEVEL_ATTRIBUTE,
     MULTIPLY,
     NAME_ATTRIBUTE,
@@ -23,17 +27,19 @@ from polyblocks.attributes import (
     RESUME_ATTRIBUTE,
     SCHEDULE_ATTRIBUTE,
     SOURCES_ATTRIBUTE,
+    STEPS_ATTRIBUTE,
     TILE_ATTRIBUTE,
     VECTOR_ATTRIBUTE,
+    WAIT,
 )
 
 #: Version of the contract. Raised when a lowering that reads the version before could reject a
 #: module or compile it wrongly: a new operation, type or place of one, an attribute that has to be
 #: obeyed, another meaning. Not when less is handed over than before.
-S3_VERSION = 1
+S3_VERSION = 2
 #: Version of the hook ``lower_program`` -> version of the contract that its module keeps. The
 #: hook's version is raised with the contract's, so that a target for another one is not accepted.
-LOWERED_BY: dict[int, int] = {1: 1}
+LOWERED_BY: dict[int, int] = {1: 1, 2: 2}
 
 #: Where an operation may stand.
 MODULE, MAIN, NEST = "module", "main", "nest"
@@ -107,6 +113,15 @@ MEMORY = {
     "memref.copy": Operation((MAIN,), "between memrefs that do not overlap"),
     "memref.prefetch": Operation(_ANYWHERE, "a hint; the element may lie outside of the memref"),
     "cf.assert": Operation(_ANYWHERE, "see Checks"),
+}
+
+COPIES = {
+    COPY: Operation(
+        (NEST,), "a box of elements, from one memory space to another; see Copies and waits"
+    ),
+    COMMIT: Operation((NEST,), "the asynchronous copies since the last one are a group"),
+    WAIT: Operation((NEST,), "until at most `pending` groups of copies are on their way"),
+    BARRIER: Operation((NEST,), "the threads of a `block` wait for each other"),
 }
 
 VECTORS = {
@@ -203,6 +218,7 @@ GROUPS: dict[str, dict[str, Operation]] = {
     "Structure": STRUCTURE,
     "Loops and branches": LOOPS,
     "Memory and checks": MEMORY,
+    "Copies and waits": COPIES,
     "Vectors": VECTORS,
     "Scalars: arith": ARITH,
     "Scalars: math": MATH,
@@ -227,7 +243,7 @@ class Attribute:
 
     Attributes:
         owner: what carries it: ``module``, ``argument`` (of ``@main``), ``nest``, ``loop``,
-            ``parallel``, ``region``, ``access`` or ``conversion``.
+            ``parallel``, ``region``, ``access``, ``buffer`` or ``conversion``.
         type: ``string``, ``strings``, ``integers``, ``unit``, ``dictionary`` or ``dictionaries``.
         meaning: for a target.
     """
@@ -269,6 +285,15 @@ ATTRIBUTES: dict[str, Attribute] = {
     ),
     TILE_ATTRIBUTE: Attribute(
         "loop", "unit", "nests follow each other in its body, a tile's; may be ignored"
+    ),
+    STEPS_ATTRIBUTE: Attribute(
+        "loop", "string", "the matrix unit that takes its steps, of all elements of a warp at once"
+    ),
+    LAYOUT_ATTRIBUTE: Attribute(
+        "buffer",
+        "dictionaries",
+        "elements that change places: dimension `into` is flipped by `masks`, one for each bit of "
+        "dimension `of`, the lowest first",
     ),
     FREE_ROUNDING_ATTRIBUTE: Attribute(
         "conversion",

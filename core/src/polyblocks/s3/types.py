@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from polyblocks.affine.buffers.copies import REGISTERS, SHARED
 from polyblocks.mlir import ir
 from polyblocks.s3.contract import COMPLEX_ELEMENTS, ELEMENTS
 from polyblocks.s3.violation import violation
@@ -11,6 +12,8 @@ from polyblocks.target import TargetDescription
 
 _SCALARS = frozenset({"index", *ELEMENTS, *COMPLEX_ELEMENTS})
 _LANES = frozenset({"index", *ELEMENTS})
+#: Memory spaces of a block of threads, as attributes are printed.
+_SPACES = (f'"{SHARED}"', f'"{REGISTERS}"')
 _STORED = frozenset({*ELEMENTS, *COMPLEX_ELEMENTS})
 
 
@@ -43,7 +46,7 @@ class Types:
         if isinstance(type_, ir.VectorType):
             return self._vector_problem(type_)
         if isinstance(type_, ir.MemRefType):
-            return _memref_problem(type_)
+            return self._memref_problem(type_)
         scalars = ", ".join(sorted(_SCALARS))
         return "" if str(type_) in _SCALARS else f"scalars are of {scalars}"
 
@@ -56,18 +59,20 @@ class Types:
         lanes = ", ".join(sorted(_LANES))
         return "" if str(type_.element_type) in _LANES else f"elements of vectors are of {lanes}"
 
-
-def _memref_problem(type_: Any) -> str:
-    if str(type_.element_type) not in _STORED:
-        return f"elements of memrefs are of {', '.join(sorted(_STORED))}"
-    if type_.memory_space is not None:
-        return "memrefs are in the default memory space"
-    if not type_.has_static_shape:
-        return "shapes are static"
-    try:
-        strides, _ = type_.get_strides_and_offset()
-    except (RuntimeError, ValueError):
-        return "the layout of a memref is a strided one"
-    if ir.ShapedType.get_dynamic_stride_or_offset() in strides:
-        return "strides are static"
-    return ""
+    def _memref_problem(self, type_: Any) -> str:
+        if str(type_.element_type) not in _STORED:
+            return f"elements of memrefs are of {', '.join(sorted(_STORED))}"
+        if type_.memory_space is not None:
+            if self._target.multiprocessor is None:
+                return "memrefs are in the default memory space"
+            if str(type_.memory_space) not in _SPACES:
+                return f"memrefs are in the default memory space, or in {' or '.join(_SPACES)}"
+        if not type_.has_static_shape:
+            return "shapes are static"
+        try:
+            strides, _ = type_.get_strides_and_offset()
+        except (RuntimeError, ValueError):
+            return "the layout of a memref is a strided one"
+        if ir.ShapedType.get_dynamic_stride_or_offset() in strides:
+            return "strides are static"
+        return ""

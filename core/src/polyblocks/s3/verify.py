@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from polyblocks.affine.mlir.views import VIEWS
-from polyblocks.attributes import MULTIPLY, REGION_ATTRIBUTE
+from polyblocks.attributes import BARRIER, COMMIT, COPY, MULTIPLY, REGION_ATTRIBUTE, WAIT
 from polyblocks.mlir import ir
-from polyblocks.s3 import arguments, attributes, types
+from polyblocks.s3 import arguments, attributes, copies, types
 from polyblocks.s3.contract import DIVISIONS, MAIN, MODULE, NEST, OPERATIONS
 from polyblocks.s3.violation import violation
 from polyblocks.target import TargetDescription, TileUnit
@@ -20,6 +20,7 @@ _STORES = {
     "memref.store": 1,
     "vector.maskedstore": 0,
     "vector.store": 1,
+    COPY: 1,
     MULTIPLY: 2,
 }
 _MASKED = ("vector.maskedload", "vector.maskedstore")
@@ -111,6 +112,8 @@ class _Walk:
     target: TargetDescription
     read_only: set[Any]
     types: types.Types = field(init=False)
+    #: Whether a group of copies was formed in the nest so far.
+    grouped: bool = False
 
     def __post_init__(self) -> None:
         self.types = types.Types(self.target)
@@ -126,6 +129,8 @@ class _Walk:
         """Check one operation and what is in it."""
         name = op.name
         _check_place(op, place)
+        if place == MAIN:
+            self.grouped = False
         vector = False
         for value in op.results:
             vector |= self.types.check(op, value.type)
@@ -143,6 +148,14 @@ class _Walk:
             self.multiply(op)
         elif name == "memref.alloca":
             _check_alloca(op)
+        elif name == COPY:
+            copies.check(op)
+        elif name == COMMIT:
+            self.grouped = True
+        elif name == WAIT:
+            copies.check_wait(op, self.grouped)
+        elif name == BARRIER:
+            copies.check_barrier(op)
         regions = op.regions
         if not len(regions):
             return

@@ -8,7 +8,7 @@ from typing import Any
 from polyblocks.hookspecs import hookimpl
 from polyblocks.program import Program
 
-POLYBLOCKS_API = 1
+POLYBLOCKS_API = 2
 
 
 @hookimpl

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from polyblocks.runtime.executable import Executable
     from polyblocks.target import TargetDescription
 
-POLYBLOCKS_API = 1
+POLYBLOCKS_API = 2
 __version__ = "0.1.0"
 
 

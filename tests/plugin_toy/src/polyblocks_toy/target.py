@@ -7,7 +7,7 @@ from typing import Any
 from polyblocks import hookimpl
 from polyblocks.target import MemoryLevel, ParallelLevel, TargetDescription
 
-POLYBLOCKS_API = 1
+POLYBLOCKS_API = 2
 
 
 @hookimpl

@@ -52,6 +52,8 @@ OF_UNITS = {
     "units_of_warp": "units of a warp along rows and along columns",
     "calls": "of a unit one after the other that a stage of the operands is for",
     "stages": "tiles of each operand in shared memory: one is used while the others are filled",
+    "steps": "where copies are nodes of the nest (`stage-operands`): the loops of the reduction "
+    "whose iterations a step's number counts, and their extents, the fastest one last",
     "staging": "what follows from these, and is checked if it is given: of rows and columns the "
     "tiles in `shared` memory and whether copies are `asynchronous`; groups of copies `in_flight` "
     "when a tile is used, or the products of a tile before which the next one is `stored` and "

@@ -6,9 +6,11 @@ Whatever a schedule leaves out is found by the rule by which it would have been 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from polyblocks.affine.analysis.facts import facts_of
+from polyblocks.affine.buffers.copies import CopyError
 from polyblocks.affine.gpu.mapping.banks import pitch_rows
 from polyblocks.affine.gpu.mapping.barriers import place_barriers
 from polyblocks.affine.gpu.mapping.distribution import (
@@ -32,8 +34,10 @@ from polyblocks.affine.gpu.plans.sizes import TileSizes
 from polyblocks.affine.gpu.plans.unit_product import unit_products
 from polyblocks.affine.gpu.plans.units import UnitPlan, UnitTiling, unit_plan
 from polyblocks.affine.gpu.schedule import COMMON, OF_GROUPS, OF_TILES, OF_UNITS
+from polyblocks.affine.gpu.staged.nests import StagedError, is_staged, mismatch, plain
 from polyblocks.affine.gpu.tiles.lane_plans import refusal
 from polyblocks.affine.model import For, Nest
+from polyblocks.affine.multiply import UnitTileError
 from polyblocks.errors import UnsupportedError
 from polyblocks.target import Multiprocessor, TargetDescription
 
@@ -67,6 +71,40 @@ def scheduled_kernel(
         plan = made.tiles() if "thread_tile" in schedule else made.groups()
     made.within(plan.blocks, chip.grid_limits[0], "blocks of a grid")
     return Kernel(nest, plan), made.common(plan)
+
+
+def staged_kernel(
+    nest: Nest, schedule: dict[str, Any], target: TargetDescription
+) -> tuple[Kernel, dict[str, Any]]:
+    """As :func:`scheduled_kernel`, of a product by a matrix unit whose copies may be nodes.
+
+    The nest is the plain one afterwards, and the kernel has the nodes.
+
+    Raises:
+        UnsupportedError: as above; or the nodes are not those of the schedule.
+    """
+    chip = target.multiprocessor
+    assert chip is not None
+    refuse = _Schedule(nest, Numbers(nest), schedule, target, chip, False).refuse
+    pipeline = None
+    if "steps" in schedule:
+        try:
+            body, pipeline = plain(nest.body, schedule["steps"])
+        except (StagedError, CopyError, UnitTileError) as error:
+            raise refuse(str(error)) from error
+        nest.replace(body)
+    kernel, whole = scheduled_kernel(nest, Numbers(nest), schedule, target)
+    if not is_staged(kernel.plan):
+        if pipeline is not None:
+            raise refuse("the nest has copies, and no operand of it can be copied asynchronously")
+    elif pipeline is None:
+        raise refuse(
+            "operands are copied asynchronously, and the nest has no copies; run stage-operands "
+            "before emit-kernels"
+        )
+    elif reason := mismatch(pipeline, kernel.plan):
+        raise refuse(reason)
+    return replace(kernel, pipeline=pipeline), whole
 
 
 class _Schedule:

@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from polyblocks.affine.mlir import reader, writer
+from polyblocks.affine.mlir.verify import verify_nest
 from polyblocks.affine.model import Buffer, Nest, Opaque, Sequence, reads, writes
-from polyblocks.affine.verify import verify_nest
 from polyblocks.mlir import ir
 
 
@@ -47,7 +47,7 @@ class NestCache:
             _prune(sequence)
 
     def verify(self, *, again: bool = True) -> None:
-        """Check all nests (:func:`polyblocks.affine.verify.verify_nest`).
+        """Check all nests (:func:`polyblocks.affine.mlir.verify.verify_nest`).
 
         Args:
             again: also the bodies that were checked already and not replaced since.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from polyblocks.affine.buffers.copies import Barrier, BoxCopy, Commit, Wait
 from polyblocks.affine.element import zero_of
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.mlir.affine_maps import (
@@ -31,13 +32,20 @@ from polyblocks.affine.model import (
 )
 from polyblocks.affine.multiply import Multiply, UnitTile
 from polyblocks.affine.ops import INTRINSIC, Ops
+from polyblocks.affine.swizzles import Swizzle
 from polyblocks.attributes import (
+    BARRIER,
+    COMMIT,
+    COPY,
     LANES_ATTRIBUTE,
+    LAYOUT_ATTRIBUTE,
     LEVEL_ATTRIBUTE,
     MULTIPLY,
     PADDING_ATTRIBUTE,
     SCHEDULE_ATTRIBUTE,
+    STEPS_ATTRIBUTE,
     TILE_ATTRIBUTE,
+    WAIT,
 )
 from polyblocks.mlir import ir
 from polyblocks.target import DOT_PREFIX
@@ -111,9 +119,16 @@ class NestReader:
             body.append(node(name, operands, attributes, results, op.location))
         elif name == MULTIPLY:
             body.append(self._multiply(op))
+        elif name == COPY:
+            body.append(self._copy(op))
+        elif name == COMMIT:
+            body.append(Commit(op.location))
+        elif name == WAIT:
+            body.append(Wait(_number(op.attributes, "pending"), op.location))
+        elif name == BARRIER:
+            body.append(Barrier(ir.StringAttr(op.attributes["scope"]).value, op.location))
         elif name == "memref.alloca" and not len(op.operands):
-            buffer = self._scope.declare(op.results[0], "local")
-            body.append(Alloca(buffer))
+            body.append(self._alloca(op))
         elif name == "affine.parallel":
             body.append(self._level(op))
         elif name == "affine.yield":
@@ -171,6 +186,43 @@ class NestReader:
             multiply,
         ).loops()
 
+    def _copy(self, op: Any) -> For:
+        """The loops that a copy of a box stands for."""
+        given = op.attributes
+        own = [Var(extent) for extent in ir.DenseI64ArrayAttr(given["shape"])]
+        dims, symbols = list(op.operands)[2:], [Expr.of(v) for v in own]
+
+        def bounds(name: str) -> list[tuple[Expr, ...]]:
+            maps = ir.ArrayAttr(given[name]) if name in given else [None] * len(own)
+            return [() if m is None else self.map(m, dims, symbols) for m in maps]
+
+        pairs = zip(own, bounds("lower"), bounds("upper"), strict=True)
+        loops = tuple(For(var, [], lower=lower, upper=upper) for var, lower, upper in pairs)
+        source, index = self._scope.resolve(op.operands[0], self.map(given["from"], dims, symbols))
+        buffer, place = self._scope.resolve(op.operands[1], self.map(given["to"], dims, symbols))
+        value = Value(source.element)
+        where = self.map(given["where"], dims, symbols) if "where" in given else ()
+        load = Load(value, source, index, op.location, where, _padding(op))
+        conversions = []
+        for each in ir.ArrayAttr(given["conversions"]) if "conversions" in given else ():
+            entry = ir.DictAttr(each)
+            attributes = {a.name: a.attr for a in ir.DictAttr(entry["attributes"])}
+            operand, value = value, Value(ir.TypeAttr(entry["type"]).value)
+            name = ir.StringAttr(entry["name"]).value
+            conversions.append(Op(name, [operand], attributes, [value], op.location))
+        kind = ir.StringAttr(given["kind"]).value
+        store = Store(value, buffer, place, op.location)
+        return BoxCopy(kind, loops, load, tuple(conversions), store).loop()
+
+    def _alloca(self, op: Any) -> Alloca:
+        buffer = self._scope.declare(op.results[0], "local")
+        space = ir.MemRefType(op.results[0].type).memory_space
+        buffer.space = "" if space is None else str(ir.StringAttr(space).value)
+        if LAYOUT_ATTRIBUTE in op.attributes:
+            entries = from_attribute(op.attributes[LAYOUT_ATTRIBUTE])
+            buffer.layout = tuple(Swizzle(e["of"], e["into"], tuple(e["masks"])) for e in entries)
+        return Alloca(buffer)
+
     def _loop(self, op: Any, body: list[Node]) -> For:
         loop, first = self.bounds(op)
         block = op.regions[0].blocks[0]
@@ -194,6 +246,7 @@ class NestReader:
             tile=TILE_ATTRIBUTE in op.attributes,
             lanes=_number(op.attributes, LANES_ATTRIBUTE),
             schedule=_schedule(op.attributes),
+            unit=_string(op.attributes, STEPS_ATTRIBUTE),
         )
 
     def _level(self, op: Any) -> For:
@@ -343,6 +396,11 @@ class NestReader:
 def _number(attributes: Any, name: str) -> int:
     """An integer attribute; 0 if it is not there."""
     return int(ir.IntegerAttr(attributes[name]).value) if name in attributes else 0
+
+
+def _string(attributes: Any, name: str) -> str:
+    """A string; empty if it is not there."""
+    return str(ir.StringAttr(attributes[name]).value) if name in attributes else ""
 
 
 def _schedule(attributes: Any) -> Any:

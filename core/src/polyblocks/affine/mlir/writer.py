@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from polyblocks.affine.buffers.copies import Barrier, BoxCopy, Commit, Wait
 from polyblocks.affine.element import zero_of
 from polyblocks.affine.expr import Expr, Mod, Var
 from polyblocks.affine.mlir.constant_tables import constant_table
@@ -28,21 +30,27 @@ from polyblocks.affine.model import (
     Value,
     walk,
 )
-from polyblocks.affine.multiply import UnitTile
+from polyblocks.affine.multiply import UnitTile, is_tile
 from polyblocks.affine.vectors.transpose_writer import write_square
 from polyblocks.affine.vectors.vector_writer import write_loop
 from polyblocks.attributes import (
+    BARRIER,
+    COMMIT,
+    COPY,
     ESTIMATE_ATTRIBUTE,
     KERNEL_ATTRIBUTE,
     KIND_ATTRIBUTE,
     LANES_ATTRIBUTE,
+    LAYOUT_ATTRIBUTE,
     LEVEL_ATTRIBUTE,
     MULTIPLY,
     PADDING_ATTRIBUTE,
     SCHEDULE_ATTRIBUTE,
     SOURCES_ATTRIBUTE,
+    STEPS_ATTRIBUTE,
     TILE_ATTRIBUTE,
     VECTOR_ATTRIBUTE,
+    WAIT,
 )
 from polyblocks.mlir import dialect, ir
 
@@ -182,9 +190,13 @@ class _Writer:
             )
         if isinstance(node, Alloca):
             return self._alloca(node.buffer)
+        if isinstance(node, (Commit, Wait, Barrier)):
+            return self._synchronization(node)
         # Atomic updates are formed in kernels, which are written elsewhere.
         assert isinstance(node, For)
-        if node.unit:
+        if node.copy:
+            return self._copy(BoxCopy.of(node))
+        if node.unit and is_tile(node):
             return self._multiply(UnitTile.of(node))
         return self._parallel(node) if node.level else self._for(node)
 
@@ -215,6 +227,55 @@ class _Writer:
             },
             loc=tile.multiply.location or self.unknown,
         )
+
+    def _copy(self, copy: BoxCopy) -> Any:
+        """A copy of a box: its own variables are the symbols of the maps."""
+        source, destination = copy.source, copy.destination
+        bounds = [e for loop in copy.loops for e in loop.bounds]
+        own = set(copy.variables)
+        exprs = (*source.exprs, *destination.index, *bounds)
+        around = dict.fromkeys(v for e in exprs for v in e.variables() if v not in own)
+        known: dict[Var, Any] = {v: ir.AffineDimExpr.get(i) for i, v in enumerate(around)}
+        known |= {v: ir.AffineSymbolExpr.get(i) for i, v in enumerate(copy.variables)}
+
+        def map_of(index: tuple[Expr, ...]) -> Any:
+            results = [affine_expr(e, known) for e in index]
+            return ir.AffineMapAttr.get(ir.AffineMap.get(len(around), len(own), results))
+
+        attributes = {
+            "kind": ir.StringAttr.get(copy.kind),
+            "shape": ir.DenseI64ArrayAttr.get([v.extent for v in copy.variables]),
+            "from": map_of(source.index),
+            "to": map_of(destination.index),
+            **_padding(source),
+        }
+        for name in ("lower", "upper"):
+            if any(getattr(loop, name) for loop in copy.loops):
+                maps = [map_of(getattr(loop, name)) for loop in copy.loops]
+                attributes[name] = ir.ArrayAttr.get(maps)
+        if source.where:
+            attributes["where"] = map_of(source.where)
+        if copy.conversions:
+            attributes["conversions"] = ir.ArrayAttr.get(list(map(_conversion, copy.conversions)))
+        return ir.Operation.create(
+            COPY,
+            operands=[
+                *(self.memref(source.buffer), self.memref(destination.buffer)),
+                *map(self.variable, around),
+            ],
+            attributes=attributes,
+            loc=source.location or self.unknown,
+        )
+
+    def _synchronization(self, node: Commit | Wait | Barrier) -> Any:
+        name, attributes = COMMIT, {}
+        if isinstance(node, Wait):
+            i64 = ir.IntegerType.get_signless(64)
+            name, attributes = WAIT, {"pending": ir.IntegerAttr.get(i64, node.pending)}
+        elif isinstance(node, Barrier):
+            name, attributes = BARRIER, {"scope": ir.StringAttr.get(node.scope)}
+        location = node.location or self.unknown
+        return ir.Operation.create(name, attributes=attributes, loc=location)
 
     def _load(self, node: Load) -> Any:
         amap, operands = self._map(node.index)
@@ -269,16 +330,17 @@ class _Writer:
         return op.results[0]
 
     def _alloca(self, buffer: Buffer) -> Any:
-        type_ = ir.MemRefType.get(list(buffer.shape), buffer.element)
+        space = ir.StringAttr.get(buffer.space) if buffer.space else None
+        type_ = ir.MemRefType.get(list(buffer.shape), buffer.element, memory_space=space)
         i64 = ir.IntegerType.get_signless(64)
-        op = ir.Operation.create(
-            "memref.alloca",
-            results=[type_],
-            attributes={
-                "operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, 0]),
-                "alignment": ir.IntegerAttr.get(i64, 64),
-            },
-        )
+        attributes = {
+            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, 0]),
+            "alignment": ir.IntegerAttr.get(i64, 64),
+        }
+        if buffer.layout:
+            layout = [dataclasses.asdict(s) | {"masks": list(s.masks)} for s in buffer.layout]
+            attributes[LAYOUT_ATTRIBUTE] = to_attribute(layout)
+        op = ir.Operation.create("memref.alloca", results=[type_], attributes=attributes)
         buffer.value = op.results[0]
         return op
 
@@ -306,6 +368,8 @@ class _Writer:
         if node.lanes:
             i64 = ir.IntegerType.get_signless(64)
             op.operation.attributes[LANES_ATTRIBUTE] = ir.IntegerAttr.get(i64, node.lanes)
+        if node.unit:
+            op.operation.attributes[STEPS_ATTRIBUTE] = ir.StringAttr.get(node.unit)
         if node.schedule is not None:
             op.operation.attributes[SCHEDULE_ATTRIBUTE] = to_attribute(node.schedule)
         self.variables[node.var] = op.regions[0].blocks[0].arguments[0]
@@ -484,3 +548,14 @@ def _padding(node: Load | Store) -> dict[str, Any]:
     if not node.padding:
         return {}
     return {PADDING_ATTRIBUTE: ir.DenseI64ArrayAttr.get(sorted(node.padding))}
+
+
+def _conversion(op: Op) -> Any:
+    """An operation of one operand and one result, as an attribute of a copy."""
+    return ir.DictAttr.get(
+        {
+            "name": ir.StringAttr.get(op.name),
+            "type": ir.TypeAttr.get(op.results[0].type),
+            "attributes": ir.DictAttr.get(op.attributes),
+        }
+    )

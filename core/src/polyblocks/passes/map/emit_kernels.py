@@ -43,8 +43,8 @@ class EmitKernelsPass:
     """
 
     name: ClassVar[str] = "emit-kernels"
-    needs: ClassVar[frozenset[str]] = frozenset({facts.KERNELS})
-    breaks: ClassVar[frozenset[str]] = frozenset({facts.NESTS, facts.AFFINE_LOOPS, facts.KERNELS})
+    needs: ClassVar[frozenset[str]] = frozenset({facts.KERNELS, facts.STAGED_OPERANDS})
+    breaks: ClassVar[frozenset[str]] = frozenset({facts.NESTS, facts.AFFINE_LOOPS, *needs})
 
     def run(self, module: Any, context: Any) -> bool:
         """Rewrite the module."""
@@ -126,7 +126,7 @@ class _Emission:
         """The kernel of a nest and its schedule; ``block``: one block runs it, and others."""
         from polyblocks.affine.gpu.mapping.atomics import form_atomics
         from polyblocks.affine.gpu.plans.numbers import Numbers
-        from polyblocks.affine.gpu.scheduled import scheduled_kernel
+        from polyblocks.affine.gpu.scheduled import scheduled_kernel, staged_kernel
         from polyblocks.affine.mlir.json_attributes import from_attribute
 
         given = [op.attributes for op in nest.source if SCHEDULE_ATTRIBUTE in op.attributes]
@@ -135,9 +135,11 @@ class _Emission:
                 f"'{nest.name or 'a nest'}' has {len(given)} schedules, where emit-kernels obeys "
                 "one; run choose-kernels before it, on the same nests"
             )
+        schedule = from_attribute(given[0][SCHEDULE_ATTRIBUTE])
+        if "unit" in schedule:
+            return staged_kernel(nest, schedule, self.target)
         numbers = Numbers(nest)
         form_atomics(nest.body)
-        schedule = from_attribute(given[0][SCHEDULE_ATTRIBUTE])
         return scheduled_kernel(nest, numbers, schedule, self.target, block)
 
 

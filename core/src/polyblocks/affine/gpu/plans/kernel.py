@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from polyblocks.affine.gpu.plans.numbers import Numbers
-from polyblocks.affine.model import Nest
+from polyblocks.affine.model import Buffer, Nest, Node
 from polyblocks.occupancy import occupancy
 from polyblocks.target import Multiprocessor
 
@@ -48,6 +48,32 @@ class Plan(Protocol):
         """Its numbers for reports: group, tile, width, strided, barriers, and a unit if any."""
 
 
+@dataclass(frozen=True)
+class Pipeline:
+    """The steps of a product as nodes of a nest.
+
+    Attributes:
+        nodes: from the first buffer to the last multiplication.
+        tiles: stages in shared memory: of rows, and of columns.
+        fragments: registers of the unit: of rows, and of columns.
+        loaded: registers on the way from memory to shared memory; None if there are none.
+    """
+
+    nodes: list[Node]
+    tiles: tuple[Buffer, Buffer]
+    fragments: tuple[Buffer, Buffer]
+    loaded: tuple[Buffer | None, Buffer | None]
+
+    def side(self, buffer: Buffer) -> int:
+        """0 for a buffer of rows, 1 for one of columns."""
+        return next(
+            side
+            for buffers in (self.tiles, self.fragments, self.loaded)
+            for side, each in enumerate(buffers)
+            if each is buffer
+        )
+
+
 @dataclass(frozen=True, eq=False)
 class Kernel:
     """How one nest runs.
@@ -55,10 +81,12 @@ class Kernel:
     Attributes:
         nest: what is computed.
         plan: by which threads, in which memory.
+        pipeline: the steps of its product as nodes; None if the plan says how they are done.
     """
 
     nest: Nest
     plan: Plan
+    pipeline: Pipeline | None = None
 
 
 def resident_blocks(plan: Plan, chip: Multiprocessor, units: int) -> int:

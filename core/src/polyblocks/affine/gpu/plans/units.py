@@ -24,6 +24,7 @@ from polyblocks.affine.gpu.plans.read_schedule import AHEAD, ReadSchedule
 from polyblocks.affine.gpu.plans.sizes import TilePlan, TileSizes
 from polyblocks.affine.gpu.plans.unit_product import UnitProduct
 from polyblocks.affine.model import AffineAccess, Index, Load, Op, Store
+from polyblocks.affine.swizzles import Swizzle, doubling, no_bits
 from polyblocks.target import (
     AsynchronousCopies,
     BoundedLoads,
@@ -154,12 +155,46 @@ class UnitPlan(TilePlan):
     def shape(self, operand: Operand) -> tuple[int, ...]:
         """Stages, rows or columns, and steps; of an operand that is read by columns transposed.
 
-        Pieces are swizzled, see :mod:`polyblocks.codegen.gpu.matrix_emission.swizzles`.
+        Pieces are swizzled, see :meth:`layout`.
         """
         length = self.sizes.tile[operand.side]
         if self.is_transposed(operand):
             return self.stages, self.sizes.depth, length
         return self.stages, length, self.sizes.depth
+
+    @property
+    def mixed_steps(self) -> int:
+        """Steps of a row whose pieces change places: others are a constant away."""
+        return self.beside * self.piece
+
+    def layout(self, operand: Operand) -> tuple[Swizzle, ...]:
+        """Which pieces of a tile change places, so that accesses meet in no bank.
+
+        A *piece* is what a thread copies at once, and the memory serves a *line* of 128 bytes at a
+        time. Neighbouring threads copy the pieces of one line of memory, which becomes one line of
+        shared memory: that is what a chip's asynchronous copies keep together on their way through
+        its caches. Inside of the line pieces change places with each other, depending on the row,
+        such that a warp's reads of different rows, a few steps of each, fill lines as well, and so
+        do stores of a piece for each row.
+        """
+        piece, of_row, together = self.piece, self.beside, self.together
+        if self.is_transposed(operand):
+            # Tiles that are read by columns have the same piece of eight steps.
+            return (Swizzle(1, 2, doubling(piece, TILE)),)
+        rows = PHASE_BYTES // ACCESS_BYTES // of_row
+        found = []
+        if of_row > 1:
+            # A warp's part of a row stays together; where whole pieces are stored row by row, those
+            # of rows with the same place are swizzled inside of it.
+            parts = doubling(together * piece, of_row // together)
+            masks = (*no_bits(rows), *parts, *doubling(piece, together))
+            found.append(Swizzle(1, 2, masks))
+        if self.along(operand) == "outer" and rows > 1:
+            # Steps are stored two at a time, a piece of rows by a thread. Threads store rows that
+            # are a piece apart at once, which have the same place in a line: the rows of a line
+            # change places with each other.
+            found.append(Swizzle(1, 1, (*no_bits(piece), *doubling(1, rows))))
+        return tuple(found)
 
     @property
     def together(self) -> int:

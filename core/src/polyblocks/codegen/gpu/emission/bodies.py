@@ -9,7 +9,7 @@ from polyblocks.affine.analysis.contractions import Operand
 from polyblocks.affine.gpu.mapping.banks import padded_shape
 from polyblocks.affine.gpu.mapping.placement import elements_per_thread
 from polyblocks.affine.gpu.plans.groups import DistributedLoop, GroupPlan, Place
-from polyblocks.affine.gpu.plans.kernel import Kernel
+from polyblocks.affine.gpu.plans.kernel import Kernel, Pipeline
 from polyblocks.affine.gpu.plans.lanes import LanePlan
 from polyblocks.affine.gpu.plans.units import UnitPlan
 from polyblocks.affine.model import Alloca, Buffer, program_buffers, walk
@@ -66,6 +66,12 @@ class GroupBody:
                 self._scratch.append((distributed, len(distributed.combiners)))
         self.workgroup += [_shared(list(b.shape), b.element) for b in plan.copied]
 
+    @classmethod
+    def of(cls, kernel: Kernel) -> GroupBody:
+        """Of a kernel with such a plan."""
+        assert isinstance(kernel.plan, GroupPlan)
+        return cls(kernel.plan)
+
     def _place_buffers(self) -> None:
         plan = self.plan
         own_space = ir.Attribute.parse("#gpu.address_space<private>")
@@ -107,6 +113,7 @@ class TileBody:
         operands: of the contraction.
         elements: the MLIR type of each operand's elements in shared memory.
         emitter: writes the body.
+        more: what it gets besides.
     """
 
     def __init__(
@@ -115,27 +122,32 @@ class TileBody:
         operands: list[Operand],
         elements: list[Any],
         emitter: Callable[..., LaneEmitter | UnitEmitter],
+        *more: Any,
     ) -> None:
-        self.plan, self._operands, self._emitter = plan, operands, emitter
+        self.plan, self._operands, self._emitter, self._more = plan, operands, emitter, more
         pairs = zip(operands, elements, strict=True)
         self.workgroup = [_shared(list(plan.shape(o)), element) for o, element in pairs]
         self.private: list[Any] = []
 
     @classmethod
-    def of_lanes(cls, plan: LanePlan) -> TileBody:
+    def of_lanes(cls, kernel: Kernel) -> TileBody:
         """Operands as they are in memory."""
+        plan = kernel.plan
+        assert isinstance(plan, LanePlan)
         operands = plan.sizes.parts.operands
         return cls(plan, operands, [o.load.buffer.element for o in operands], LaneEmitter)
 
     @classmethod
-    def of_units(cls, plan: UnitPlan) -> TileBody:
+    def of_units(cls, kernel: Kernel) -> TileBody:
         """Operands as the unit takes them."""
+        plan = kernel.plan
+        assert isinstance(plan, UnitPlan)
         parts = plan.sizes.parts
         # In the order in which they are loaded.
         order = {parts.operand(o.load): o for o in plan.product.operands}
         operands = [order[o] for o in parts.operands]
         element = ir.Type.parse(plan.product.element.name)
-        return cls(plan, operands, [element] * len(operands), _unit_emitter)
+        return cls(plan, operands, [element] * len(operands), _unit_emitter, kernel.pipeline)
 
     def emit(
         self, code: Code, memrefs: dict[Buffer, Any], known: dict[Any, Any], values: list[Any]
@@ -143,16 +155,18 @@ class TileBody:
         """See :class:`Body`."""
         tiles = dict(zip(self._operands, values, strict=True))
         tile = TileEmitter(code, self.plan.sizes, memrefs, known)
-        self._emitter(tile, self.plan, tiles).emit()
+        self._emitter(tile, self.plan, tiles, *self._more).emit()
 
 
-def _unit_emitter(tile: TileEmitter, plan: UnitPlan, tiles: dict[Operand, Any]) -> UnitEmitter:
-    return UnitEmitter(UnitScope(tile, plan, tiles))
+def _unit_emitter(
+    tile: TileEmitter, plan: UnitPlan, tiles: dict[Operand, Any], pipeline: Pipeline | None
+) -> UnitEmitter:
+    return UnitEmitter(UnitScope(tile, plan, tiles), pipeline)
 
 
 #: Kind of plan -> what makes the body of one.
-_BODIES: dict[type, Callable[[Any], Body]] = {
-    GroupPlan: GroupBody,
+_BODIES: dict[type, Callable[[Kernel], Body]] = {
+    GroupPlan: GroupBody.of,
     LanePlan: TileBody.of_lanes,
     UnitPlan: TileBody.of_units,
 }
@@ -160,7 +174,7 @@ _BODIES: dict[type, Callable[[Any], Body]] = {
 
 def body_of(kernel: Kernel) -> Body:
     """The body of a kernel."""
-    return _BODIES[type(kernel.plan)](kernel.plan)
+    return _BODIES[type(kernel.plan)](kernel)
 
 
 def emit_nest(

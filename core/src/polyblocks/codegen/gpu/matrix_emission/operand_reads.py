@@ -12,7 +12,7 @@ from polyblocks.affine.gpu.plans.fragments import TILE, outers_of, steps_of, til
 from polyblocks.affine.gpu.plans.read_schedule import read_together
 from polyblocks.codegen.gpu.matrix_emission.pipeline import SHARED
 from polyblocks.codegen.gpu.matrix_emission.scope import UnitScope
-from polyblocks.codegen.gpu.matrix_emission.swizzles import by_rows, by_steps, mixed_steps, row_of
+from polyblocks.codegen.gpu.matrix_emission.swizzles import exchanged
 from polyblocks.mlir import ir
 from polyblocks.target import Fragment
 
@@ -31,15 +31,10 @@ class OperandReads:
         self.scope, self.code, self.plan = scope, scope.code, scope.plan
         self.fragments = scope.fragments
 
-    def operands(self, stage: Any, call: int) -> list[Any]:
-        """The registers of both operands for one call of all units of the warp."""
-        actions = [load for loads in self.loads(stage, call) for load in loads]
-        return [value for load in actions for value in load()]
-
-    def loads(self, stage: Any, call: int) -> list[list[Action]]:
-        """Loads of each operand's registers, in the order of these."""
+    def loads_of(self, side: int, stage: Any, call: int) -> list[Action]:
+        """Loads of an operand's registers for a call of all units of the warp, in their order."""
         loads = self._lane_loads if self.plan.loads is None else self._tile_loads
-        return [loads(side, stage, call) for side in range(2)]
+        return loads(side, stage, call)
 
     def _lane_loads(self, side: int, stage: Any, call: int) -> list[Action]:
         """Each is of what is read together."""
@@ -71,7 +66,7 @@ class OperandReads:
     ) -> dict[tuple[int, int], Any]:
         """A lane's operands for a call of one unit: by its row (or column) and chunk."""
         code, plan, steps = self.code, self.plan, self.plan.product.steps
-        side = operand.side
+        side, layout = operand.side, plan.layout(operand)
         size, k = plan.unit.shape[side], plan.unit.shape[2]
         first = code.add(
             self.scope.corner[side], self.scope.of_lane([outer for outer, _ in fragment.lanes])
@@ -86,13 +81,12 @@ class OperandReads:
         for offset, j in product(outers_of(fragment), range(steps.chunks)):
             at = unit * size + offset
             outer = code.add(first, code.integer(at)) if at else first
-            if plan.along(operand) == "outer":
-                outer = row_of(code, plan, outer)
+            outer = exchanged(code, layout, 1, outer, outer)
             begin = call * k + steps.chunk * steps.lanes * j
-            here = begin % mixed_steps(plan)
+            here = begin % plan.mixed_steps
             step = code.plus(code.times(mine, steps.chunk), here)
             # The unit's rows begin at multiples of what the places depend on.
-            place = code.plus(by_rows(code, plan, first, step), begin - here)
+            place = code.plus(exchanged(code, layout, 2, first, step), begin - here)
             chunks[offset, j] = code.value("vector.load", type_, memref, stage, outer, place)
         return chunks
 
@@ -147,17 +141,18 @@ class OperandReads:
         tiles = [[begin[axis] - begins[0][axis] for begin in others[:2]] for axis in (0, 1)]
         outers = self.scope.of_lane([*(none if by_columns else row), *tiles[0]])
         steps = self.scope.of_lane([*(row if by_columns else none), *tiles[1]])
-        side = operand.side
+        side, layout = operand.side, plan.layout(operand)
         outers = code.add(self.scope.corner[side], outers)
         if by_columns:
             here = outer % (TILE * plan.piece)
-            outers = by_steps(code, plan, steps, code.add(outers, code.integer(here)))
+            outers = code.add(outers, code.integer(here))
+            outers = exchanged(code, layout, 2, steps, outers)
             return [steps, outers], step * plan.sizes.tile[side] + outer - here
-        here = step % mixed_steps(plan)
-        steps = by_rows(code, plan, outers, code.plus(steps, here))
+        here = step % plan.mixed_steps
+        steps = exchanged(code, layout, 2, outers, code.plus(steps, here))
         if plan.along(operand) == "outer":
-            outers = row_of(code, plan, code.plus(outers, outer))
-            return [outers, steps], step - here
+            outers = code.plus(outers, outer)
+            return [exchanged(code, layout, 1, outers, outers), steps], step - here
         return [outers, steps], outer * plan.sizes.depth + step - here
 
     def _registers(self, fragment: Fragment, chunks: dict[tuple[int, int], Any]) -> list[Any]:

@@ -20,7 +20,7 @@ from polyblocks.codegen.gpu.matrix_emission.pipeline import Pipeline
 from polyblocks.codegen.gpu.matrix_emission.places import Source, Sum
 from polyblocks.codegen.gpu.matrix_emission.scope import UnitScope
 from polyblocks.codegen.gpu.matrix_emission.sources import Sources
-from polyblocks.codegen.gpu.matrix_emission.swizzles import by_rows, by_steps, mixed_steps, row_of
+from polyblocks.codegen.gpu.matrix_emission.swizzles import exchanged
 from polyblocks.mlir import ir
 
 
@@ -48,6 +48,7 @@ class TileCopy:
         self.transposed = self.plan.is_transposed(operand)
         self.asynchronous = self.plan.is_asynchronous(operand)
         self.window = self.plan.window(operand)
+        self.layout = self.plan.layout(operand)
 
     @property
     def _in_pairs(self) -> bool:
@@ -230,15 +231,14 @@ class TileCopy:
             here, plus = step.plus % TILE, step.plus // TILE * TILE * self.length
             first = self.code.plus(step.value, here)
             assert not outer.plus
-            return [first, by_steps(code, plan, first, outer.value)], plus
-        line = mixed_steps(plan)
+            return [first, exchanged(code, self.layout, 2, first, outer.value)], plus
+        line = plan.mixed_steps
         period = PHASE_BYTES // ACCESS_BYTES * (plan.piece if self._in_pairs else 1)
         here, plus = outer.plus % period, outer.plus // period * period * plan.sizes.depth
         row = self.code.plus(outer.value, here)
         on = step.plus % line
-        column = by_rows(code, plan, row, self.code.plus(step.value, on))
-        if self._in_pairs:
-            row = row_of(code, plan, row)
+        column = exchanged(code, self.layout, 2, row, self.code.plus(step.value, on))
+        row = exchanged(code, self.layout, 1, row, row)
         return [row, column], plus + step.plus - on
 
     # Values

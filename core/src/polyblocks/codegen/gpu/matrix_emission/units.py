@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from polyblocks.codegen.gpu.matrix_emission.copy_pipeline import CopyPipeline
+from polyblocks.affine.gpu.plans.kernel import Pipeline
 from polyblocks.codegen.gpu.matrix_emission.operand_reads import OperandReads
 from polyblocks.codegen.gpu.matrix_emission.register_pipeline import RegisterPipeline
 from polyblocks.codegen.gpu.matrix_emission.scope import UnitScope
+from polyblocks.codegen.gpu.matrix_emission.staged_steps import StagedSteps
 from polyblocks.codegen.gpu.matrix_emission.sums import Sums
 from polyblocks.codegen.gpu.matrix_emission.tile_copy import TileCopy
 from polyblocks.codegen.gpu.matrix_emission.unit_calls import UnitCalls
@@ -15,10 +16,16 @@ from polyblocks.codegen.gpu.matrix_emission.wide_epilogue import WideEpilogue
 
 
 class UnitEmitter:
-    """Writes such a body at the current insertion point, in a scope of its own."""
+    """Writes such a body at the current insertion point, in a scope of its own.
 
-    def __init__(self, scope: UnitScope) -> None:
+    Args:
+        scope: of the kernel.
+        pipeline: the steps as nodes; None if all operands are copied through registers.
+    """
+
+    def __init__(self, scope: UnitScope, pipeline: Pipeline | None = None) -> None:
         self.scope, self.code, self.plan = scope, scope.code, scope.plan
+        self.pipeline = pipeline
 
     def emit(self) -> None:
         """The whole body, without the terminator."""
@@ -37,5 +44,9 @@ class UnitEmitter:
         scope = self.scope
         copies = [TileCopy(scope, operand, thread) for operand in self.plan.product.operands]
         calls, sums = UnitCalls(OperandReads(scope)), Sums(scope)
-        pipeline = RegisterPipeline if self.plan.copies_through_registers else CopyPipeline
-        return sums.unpacked(pipeline(calls, copies).emit(sums.packed(inits)))
+        steps: RegisterPipeline | StagedSteps
+        if self.pipeline is None:
+            steps = RegisterPipeline(calls, copies)
+        else:
+            steps = StagedSteps(calls, copies, self.pipeline)
+        return sums.unpacked(steps.emit(sums.packed(inits)))

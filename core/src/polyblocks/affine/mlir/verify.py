@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from polyblocks.affine.buffers.copies import SCOPES, Barrier, BoxCopy, Commit, CopyError, Wait
 from polyblocks.affine.expr import Var
-from polyblocks.affine.model import Access, Alloca, Buffer, For, Nest, Node, Value
-from polyblocks.affine.multiply import UnitTile, UnitTileError
+from polyblocks.affine.model import Access, Alloca, Buffer, For, Nest, Node, Value, walk
+from polyblocks.affine.multiply import UnitSteps, UnitTile, UnitTileError, is_tile
 
 
 class InvalidNestError(Exception):
@@ -18,7 +19,9 @@ def verify_nest(nest: Nest, *, again: bool = True) -> None:
     - A variable in an expression is that of a loop around, or of a loop of the program.
     - A loop hands on as many values as it carries, of the same types.
     - An access has one index for each dimension, and its buffer lives where it is.
-    - Loops of a matrix unit are a product of tiles.
+    - Loops of a matrix unit are a product of tiles, or steps with operands in registers.
+    - A copy moves a box from one memory space to another as the hardware can, with room for it.
+    - Groups of copies that are waited for were formed before, and a barrier has a scope.
 
     Args:
         nest: what to check.
@@ -43,12 +46,26 @@ def verify_nest(nest: Nest, *, again: bool = True) -> None:
 
 def _check(body: list[Node]) -> None:
     _Verifier().block(body, frozenset(), frozenset())
+    _check_groups(body)
+
+
+def _check_groups(body: list[Node]) -> None:
+    """Check that nothing is waited for in front of the first group of copies."""
+    formed = False
+    for node in walk(body):
+        formed |= isinstance(node, Commit)
+        if isinstance(node, Wait) and (not formed or node.pending < 0):
+            raise InvalidNestError(
+                f"a Wait is wrong: expected a group of copies before it, and at least 0 that are "
+                f"pending, got {node.pending} and {'one' if formed else 'no group'}"
+            )
 
 
 class _Verifier:
     def __init__(self) -> None:
         self._defined: set[Value] = set()
         self._local: set[Buffer] = set()
+        self._around: list[For] = []
 
     def block(
         self, nodes: list[Node], variables: frozenset[Var], arguments: frozenset[Value]
@@ -70,6 +87,8 @@ class _Verifier:
                 self._local.add(node.buffer)
             elif isinstance(node, Access):
                 self._access(node)
+            elif isinstance(node, Barrier) and node.scope not in SCOPES:
+                self._fail(node, f"expected a scope of {', '.join(SCOPES)}, got '{node.scope}'")
             for value in node.defines:
                 if value in self._defined:
                     self._fail(node, f"expected new results, got {value} again")
@@ -83,13 +102,17 @@ class _Verifier:
         for values in zip(*carried, strict=True):
             if len({str(v.type) for v in values}) != 1:
                 self._fail(loop, f"expected one type, got {[str(v.type) for v in values]} carried")
-        if loop.unit:
-            try:
-                UnitTile.of(loop)
-            except UnitTileError as error:
-                self._fail(loop, str(error))
+        try:
+            if loop.unit:
+                (UnitTile if is_tile(loop) else UnitSteps).of(loop)
+            if loop.copy:
+                BoxCopy.of(loop).check_box(self._around)
+        except (UnitTileError, CopyError) as error:
+            self._fail(loop, str(error))
         before = set(self._defined)
+        self._around.append(loop)
         self.block(loop.body, variables | {loop.var}, frozenset(loop.arguments))
+        self._around.pop()
         self._visible(loop, loop.yields)
         # Values defined inside are not visible behind the loop.
         self._defined = before

@@ -1,0 +1,1 @@
+"""Products whose copies, waits and multiplications are nodes of the nest."""

@@ -1,0 +1,71 @@
+"""stage-operands: the copies, waits and multiplications of products by matrix units as nodes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from polyblocks.affine.gpu.plans.numbers import Numbers
+from polyblocks.affine.gpu.scheduled import scheduled_kernel
+from polyblocks.affine.gpu.staged.nests import counted_steps, is_staged, stage
+from polyblocks.affine.model import For, Nest, Sequence
+from polyblocks.passes import facts
+from polyblocks.passes.base import NestPass
+
+
+@dataclass(frozen=True)
+class StageOperandsPass(NestPass):
+    """Write down how the operands of products pass through shared memory and registers.
+
+    A nest stays the loops over its rows and columns: nodes in it say what each element needs, and
+    the threads of a block do it together for all of theirs. Taken are products by matrix units some
+    of whose copies go past the registers; the number of a step counts the loops of a reduction.
+
+    Before::
+
+        affine.for %i = 0 to 512 { affine.for %j = 0 to 256 {
+          %s = affine.for %k = 0 to 1024 iter_args(%t = %zero) {
+            ... affine.load %a[%i, %k] ... affine.load %b[%k, %j] ... }
+          affine.store %s, %c[%i, %j] } } {polyblocks.schedule = {unit = [...], stages = 3, ...}}
+
+    After::
+
+        affine.for %i = 0 to 512 { affine.for %j = 0 to 256 {
+          %at = memref.alloca() : memref<3x64x32xf16, "shared">
+          ...
+          %s = affine.for %t = 0 to 29 iter_args(%u = %before) {
+            polyblocks.copy(%a, %at, %i, %t) {kind = "asynchronous", ...}
+            polyblocks.copy(%b, %bt, %j, %t) {kind = "asynchronous", ...}
+            %v = affine.for %k = ... iter_args(...) { ... } {polyblocks.unit_steps = "mma"}
+            polyblocks.copy(%at, %ar, %t) {kind = "fragments", ...}
+            ...
+            polyblocks.commit()
+            polyblocks.wait() {pending = 1}
+            polyblocks.barrier() {scope = "block"}
+            ... }
+          affine.store %s, %c[%i, %j] } } {polyblocks.schedule = {steps = [[0, 1024]], ...}}
+
+    Raises:
+        UnsupportedError: the nest or the chip does not allow for a schedule; says why.
+    """
+
+    name: ClassVar[str] = "stage-operands"
+    needs: ClassVar[frozenset[str]] = frozenset({facts.AFFINE_LOOPS, facts.KERNELS})
+    establishes: ClassVar[frozenset[str]] = frozenset({facts.STAGED_OPERANDS})
+
+    def transform(self, sequence: Sequence, context: Any) -> None:
+        """Stage the operands of every nest whose schedule is of a unit."""
+        for nest in sequence.nests():
+            loop = nest.body[0] if len(nest.body) == 1 else None
+            if isinstance(loop, For) and loop.schedule is not None and "unit" in loop.schedule:
+                self._stage(nest, loop, context.target)
+
+    def _stage(self, nest: Nest, loop: For, target: Any) -> None:
+        assert loop.schedule is not None
+        if "steps" in loop.schedule:
+            return
+        kernel, _ = scheduled_kernel(nest, Numbers(nest), loop.schedule, target)
+        plan = kernel.plan
+        if is_staged(plan):
+            loop.schedule = {**loop.schedule, "steps": counted_steps(plan)}
+            nest.replace(stage(nest.body, plan))

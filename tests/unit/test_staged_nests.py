@@ -1,0 +1,230 @@
+"""Products whose copies are nodes: what they compute, and the way back to the plain nest."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.support.gpu_target import gpu_target
+from tests.support.nest_interpreter import Machine
+from tests.support.schedules import edited, schedules
+
+from polyblocks import mlir
+from polyblocks.affine.buffers.copies import Barrier, Wait
+from polyblocks.affine.expr import Expr, Var
+from polyblocks.affine.gpu.staged.nests import StagedError, plain
+from polyblocks.affine.gpu.staged.steps import number_of, values_at
+from polyblocks.affine.likeness import likeness
+from polyblocks.affine.mlir import reader
+from polyblocks.affine.mlir.verify import verify_nest
+from polyblocks.affine.model import Access, For, Nest, Sequence, walk
+from polyblocks.errors import UnsupportedError
+from polyblocks.options import CompileOptions
+from polyblocks.passes.map.emit_kernels import EmitKernelsPass
+from polyblocks.passes.map.stage_operands import StageOperandsPass
+from polyblocks.pipeline import PassContext
+
+TARGET = gpu_target(copying=True)
+SCHEDULE = """{polyblocks.schedule = {
+  kernel = "k", resident = 1, unit = ["unit", "float16"], warps = [2, 1], units_of_warp = [1, 2],
+  calls = 2, stages = STAGES}}"""
+
+
+def product(rows: int, columns: int, steps: int, b: str, stages: int) -> str:
+    """``c = a b``; ``b`` is stored with its steps in rows (``kj``) or in columns (``jk``)."""
+    shape = {"k": steps, "j": columns}
+    of_b = f"memref<{shape[b[0]]}x{shape[b[1]]}xf16>"
+    return f"""
+func.func @main(%a: memref<{rows}x{steps}xf16>, %b: {of_b}, %c: memref<{rows}x{columns}xf32>) {{
+  %zero = arith.constant 0.0 : f32
+  affine.for %i = 0 to {rows} {{
+    affine.for %j = 0 to {columns} {{
+      %s = affine.for %k = 0 to {steps} iter_args(%t = %zero) -> (f32) {{
+        %x = affine.load %a[%i, %k] : memref<{rows}x{steps}xf16>
+        %y = affine.load %b[%{b[0]}, %{b[1]}] : {of_b}
+        %u = arith.extf %x : f16 to f32
+        %v = arith.extf %y : f16 to f32
+        %z = arith.mulf %u, %v fastmath<reassoc,contract> : f32
+        %w = arith.addf %t, %z fastmath<reassoc,contract> : f32
+        affine.yield %w : f32
+      }}
+      affine.store %s, %c[%i, %j] : memref<{rows}x{columns}xf32>
+    }}
+  }} {SCHEDULE.replace("STAGES", str(stages))}
+  return
+}}"""
+
+
+#: A convolution of three places and two channels with padding, its weights in steps.
+WINDOWS = """
+func.func @main(%a: memref<9x16xf16>, %b: memref<8x48xf16>, %c: memref<9x8xf32>) {
+  %zero = arith.constant 0.0 : f32
+  affine.for %i = 0 to 9 {
+    affine.for %j = 0 to 8 {
+      %s = affine.for %p = 0 to 3 iter_args(%r = %zero) -> (f32) {
+        %q = affine.for %k = 0 to 16 iter_args(%t = %r) -> (f32) {
+          %x = affine.if affine_set<(d0, d1) : (d0 + d1 - 1 >= 0, -d0 - d1 + 9 >= 0)>(%i, %p)
+              -> f16 {
+            %in = affine.load %a[%i + %p - 1, %k] : memref<9x16xf16>
+            affine.yield %in : f16
+          } else {
+            %out = arith.constant 0.0 : f16
+            affine.yield %out : f16
+          }
+          %y = affine.load %b[%j, %p * 16 + %k] : memref<8x48xf16>
+          %u = arith.extf %x : f16 to f32
+          %v = arith.extf %y : f16 to f32
+          %z = arith.mulf %u, %v fastmath<reassoc,contract> : f32
+          %w = arith.addf %t, %z fastmath<reassoc,contract> : f32
+          affine.yield %w : f32
+        }
+        affine.yield %q : f32
+      }
+      affine.store %s, %c[%i, %j] : memref<9x8xf32>
+    }
+  } SCHEDULE
+  return
+}""".replace("SCHEDULE", SCHEDULE.replace("STAGES", "3"))
+
+CASES = {
+    "both past the registers": product(3, 8, 144, "jk", 3),
+    "one tile": product(3, 8, 16, "jk", 2),
+    "fewer tiles than stages": product(3, 8, 64, "jk", 4),
+    "a part of a tile": product(3, 8, 136, "jk", 3),
+    "one through registers": product(3, 8, 144, "kj", 3),
+    "a part of a tile through registers": product(3, 8, 72, "kj", 2),
+    "windows": WINDOWS,
+}
+
+
+def nest_of(module: Any) -> Nest:
+    with module.context, mlir.ir.Location.unknown():
+        (nest,) = reader.read(module).nests()
+    return nest
+
+
+def staged(text: str) -> Any:
+    """The module with the nodes of its product, written and read again."""
+    module = mlir.parse(text)
+    StageOperandsPass().run(module, PassContext.create(TARGET, CompileOptions()))
+    return module
+
+
+def result_of(nest: Nest) -> np.ndarray:
+    """The product of operands that are the same for equal shapes."""
+    numbers = np.random.default_rng(0)
+    accessed = {n.buffer for n in walk(nest.body) if isinstance(n, Access)}
+    given = sorted((b for b in accessed if b.kind != "local"), key=lambda b: b.shape)
+    (output,) = [b for b in given if str(b.element) == "f32"]
+    machine = Machine({b: numbers.integers(-3, 4, b.shape) for b in given if b is not output})
+    machine.run(Sequence([nest], []))
+    return machine.array(output)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_nodes_compute_what_the_nest_does_and_lead_back_to_it(name: str) -> None:
+    module = staged(CASES[name])
+    before = nest_of(mlir.parse(CASES[name], module.context))
+    after = nest_of(module)
+    verify_nest(after)
+    expected = result_of(before)
+    assert not np.isnan(expected).any()
+    assert np.array_equal(result_of(after), expected)
+    assert any(isinstance(n, Wait) for n in walk(after.body))
+    (schedule,) = schedules(str(module))
+    body, pipeline = plain(after.body, schedule["steps"])
+    outer, original = body[0], before.body[0]
+    assert isinstance(outer, For)
+    assert isinstance(original, For)
+    outer.schedule = original.schedule
+    assert likeness(body) == likeness(before.body)
+    assert [b.space for b in pipeline.tiles] == ["shared", "shared"]
+
+
+def test_numbers_of_steps_are_those_of_nested_loops() -> None:
+    variables = [Var(4), Var(3), Var(5)]
+    number = number_of(variables)
+    assert number.range() == (0, 59)
+    assert values_at(number, variables) == {v: Expr.of(v) for v in variables}
+
+
+def emitted(module: Any) -> str:
+    EmitKernelsPass().run(module, PassContext.create(TARGET, CompileOptions()))
+    return str(module)
+
+
+def test_what_the_nodes_say_is_done() -> None:
+    text = str(staged(CASES["both past the registers"]))
+    plainly = emitted(mlir.parse(text))
+    # Nothing may be on its way, and everything is waited for twice.
+    eager = text.replace("pending = 1 : i64", "pending = 0 : i64")
+    eager = eager.replace(
+        '"polyblocks.barrier"() {scope = "block"} : () -> ()',
+        '"polyblocks.barrier"() {scope = "block"} : () -> ()\n' * 2,
+    )
+    changed = emitted(mlir.parse(eager))
+    assert eager.count("polyblocks.barrier") == 2 * text.count("polyblocks.barrier")
+    waits = text.count("polyblocks.wait")
+    assert plainly.count("copy.wait") == changed.count("copy.wait") == waits
+    assert changed.count("gpu.barrier") == plainly.count("gpu.barrier") + waits
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "instead", "message"),
+    [
+        ("both past the registers", "memref<3x", "memref<4x",
+         r"expected tiles of shape \[3, 32, 32\] in the layout"),
+        ("both past the registers", "masks = [0, 8, 16]", "masks = [0, 16, 8]",
+         r"expected tiles of shape .* in the layout .*Swizzle\(of=1, into=2, masks=\(0, 8, 16\)"),
+        ("both past the registers", 'kind = "fragments"', 'kind = "asynchronous"',
+         "a copy of kind 'asynchronous' is from the default space to shared, not from shared to"),
+        ("both past the registers", 'polyblocks.unit_steps = "unit"', "other",
+         "expected multiplications by a unit"),
+    ],
+)  # fmt: skip
+def test_nodes_of_another_plan_are_refused(
+    name: str, given: str, instead: str, message: str
+) -> None:
+    text = str(staged(CASES[name]))
+    assert given in text
+    with pytest.raises(UnsupportedError, match=f"invalid schedule for 'k': {message}"):
+        emitted(mlir.parse(text.replace(given, instead)))
+
+
+def test_a_nest_without_nodes_is_refused() -> None:
+    with pytest.raises(UnsupportedError, match="has no copies; run stage-operands before emit-ker"):
+        emitted(mlir.parse(CASES["one tile"]))
+    text = edited(CASES["one tile"], 0, steps=[[0, 16]])
+    with pytest.raises(UnsupportedError, match="expected buffers and multiplications behind each"):
+        emitted(mlir.parse(text))
+
+
+def test_nodes_are_for_chips_whose_copies_go_past_the_registers() -> None:
+    module = staged(CASES["one tile"])
+    context = PassContext.create(gpu_target(), CompileOptions())
+    with pytest.raises(UnsupportedError, match="no operand of it can be copied asynchronously"):
+        EmitKernelsPass().run(module, context)
+    plainly = mlir.parse(CASES["one tile"])
+    StageOperandsPass().run(plainly, context)
+    assert "polyblocks.copy" not in str(plainly)
+
+
+def test_a_pipeline_needs_a_copy_to_every_stage() -> None:
+    nest = nest_of(staged(CASES["one tile"]))
+    copies = [n for n in walk(nest.body) if isinstance(n, For) and n.copy == "asynchronous"]
+    for loop in copies:
+        loop.copy = ""
+    with pytest.raises(StagedError, match="expected a copy to local"):
+        plain(nest.body, [[0, 16]])
+
+
+def test_barriers_are_between_the_copies_and_what_reads_them() -> None:
+    nest = nest_of(staged(CASES["both past the registers"]))
+    order = [
+        n.copy if isinstance(n, For) else type(n).__name__
+        for n in walk(nest.body)
+        if isinstance(n, Barrier) or (isinstance(n, For) and n.copy)
+    ]
+    first = order.index("fragments")
+    assert order[:first] == ["asynchronous"] * 6 + ["Barrier"]
