@@ -110,3 +110,25 @@ func.func private @asserted(%t: memref<10xf32>, %u: memref<9xf32>, %w: memref<5x
   %6 = memref.load %w[%row, %c0] : memref<5x2xf32>
   return
 }
+
+// Bits of a number are in bounds if what is left of it is.
+
+// CHECK-LABEL: @bits
+// CHECK-NOT:     cf.assert
+// CHECK:         memref.load
+// CHECK-NOT:     cf.assert
+// CHECK:         memref.load
+// CHECK:         cf.assert %{{.*}}, "index out of range: it must be at least 0 and less than 500"
+// CHECK:         memref.load
+func.func private @bits(%t: memref<512xf32>, %u: memref<500xf32>, %n: i64) {
+  %c255 = arith.constant 255 : i64
+  %c256 = arith.constant 256 : i64
+  %digit = arith.andi %n, %c255 : i64
+  %i = arith.index_castui %digit : i64 to index
+  %1 = memref.load %t[%i] : memref<512xf32>
+  %second = arith.ori %digit, %c256 : i64
+  %j = arith.index_castui %second : i64 to index
+  %2 = memref.load %t[%j] : memref<512xf32>
+  %3 = memref.load %u[%j] : memref<500xf32>
+  return
+}

@@ -8,8 +8,17 @@ from math import prod
 
 from polyblocks.affine.access import stride_along
 from polyblocks.affine.analysis.facts import facts_of
-from polyblocks.affine.expr import Var
-from polyblocks.affine.model import AffineAccess, Buffer, For, Nest, Node
+from polyblocks.affine.expr import Expr, Var
+from polyblocks.affine.model import (
+    AffineAccess,
+    Buffer,
+    For,
+    Index,
+    IndirectStore,
+    Nest,
+    Node,
+    Value,
+)
 from polyblocks.affine.steps import without_steps
 
 #: An access, the variables of the loops around it, and the bytes that it moves in all.
@@ -41,7 +50,9 @@ class Ballot:
         for nest in nests:
             counted = self._counted.setdefault(nest, {})
             if buffer not in counted:
-                counted[buffer] = self.votes_of(buffer, self._of(nest))
+                ordered = self.votes_of(buffer, self._of(nest))
+                scattered = scattered_along(buffer, nest)
+                counted[buffer] = [sum(both) for both in zip(ordered, scattered, strict=True)]
             for dimension, mine in enumerate(counted[buffer]):
                 votes[dimension] += mine
         return votes
@@ -84,6 +95,35 @@ class Ballot:
         if id(node) not in self._ordered:
             self._ordered[id(node)] = [v for v in variables if _stride(node, v) == 1]
         return self._ordered[id(node)]
+
+
+def scattered_along(buffer: Buffer, nest: Nest) -> list[int]:
+    """Bytes that are stored at a run-time place along one dimension, while no other index moves.
+
+    The elements along that dimension are used together, in an order of their own: next to each
+    other they take the fewest lines of a cache.
+    """
+    votes = [0] * len(buffer.shape)
+    stores: list[tuple[IndirectStore, Var, int]] = []
+    exprs: dict[Value, Expr] = {}
+
+    def visit(nodes: list[Node], inner: Var | None, times: int) -> None:
+        for node in nodes:
+            if isinstance(node, For):
+                visit(node.body, node.var, times * max(node.trips, 1))
+            elif isinstance(node, Index):
+                exprs[node.result] = node.expr
+            elif isinstance(node, IndirectStore) and node.buffer is buffer and inner is not None:
+                stores.append((node, inner, times))
+
+    visit(nest.body, None, 1)
+    for store, inner, times in stores:
+        index = [exprs.get(value) for value in store.index]
+        at_run_time = [d for d, expr in enumerate(index) if expr is None]
+        still = all(not expr.coefficient(inner) for expr in index if expr is not None)
+        if len(at_run_time) == 1 and still:
+            votes[at_run_time[0]] += times * buffer.bytes_per_element
+    return votes
 
 
 def _stride(node: AffineAccess, var: Var) -> int | None:

@@ -37,10 +37,15 @@ def range_of(value: Any, depth: int = DEPTH) -> Range | None:
     if name in ("arith.minsi", "arith.maxsi"):
         sides = [range_of(v, depth - 1) for v in operands]
         return _extremum(sides, low=name == "arith.minsi")
-    if name == "arith.minui":
-        # The result is below whichever side is known, read without a sign.
+    if name in ("arith.minui", "arith.andi"):
+        # The result is at most whichever side is known, read without a sign.
         tops = [r[1] for r in (range_of(v, depth - 1) for v in operands) if r and r[0] >= 0]
         return (0, min(tops)) if tops else None
+    if name in ("arith.ori", "arith.xori"):
+        sides = [range_of(v, depth - 1) for v in operands]
+        if any(side is None or side[0] < 0 for side in sides):
+            return None
+        return 0, (1 << max(side[1] for side in sides if side).bit_length()) - 1
     if name in ("arith.addi", "arith.select"):
         sides = [range_of(v, depth - 1) for v in list(operands)[-2:]]
         if sides[0] is None or sides[1] is None:
