@@ -87,13 +87,14 @@ def call(case: Case, made: Any, operands: tuple[torch.Tensor, ...]) -> Callable[
 
 def arrays(result: Any) -> list[Array]:
     """The tensors of a result."""
-    return [
-        x.detach().resolve_conj().resolve_neg().numpy()
-        if isinstance(x, torch.Tensor)
-        else np.asarray(x)
-        for x in pytree.tree_leaves(result)
-        if x is not None
-    ]
+    return [_array(x) for x in pytree.tree_leaves(result) if x is not None]
+
+
+def _array(x: Any) -> Array:
+    if not isinstance(x, torch.Tensor):
+        return np.asarray(x)
+    x = x.detach().resolve_conj().resolve_neg()
+    return (x.float() if x.dtype is torch.bfloat16 else x).numpy()
 
 
 def exact(case: Case, operands: tuple[torch.Tensor, ...]) -> list[Array] | None:

@@ -132,12 +132,7 @@ def _stride(node: AffineAccess, var: Var) -> int | None:
 
 
 def _repeats(node: AffineAccess, variables: list[Var]) -> int:
-    """How often an access comes to each number of a table: one that all rows read is one row.
-
-    Values computed from parameters count as often as they are read.
-    """
-    if node.buffer.base.kind != "global":
-        return 1
+    """How often an access comes to each element: a row that all rows read is one row."""
     touched = {v for e in node.index for v in e.variables()}
     return prod(v.extent for v in variables if v not in touched)
 
