@@ -11,6 +11,7 @@ import polyblocks
 from polyblocks.api import compile_text
 from polyblocks.errors import ExecutionError, InputError
 from polyblocks.options import CompileOptions
+from polyblocks.runtime import buffers
 
 jax = pytest.importorskip("jax")
 jnp = jax.numpy
@@ -365,3 +366,24 @@ def test_bound_weights_that_are_given_up(layer):
         np.testing.assert_allclose(f(given), function(X), rtol=1e-5)
     with pytest.raises(InputError, match="weight '.*' of .*: it has been deleted, or was donated"):
         polyblocks.load(artifact, weights=mine)
+
+
+def test_arrays_of_numpy_with_bound_weights_of_jax(layer, monkeypatch):
+    """Machine code reads the arrays; the weights are values that nothing looks at again."""
+    monkeypatch.setattr(buffers, "POISONED", False)  # which Python does
+    artifact, weights, function = layer
+    mine = [w + 0 for w in weights]
+    f = polyblocks.load(artifact, weights=mine)
+    for scale in (1, 2, 3, 4):
+        made = f(scale * X)
+        assert isinstance(made, np.ndarray)
+        np.testing.assert_allclose(made, function(scale * X), rtol=1e-5)
+    assert frames(f, X) == 0
+    for each in mine:
+        each.delete()
+    junk = [jnp.full(w.shape, -1.0) for w in weights for _ in range(20)]
+    np.testing.assert_allclose(f(X), function(X), rtol=1e-5)
+    assert frames(f, X) == 0
+    del junk
+    with pytest.raises(InputError, match=r"argument 1 \('x'\) of .*: expected float32\[3, 5\]"):
+        f(X[:2])

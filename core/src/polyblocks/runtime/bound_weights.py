@@ -108,7 +108,9 @@ class BoundWeights:
         memory = self._memory_of(last)
         reading = self._reading(memory)
         self._reads += 1
-        if self._reads > _READS and self._watcher is not None:
+        if self.are_constants:
+            reading.watched = 1
+        elif self._reads > _READS and self._watcher is not None:
             self._watcher.watch(reading)
         self._last.value = reading
         return reading
@@ -141,17 +143,21 @@ class BoundWeights:
 
     @property
     def is_watchable(self) -> bool:
-        """Whether machine code can tell that all lie as they did. It cannot where some are updated,
-        which have to be looked at in another way.
+        """Whether all always lie as they do now, or machine code can tell. It cannot where some are
+        updated, which have to be looked at in another way.
         """
-        return self._watcher is not None
+        return self.are_constants or self._watcher is not None
 
     @functools.cached_property
     def are_constants(self) -> bool:
         """Whether their memory stays as it is, whatever becomes of the arrays."""
-        return bool(self.arrays) and all(
-            interface.is_array(array) and interface.is_constant(array)
-            for interface, array in zip(self._interfaces, self.arrays, strict=True)
+        return (
+            bool(self.arrays)
+            and not self._written
+            and all(
+                interface.is_array(array) and interface.is_constant(array)
+                for interface, array in zip(self._interfaces, self.arrays, strict=True)
+            )
         )
 
     @functools.cached_property

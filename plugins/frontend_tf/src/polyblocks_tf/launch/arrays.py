@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -64,6 +65,23 @@ class TfArrays(ArrayInterface):
             return tensor_in(tf.experimental.dlpack.to_dlpack(array))[0]
         return int(array._numpy().__array_interface__["data"][0])
 
+    def memory(self, array: Any) -> Any:
+        """NumPy's view of a tensor on the host: as long as that lives, TensorFlow neither frees nor
+        writes it.
+        """
+        if isinstance(array, np.ndarray) or self.device(array) != HOST:
+            return array
+        try:
+            view = array._numpy() if array.shape.rank else np.from_dlpack(array)
+        except (BufferError, RuntimeError, TypeError, tf.errors.OpError):  # of this dtype
+            return array
+        is_view = isinstance(view, np.ndarray) and _numpy.pointer(view) == self.pointer(array)
+        return view if is_view else array
+
+    def is_constant(self, array: Any) -> bool:
+        """Whether :meth:`memory` has a view of it: TensorFlow's tensors are values."""
+        return self.memory(array) is not array
+
     def device(self, array: Any) -> Device:
         """Where the tensor lies."""
         if isinstance(array, np.ndarray):
@@ -90,7 +108,11 @@ class TfArrays(ArrayInterface):
         """Small tensors are on memory of TensorFlow."""
         if buffers.POISONED or spec.nbytes >= POOLED_BYTES or not spec.is_contiguous:
             return super().allocation(spec)
-        return _small, (spec.shape, TF_DTYPES[spec.dtype].as_numpy_dtype)
+        from polyblocks_tf.launch.native_maker import maker
+
+        arguments = spec.shape, TF_DTYPES[spec.dtype].as_numpy_dtype
+        made = maker(spec, functools.partial(_small, *arguments))
+        return (_small, arguments) if made is None else (made, ())
 
     def native_reader(self) -> NativeReader | None:
         """Reads eager tensors, where all are on the host."""
