@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import gc
 import logging
 import os
 import signal
 import subprocess
 import sys
+import tempfile
 import textwrap
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,6 +17,7 @@ from typing import Any
 
 import durations
 import each_choice
+import preloaded as processes
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -161,25 +164,46 @@ def fake_plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[...
 
 
 @pytest.fixture(scope="session")
-def installed_plugins(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def shared_folder() -> Iterator[Path]:
+    """A folder of all parts of a run (see tests/run.py), or of this process, until it ends."""
+    if processes.FOLDER in os.environ:
+        yield Path(os.environ[processes.FOLDER])
+        return
+    # The paths of sockets are short.
+    with tempfile.TemporaryDirectory() as folder:
+        yield Path(folder)
+
+
+@pytest.fixture(scope="session")
+def installed_plugins(shared_folder: Path) -> Path:
     """A folder into which pip installed tests/plugin_toy and tests/plugin_broken, offline."""
-    folder = tmp_path_factory.mktemp("plugins")
-    sources = [str(ROOT / "tests" / name) for name in ("plugin_toy", "plugin_broken")]
-    command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index"]
-    command += ["--no-build-isolation", "--disable-pip-version-check", "--target", str(folder)]
-    subprocess.run(command + sources, check=True, timeout=300)
-    return folder
+    folder = shared_folder / "plugins"
+    with open(shared_folder / "plugins.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if folder.exists():
+            return folder
+        made = shared_folder / "plugins.new"
+        sources = [str(ROOT / "tests" / name) for name in ("plugin_toy", "plugin_broken")]
+        command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index"]
+        command += ["--no-build-isolation", "--disable-pip-version-check", "--target", str(made)]
+        subprocess.run(command + sources, check=True, timeout=300)
+        return made.rename(folder)
 
 
 @pytest.fixture
-def run_python() -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Run Python code, or ``-m`` with arguments, in a process of its own."""
+def run_python(shared_folder: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Run Python code, or ``-m`` with arguments, in a process of its own.
+
+    With ``preloaded`` it begins where a framework is imported, see tests/support/preloaded.py: for
+    tests that do not look at imports, or at what is read while they run.
+    """
 
     def run(
         code: str = "",
         *arguments: str,
         path: Path | None = None,
         limit: float = 300,
+        preloaded: str = "",
         **environment: Any,
     ) -> subprocess.CompletedProcess[str]:
         # As users have it, whatever the tests of this process do.
@@ -187,6 +211,13 @@ def run_python() -> Callable[..., subprocess.CompletedProcess[str]]:
         env = {**inherited, **{name: str(value) for name, value in environment.items()}}
         if path is not None:
             env["PYTHONPATH"] = os.pathsep.join(filter(None, [str(path), env.get("PYTHONPATH")]))
+        if preloaded:
+            assert path is None  # modules are found as the server finds them
+            done = processes.run(
+                preloaded, shared_folder, textwrap.dedent(code), arguments, env, limit
+            )
+            durations.add(done.seconds)
+            return subprocess.CompletedProcess(code, done.status, done.output, done.errors)
         command = [sys.executable, *(["-c", textwrap.dedent(code)] if code else []), *arguments]
         # A session of its own, so that what it has forked ends with it: else a child that hangs
         # would keep the pipes open, and the test waiting.

@@ -24,6 +24,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(Path(__file__).parent / "support"))
 
 import parts  # noqa: E402
+import preloaded  # noqa: E402
 from durations import DURATIONS, VARIABLE  # noqa: E402
 from outcomes import NO_TESTS, PASSED, Run, exit_status, summary  # noqa: E402
 
@@ -59,7 +60,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     todo = parts.split(wanted, durations, longest)
     stops = any(o in ("-x", "--exitfirst") or o.startswith("--maxfail") for o in options)
     ended: list[Run] = []
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as shared:
+        os.environ[preloaded.FOLDER] = shared
         with Processes(arguments.processes) as processes:
             runs = {
                 processes.pool.submit(

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-
 import pytest
 
 tf = pytest.importorskip("tensorflow")
@@ -88,18 +84,13 @@ for variable, number in ((here, 0.5), (there, 0.5), (there, 0.25), (here, 0.25))
 """
 
 
-def test_a_variable_of_another_process_is_none_of_this_one(tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-c", ANOTHER_PROCESS],
-        env={**os.environ, "POLYBLOCKS_CACHE_DIR": str(tmp_path)},
-        capture_output=True,
-        text=True,
-    )
+def test_a_variable_of_another_process_is_none_of_this_one(run_python, tmp_path):
+    done = run_python(ANOTHER_PROCESS, preloaded="tf", POLYBLOCKS_CACHE_DIR=tmp_path)
     assert done.returncode == 0, done.stderr
 
 
-def test_each_replica_has_its_own_variables():
-    done = subprocess.run([sys.executable, "-c", TWO_REPLICAS], capture_output=True, text=True)
+def test_each_replica_has_its_own_variables(run_python):
+    done = run_python(TWO_REPLICAS, preloaded="tf")
     assert done.returncode == 0, done.stderr
 
 

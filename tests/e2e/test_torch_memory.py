@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import gc
 import io
-import subprocess
-import sys
-import textwrap
 import threading
 
 import pytest
@@ -110,16 +107,14 @@ def test_large_tensors_are_on_huge_pages(pool):
     assert tensor(pool, 50 * MIB).data_ptr() % pages.HUGE_PAGE == 0
 
 
-def test_interpreter_exit_with_live_tensors_is_silent():
+def test_interpreter_exit_with_live_tensors_is_silent(run_python):
     code = """
         import torch
         from polyblocks.runtime import buffers
         torch.kept = torch.frombuffer(buffers.outputs.acquire(5 << 20), dtype=torch.uint8)
         also = torch.frombuffer(buffers.outputs.acquire(5 << 20), dtype=torch.uint8)
     """
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=120
-    )
+    done = run_python(code, preloaded="torch", limit=120)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 

@@ -47,7 +47,8 @@ for _ in range(3):
     assert (scaled(x) == 3.5).all()
     x.relu()
 print(len(threads() - eager), runtimes() == before, len(before))
-"""
+""",
+        preloaded="torch",
     )
     assert (done.stdout, done.stderr) == ("0 True 1\n", "")
 
@@ -93,5 +94,5 @@ LINKED = """
 def test_a_forked_child_waits_for_no_lost_thread(
     run_python: Callable[..., Any], child: str
 ) -> None:
-    done = run_python(PROGRAM + FORK.format(child=child.strip()))
+    done = run_python(PROGRAM + FORK.format(child=child.strip()), preloaded="torch")
     assert (done.stdout, done.stderr) == ("0 True\n", "")

@@ -120,7 +120,8 @@ def test_100_000_calls_keep_no_memory(run_python):
         for _ in range(100_000):
             add(x, y)
         print(resident() - before)
-        """
+        """,
+        preloaded="torch",
     )
     assert done.stderr == ""
     assert int(done.stdout) < 1 << 20
@@ -141,7 +142,8 @@ def test_program_that_ignores_its_children(run_python):
             return x * 7.75 - 1
 
         print(scaled(torch.ones(3)).tolist())
-        """
+        """,
+        preloaded="torch",
     )
     assert (done.stdout, done.stderr) == ("[6.75, 6.75, 6.75]\n", "")
 
@@ -166,7 +168,8 @@ def test_function_in_a_forked_worker(run_python):
             ok = bool((scaled(x * 2) == 7).all()) and bool((kept == 3.5).all())
             os._exit(0 if ok else 1)
         print(os.waitpid(pid, 0)[1], bool((kept == 3.5).all()))
-        """
+        """,
+        preloaded="torch",
     )
     assert (done.stdout, done.stderr) == ("0 True\n", "")
 
@@ -184,6 +187,7 @@ def test_exit_with_results_alive_is_silent(run_python):
 
             torch.kept = [scaled(torch.ones(600_000)) for _ in range(3)]
             """
-        )
+        ),
+        preloaded="torch",
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

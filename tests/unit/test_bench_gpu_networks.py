@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from bench import gpu_networks
 
+#: What is imported where they run, which decides in which process; see tests/support/parts.py.
+FRAMEWORKS = ("torch",)
 ROW = {
     "network": "ResNet-18",
     "arch": "sm_80",

@@ -28,6 +28,9 @@ from bench.gpu_static.schedule import cycles_once, cycles_per_iteration
 
 from polyblocks_nvgpu import ptxas
 
+#: What is imported where they run, which decides in which process; see tests/support/parts.py.
+FRAMEWORKS = ("torch",)
+
 WARPS = 8
 
 

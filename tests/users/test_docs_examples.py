@@ -11,6 +11,8 @@ import pytest
 
 pytestmark = pytest.mark.cpu
 
+#: What is imported where they run, which decides in which process; see tests/support/parts.py.
+FRAMEWORKS = ("torch", "jax", "tensorflow")
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 WITH_BLOCKS = [p for p in PAGES if doc_blocks.blocks(p.read_text())]
