@@ -83,7 +83,7 @@ def test_the_list_of_plugins_shows_all_of_them(installed_plugins, run_python):
     rows = {(row["group"], row["name"]): row for row in json.loads(done.stdout)}
     toy = rows["polyblocks.targets", "toy"]
     assert (toy["distribution"], toy["version"]) == ("polyblocks-toy", "0.3.0")
-    assert (toy["api"], toy["status"]) == ("1", "loaded")
+    assert (toy["api"], toy["status"]) == ("2", "loaded")
     counter = rows["polyblocks.extensions", "toy-counter"]
     assert counter["status"] == "loaded"
     assert counter["api"] == "{'configure_pipeline': 1, 'observe': 1}"
