@@ -1,4 +1,4 @@
-// PASSES: plan-contractions,tile-contractions
+// PASSES: plan-contractions,tile-contractions,expand-packing
 // ARCH: x86-64-v3
 //
 // Rows are neighbours in the left operand and in the result: they are copied along their loop, so

@@ -1,4 +1,4 @@
-// PASSES: plan-contractions,tile-contractions
+// PASSES: plan-contractions,tile-contractions,expand-packing
 // ARCH: x86-64-v3
 //
 // The panels of %b, which is constant, are filled by the preparation, all of them; there is no copy

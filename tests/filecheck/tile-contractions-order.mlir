@@ -1,4 +1,4 @@
-// PASSES: plan-contractions,tile-contractions
+// PASSES: plan-contractions,tile-contractions,expand-packing
 // ARCH: x86-64-v3
 //
 // Lanes go along the side that is stored side by side: here that of the first operand. Where

@@ -5,21 +5,18 @@
 // step, once for all blocks of rows; rows one after the other, a line apart from a power of two. A
 // register tile then goes through both in order.
 
+// CHECK-DAG:   #[[B:.*]] = affine_map<(d0)[s0, s1, s2] -> (s0, d0 * 64 + s1 * 32 + s2)>
+// CHECK-DAG:   #[[PANELS:.*]] = affine_map<(d0)[s0, s1, s2] -> (s1, s0, s2)>
+// CHECK-DAG:   #[[A:.*]] = affine_map<(d0)[s0, s1] -> (d0 * 60 + s0, s1)>
+// CHECK-DAG:   #[[LINES:.*]] = affine_map<(d0)[s0, s1] -> (s0, s1)>
 // CHECK-LABEL: func.func @main
 // CHECK:         %[[ROWS:.*]] = memref.alloca() {alignment = 64 : i64} : memref<60x528xf32>
 // CHECK:         %[[COLUMNS:.*]] = memref.alloca() {alignment = 64 : i64} : memref<2x512x32xf32>
 // CHECK-NEXT:    affine.for %[[N:.*]] = 0 to 10 {
-// CHECK-NEXT:      affine.for %[[K:.*]] = 0 to 512 {
+// CHECK-NEXT:      "polyblocks.copy"(%arg1, %[[COLUMNS]], %[[N]]) {from = #[[B]], kind = "pack", shape = array<i64: 512, 2, 32>, to = #[[PANELS]]}
+// CHECK-NEXT:      affine.for %[[M:.*]] = 0 to 5 {
+// CHECK-NEXT:        "polyblocks.copy"(%arg0, %[[ROWS]], %[[M]]) {from = #[[A]], kind = "pack", shape = array<i64: 60, 512>, to = #[[LINES]]}
 // CHECK-NEXT:        affine.for %[[PANEL:.*]] = 0 to 2 {
-// CHECK-NEXT:          affine.for %[[LANE:.*]] = 0 to 32 {
-// CHECK-NEXT:            affine.load %arg1[%[[K]], %[[N]] * 64 + %[[PANEL]] * 32 + %[[LANE]]]
-// CHECK-NEXT:            affine.store %{{.*}}, %[[COLUMNS]][%[[PANEL]], %[[K]], %[[LANE]]]
-// CHECK:           affine.for %[[M:.*]] = 0 to 5 {
-// CHECK-NEXT:        affine.for %[[ROW:.*]] = 0 to 60 {
-// CHECK-NEXT:          affine.for %[[K:.*]] = 0 to 512 {
-// CHECK-NEXT:            affine.load %arg0[%[[M]] * 60 + %[[ROW]], %[[K]]]
-// CHECK-NEXT:            affine.store %{{.*}}, %[[ROWS]][%[[ROW]], %[[K]]]
-// CHECK:             affine.for %[[PANEL:.*]] = 0 to 2 {
 // CHECK-NEXT:          affine.for %[[LANE:.*]] = 0 to 32 {
 // CHECK-NEXT:            affine.for %[[TILE:.*]] = 0 to 10 {
 // CHECK:                   affine.for %[[K:.*]] = 0 to 512 iter_args(

@@ -1,4 +1,4 @@
-// PASSES: plan-contractions,tile-contractions
+// PASSES: plan-contractions,tile-contractions,expand-packing
 // ARCH: x86-64-v3
 //
 // Few rows and columns of many steps: all results of a piece wait while both operands go by once, in

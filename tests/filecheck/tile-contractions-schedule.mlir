@@ -1,4 +1,4 @@
-// PASSES: tile-contractions
+// PASSES: tile-contractions,expand-packing
 // ARCH: x86-64-v3
 //
 // A schedule that nobody but its author would choose is obeyed: three rows of one vector, results

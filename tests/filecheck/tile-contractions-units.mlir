@@ -1,4 +1,4 @@
-// PASSES: plan-contractions,tile-contractions
+// PASSES: plan-contractions,tile-contractions,expand-packing
 // ARCH: znver4
 //
 // Steps are taken four at a time, as words of bytes. The left operand's steps are neighbours in

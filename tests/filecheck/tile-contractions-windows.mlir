@@ -1,4 +1,4 @@
-// PASSES: plan-contractions,tile-contractions
+// PASSES: plan-contractions,tile-contractions,expand-packing
 // ARCH: x86-64-v4
 //
 // The pixels of a convolution are moved by two loops, and so is the window. The rows of a tile are

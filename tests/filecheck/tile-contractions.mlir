@@ -1,4 +1,4 @@
-// PASSES: plan-contractions,tile-contractions
+// PASSES: plan-contractions,tile-contractions,expand-packing
 // ARCH: x86-64-v3
 //
 // Rows are jammed and columns are lanes, around the steps. The right operand is copied panel by

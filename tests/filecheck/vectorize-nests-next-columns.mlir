@@ -1,4 +1,4 @@
-// PASSES: plan-contractions,tile-contractions,vectorize-nests
+// PASSES: plan-contractions,tile-contractions,expand-packing,vectorize-nests
 // ARCH: x86-64-v4
 //
 // Few rows: columns are used where they are, in a matrix that fits no cache. Each step is in another

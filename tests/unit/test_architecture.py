@@ -256,8 +256,9 @@ ROOMS: dict[str, str] = {
     "affine/contraction/tilings affine/cost affine/fusion affine/mlir "
     "affine/naming affine/padding affine/rewrites affine/tiles passes "
     "passes/normalize",
-    "passes/contraction": "affine affine/analysis affine/contraction affine/contraction/tilings "
-    "affine/cost affine/gpu affine/mlir affine/padding affine/rewrites affine/vectors "
+    "passes/contraction": "affine affine/analysis affine/buffers affine/contraction "
+    "affine/contraction/tilings affine/cost affine/gpu affine/mlir affine/padding "
+    "affine/rewrites affine/vectors "
     "passes",
     "passes/schedule": "affine affine/analysis affine/cleanup affine/cost affine/mlir "
     "affine/rewrites affine/vectors passes",
@@ -271,7 +272,7 @@ ROOMS: dict[str, str] = {
     "affine/fusion": "affine affine/analysis affine/cleanup affine/contraction "
     "affine/contraction/tilings affine/cost affine/mlir affine/naming "
     "affine/rewrites affine/tiles",
-    "affine/contraction": "affine affine/analysis affine/padding affine/vectors",
+    "affine/contraction": "affine affine/analysis affine/buffers affine/padding affine/vectors",
     "affine/contraction/tilings": "affine affine/analysis affine/contraction affine/cost",
     "affine/analysis": "affine",
     "affine/padding": "affine affine/analysis",

@@ -141,6 +141,7 @@ def test_both_gpu_targets_have_one_list_of_passes_and_share_most_with_the_cpu() 
         "pack-arguments",
         "plan-contractions",
         "tile-contractions",
+        "expand-packing",
         "tile-transposes",
         "vectorize-nests",
     }

@@ -471,7 +471,8 @@ COPIES = """affine.for %i = 0 to 8 {
 @pytest.mark.parametrize(
     ("given", "instead", "message"),
     [
-        ('kind = "asynchronous"', 'kind = "bulk"', "its kind is one of pack, asynchronous, reg"),
+        ('kind = "asynchronous"', 'kind = "bulk"', "its kind is one of asynchronous, registers"),
+        ('kind = "asynchronous"', 'kind = "pack"', "its kind is one of asynchronous, registers"),
         ('kind = "asynchronous"', 'kind = "registers"',
          "one of kind 'registers' is from the default space to registers or from registers to"),
         ('kind = "asynchronous"', 'kind = "asynchronous", conversions = []',

@@ -111,6 +111,7 @@ def test_no_vectors_on_a_target_without() -> None:
         "split-steps",
         "plan-contractions",
         "tile-contractions",
+        "expand-packing",
         "tile-transposes",
         "unroll-short-loops",
         "update-in-place",

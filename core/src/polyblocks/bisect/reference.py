@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any
 
 from polyblocks import signature
+from polyblocks.bisect.box_copies import expand_box_copies
 from polyblocks.bisect.intrinsics import to_intrinsics, widen_fma
 from polyblocks.bisect.scalar_accesses import scalarize
 
@@ -184,6 +185,7 @@ def _lower_func(module: Any) -> Lowered:
         lowered = _interface(main, rows, messages)
         main.attributes["llvm.emit_c_interface"] = ir.UnitAttr.get()
         _copies_to_loops(module)
+        expand_box_copies(partial(_operations, module))
         _run(module, _TO_LOOPS)
         scalarize(partial(_operations, module))
         widen_fma(partial(_operations, module))

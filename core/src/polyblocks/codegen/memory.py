@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from polyblocks.attributes import MULTIPLY
+from polyblocks.attributes import COPY, MULTIPLY
 
 #: Ops that make a memref of another one (operand 0) without new memory.
 VIEWS = frozenset(
@@ -124,7 +124,7 @@ def written_operands(op: Any) -> Sequence[Any]:
     from polyblocks.mlir import ir
 
     name = op.name
-    if name in _WRITERS or name == "memref.copy":
+    if name in _WRITERS or name in ("memref.copy", COPY):
         return (op.operands[1],)
     if name in _READERS or name in VIEWS or name.startswith(WITHOUT_MEMORY):
         return ()

@@ -33,6 +33,7 @@ UNTILED = "untiled"
 PLANS = "plans"
 WHOLE_LOOPS = "whole-loops"
 KERNELS = "kernels"
+PLAIN_LOOPS = "plain-loops"
 STAGED_OPERANDS = "staged-operands"
 
 #: Every fact of the core, and what it says of the module.
@@ -53,6 +54,7 @@ FACTS: Mapping[str, str] = {
     PLANS: "contractions to tile have a schedule",
     WHOLE_LOOPS: "no loop was cut into parts for threads",
     KERNELS: "every nest says how a grid of threads runs it",
+    PLAIN_LOOPS: "copies into panels are loops like others",
     STAGED_OPERANDS: "products by matrix units say how their operands are copied and waited for",
 }
 _NAMES = frozenset(FACTS)

@@ -19,6 +19,7 @@ from polyblocks.passes.bufferize.lower_scatters import LowerScattersPass
 from polyblocks.passes.bufferize.lower_sorts import LowerSortsPass
 from polyblocks.passes.bufferize.select_elements import SelectElementsPass
 from polyblocks.passes.bufferize.separate_empties import SeparateEmptiesPass
+from polyblocks.passes.contraction.expand_packing import ExpandPackingPass
 from polyblocks.passes.contraction.plan_contractions import PlanContractionsPass
 from polyblocks.passes.contraction.split_contractions import SplitContractionsPass
 from polyblocks.passes.contraction.tile_contractions import TileContractionsPass
@@ -160,7 +161,7 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                     "linalg-to-affine",
                     "func.func(tm-tensor-to-loops,convert-linalg-to-affine-loops)",
                     needs=frozenset({facts.BUFFERS}),
-                    establishes=frozenset({facts.AFFINE_LOOPS}),
+                    establishes=frozenset({facts.AFFINE_LOOPS, facts.PLAIN_LOOPS}),
                     breaks=frozenset({facts.PROGRAM_LOOPS}),
                 ),
                 HoistBuffersPass(),
@@ -230,6 +231,7 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                     PackArgumentsPass(),
                     PlanContractionsPass(),
                     TileContractionsPass(),
+                    ExpandPackingPass(),
                 ),
                 # When nothing is fused any more: what is stored with steps is hard to see through.
                 *rules(

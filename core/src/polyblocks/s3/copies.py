@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from polyblocks.affine.buffers.copies import KINDS, SCOPES, from_to
+from polyblocks.affine.buffers.copies import KINDS, PACK, SCOPES, from_to
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.mlir.affine_maps import expr_of
 from polyblocks.mlir import ir
@@ -12,6 +12,8 @@ from polyblocks.s3.violation import violation
 
 #: Assumed values of a variable of a loop around.
 _ANY = 1 << 31
+#: Kinds that are handed over: panels are filled by loops.
+_KINDS = {kind: spaces for kind, spaces in KINDS.items() if kind != PACK}
 
 
 def check(op: Any) -> None:
@@ -23,10 +25,10 @@ def check(op: Any) -> None:
     given = op.attributes
     kind = given["kind"].value
     spaces = tuple(map(_space, list(op.operands)[:2]))
-    if kind not in KINDS:
-        raise violation(op, f"its kind is one of {', '.join(KINDS)}")
-    if spaces not in KINDS[kind]:
-        raise violation(op, f"one of kind '{kind}' is {' or '.join(map(from_to, KINDS[kind]))}")
+    if kind not in _KINDS:
+        raise violation(op, f"its kind is one of {', '.join(_KINDS)}")
+    if spaces not in _KINDS[kind]:
+        raise violation(op, f"one of kind '{kind}' is {' or '.join(map(from_to, _KINDS[kind]))}")
     if kind == "asynchronous" and "conversions" in given:
         raise violation(op, "an asynchronous one converts nothing")
     shape = list(ir.DenseI64ArrayAttr(given["shape"]))

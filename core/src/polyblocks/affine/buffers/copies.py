@@ -16,10 +16,12 @@ from polyblocks.affine.model import For, Load, Node, Op, Renaming, Store
 
 #: Memory spaces of buffers: the default, that of a block's threads, and that of each.
 MAIN, SHARED, REGISTERS = "", "shared", "registers"
+#: The kind that fills a panel in the default space.
+PACK = "pack"
 #: Kind of a copy -> the spaces that it is from and to.
 KINDS: dict[str, tuple[tuple[str, str], ...]] = {
     # Into the order in which elements are used.
-    "pack": ((MAIN, MAIN),),
+    PACK: ((MAIN, MAIN),),
     # It goes on while its threads do, until they wait for the group that it is in.
     "asynchronous": ((MAIN, SHARED),),
     # By the loads, or the stores, of each thread.
@@ -65,6 +67,28 @@ class BoxCopy:
         Raises:
             CopyError: they have another form, or there is no such copy.
         """
+        copy = cls._of(loop)
+        spaces = copy.source.buffer.space, copy.destination.buffer.space
+        if copy.kind not in KINDS:
+            raise CopyError(f"expected a kind of {', '.join(KINDS)}, got '{copy.kind}'")
+        if spaces not in KINDS[copy.kind]:
+            possible = " or ".join(map(from_to, KINDS[copy.kind]))
+            raise CopyError(f"a copy of kind '{copy.kind}' is {possible}, not {from_to(spaces)}")
+        if copy.kind == "asynchronous" and copy.conversions:
+            raise CopyError("an asynchronous copy converts nothing")
+        return copy
+
+    @classmethod
+    def matches(cls, loop: For) -> bool:
+        """Whether loops, marked or not, have the form of a copy."""
+        try:
+            cls._of(loop)
+        except CopyError:
+            return False
+        return True
+
+    @classmethod
+    def _of(cls, loop: For) -> BoxCopy:
         loops: list[For] = []
         nodes: list[Node] = [loop]
         while len(nodes) == 1 and isinstance(nodes[0], For):
@@ -83,14 +107,6 @@ class BoxCopy:
             (value,) = op.results
         if destination.value is not value:
             raise CopyError("expected a store of what is loaded")
-        spaces = source.buffer.space, destination.buffer.space
-        if loop.copy not in KINDS:
-            raise CopyError(f"expected a kind of {', '.join(KINDS)}, got '{loop.copy}'")
-        if spaces not in KINDS[loop.copy]:
-            possible = " or ".join(map(from_to, KINDS[loop.copy]))
-            raise CopyError(f"a copy of kind '{loop.copy}' is {possible}, not {from_to(spaces)}")
-        if loop.copy == "asynchronous" and conversions:
-            raise CopyError("an asynchronous copy converts nothing")
         bare = tuple(For(each.var, [], lower=each.lower, upper=each.upper) for each in loops)
         return cls(loop.copy, bare, source, tuple(conversions), destination)
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 
 from polyblocks.affine.analysis.contractions import Operand
+from polyblocks.affine.buffers.copies import PACK, BoxCopy
 from polyblocks.affine.contraction.copies import along_rows, is_scattered
 from polyblocks.affine.contraction.frame import Frame
 from polyblocks.affine.contraction.loop_digits import counted, row_of_lines
@@ -15,6 +16,20 @@ from polyblocks.affine.model import Buffer, For, Load, Node, Store, Value, aroun
 
 #: Puts loops around nodes.
 Loops = Callable[[list[Node]], list[Node]]
+
+
+def mark_packing(nodes: list[Node]) -> list[Node]:
+    """Mark loops that copy elements as they are, or convert each, as copies into a panel.
+
+    Others compute what they store, of several elements.
+    """
+    for node in nodes:
+        if isinstance(node, For):
+            if BoxCopy.matches(node):
+                node.copy = PACK
+            else:
+                mark_packing(node.body)
+    return nodes
 
 
 class Staging:
@@ -59,6 +74,9 @@ class Staging:
 
     def copy_rows(self, operand: Operand, first: Expr, upper: tuple[Expr, ...]) -> list[Node]:
         """The rows of a block, for the steps of one pass from ``first`` on."""
+        return mark_packing(self._copy_rows(operand, first, upper))
+
+    def _copy_rows(self, operand: Operand, first: Expr, upper: tuple[Expr, ...]) -> list[Node]:
         counter, ends = self.frame.row.full_steps()
         row = Expr.of(counter)
         along = id(operand) in self.along_rows
@@ -103,6 +121,11 @@ class Staging:
             extent: how many steps, at most.
             ends: bounds of their number.
         """
+        return mark_packing(self._copy_columns(operand, first, extent, ends))
+
+    def _copy_columns(
+        self, operand: Operand, first: Expr, extent: int, ends: tuple[Expr, ...]
+    ) -> list[Node]:
         steps_of = partial(counted, self.product.steps, extent, ends)
         if self.product.by_rows(operand):
             step, steps = steps_of()

@@ -110,8 +110,8 @@ def _block(nodes: list[Node], known: dict[Any, list[Value]], mapping: dict[Value
             if known:
                 stored = {n.buffer.base for n in walk(node.body) if isinstance(n, AnyStore)}
                 forget(known, stored)
-            # A matrix unit's loops are one operation.
-            if not node.unit:
+            # A matrix unit's loops are one operation, and so is a copy.
+            if not node.unit and not node.copy:
                 _block(node.body, dict(known), mapping)
         if key is not None:
             if key in known:

@@ -56,7 +56,7 @@ class TileContractionsPass(NestPass):
 
         affine.parallel (%t) = (0) to (2) {
           %p = memref.alloca() : memref<4x100x8xf32>
-          ... affine.load %b[%k, %t * 32 + %n * 8 + %l] ... affine.store ... %p[%n, %k, %l] ...
+          polyblocks.copy(%b, %p, %t) {kind = "pack", shape = [100, 4, 8], ...}
           affine.for %n = 0 to 4 { affine.for %l = 0 to 8 { affine.for %m = 0 to 14 {
             %r:4 = affine.for %k = 0 to 100 iter_args(...) {
               ... affine.load %p[%n, %k, %l] ... affine.load %a[%m * 4, %k] ...
@@ -70,7 +70,7 @@ class TileContractionsPass(NestPass):
 
     name: ClassVar[str] = "tile-contractions"
     needs: ClassVar[frozenset[str]] = frozenset({facts.NESTS, facts.PLANS})
-    breaks: ClassVar[frozenset[str]] = frozenset({facts.PLANS, facts.UNTILED})
+    breaks: ClassVar[frozenset[str]] = frozenset({facts.PLANS, facts.UNTILED, facts.PLAIN_LOOPS})
 
     def transform(self, sequence: Sequence, context: Any) -> None:
         """Tile every nest and sub-nest that has a schedule."""

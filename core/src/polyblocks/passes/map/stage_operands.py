@@ -50,7 +50,7 @@ class StageOperandsPass(NestPass):
     """
 
     name: ClassVar[str] = "stage-operands"
-    needs: ClassVar[frozenset[str]] = frozenset({facts.AFFINE_LOOPS, facts.KERNELS})
+    needs: ClassVar[frozenset[str]] = frozenset({facts.NESTS, facts.KERNELS})
     establishes: ClassVar[frozenset[str]] = frozenset({facts.STAGED_OPERANDS})
 
     def transform(self, sequence: Sequence, context: Any) -> None:

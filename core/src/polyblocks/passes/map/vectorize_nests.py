@@ -60,6 +60,7 @@ class VectorizeNestsPass(NestPass):
     """
 
     name: ClassVar[str] = "vectorize-nests"
+    needs: ClassVar[frozenset[str]] = frozenset({facts.NESTS, facts.PLAIN_LOOPS})
     breaks: ClassVar[frozenset[str]] = frozenset({facts.NESTS})
     #: Shorter loops are left to be unrolled, in nests that have no vectors otherwise.
     min_trips: int = 4

@@ -46,7 +46,7 @@ class FlattenNestsPass(NestPass):
     """
 
     name: ClassVar[str] = "flatten-nests"
-    needs: ClassVar[frozenset[str]] = frozenset({facts.NESTS, facts.WHOLE_LOOPS})
+    needs: ClassVar[frozenset[str]] = frozenset({facts.NESTS, facts.PLAIN_LOOPS, facts.WHOLE_LOOPS})
 
     def transform(self, sequence: Sequence, context: Any) -> None:
         """Flatten every nest and sub-nest as far as it goes."""
