@@ -55,6 +55,7 @@ from polyblocks.passes.map.stage_operands import StageOperandsPass
 from polyblocks.passes.map.update_in_place import UpdateInPlacePass
 from polyblocks.passes.map.vectorize_nests import VectorizeNestsPass
 from polyblocks.passes.normalize.classify_nests import ClassifyNestsPass
+from polyblocks.passes.normalize.distribute_loops import DistributeLoopsPass
 from polyblocks.passes.normalize.eliminate_overwritten_stores import EliminateOverwrittenStoresPass
 from polyblocks.passes.normalize.form_reductions import FormReductionsPass
 from polyblocks.passes.normalize.form_scans import FormScansPass
@@ -172,6 +173,8 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
             "S3": [
                 NormalizeNestsPass(),
                 RaiseIndicesPass(),
+                # When checks that cannot fail are gone.
+                DistributeLoopsPass(),
                 FormReductionsPass(),
                 FormScansPass(),
                 RenameBuffersPass(),
