@@ -384,6 +384,8 @@ class Multiprocessor:
         busy_threads: resident threads that keep its units and its share of the memory busy; 0 if
             unknown, then as many as it holds.
         busy_warps: the same in warps, whose threads have many independent operations each.
+        buffer_registers: registers of a thread that elements of buffers may take, at most: more
+            would leave a multiprocessor too few threads.
         cache: bytes of a cache of its own in which data stay that it reads again and again while
             others stream through; 0 if it is missing or not known.
     """
@@ -416,6 +418,7 @@ class Multiprocessor:
     loads_in_flight: int = 1
     busy_threads: int = 0
     busy_warps: int = 0
+    buffer_registers: int = 48
     cache: int = 0
 
     @property

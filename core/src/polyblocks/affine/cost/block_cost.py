@@ -19,9 +19,9 @@ from polyblocks.affine.tiles.slices import has_even_slices
 from polyblocks.occupancy import registers_for
 from polyblocks.target import MemoryLevel, Multiprocessor
 
-#: Threads of a block, about.
+#: Threads of a block, where nothing speaks for another number.
 THREADS = 256
-#: Bytes of shared memory that reductions may want besides the tile.
+#: Bytes of shared memory that the joins of reductions take, at most.
 SCRATCH = 4096
 #: Blocks that a multiprocessor should have room for, so that one works while the other waits.
 BLOCKS = 2
@@ -37,8 +37,6 @@ TRIED = 32
 FEWER = 8
 #: How much of a multiprocessor's registers a tile may fill with what it reads again.
 REGISTERS = 0.25
-#: Registers of a thread that may hold elements of local buffers.
-HELD = 64
 #: Registers of a thread besides elements and values: addresses, counters, conditions.
 RESERVE = 24
 
@@ -246,7 +244,7 @@ class BlockCost(TileCost):
     def _local(self, bytes_of: dict[Buffer, int], chip: Multiprocessor, held: set[Buffer]) -> int:
         """Bytes of shared memory that the local buffers of a tile take."""
         room = registers_for(chip, chip.threads_per_block, 1) - RESERVE
-        registers = min(HELD, room) * 4 * chip.threads_per_block
+        registers = min(chip.buffer_registers, room) * 4 * chip.threads_per_block
         most = 0
         for live in self._live:
             kept = sum(

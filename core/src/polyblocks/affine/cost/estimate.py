@@ -48,8 +48,6 @@ LAUNCH = "launch"
 LATENCY = "latency"
 #: Keys of an estimate in JSON that are absent where the prediction is unknown.
 PREDICTION = ("predicted_seconds", "bound")
-#: Share of a memory level that one nest's data may fill before other data drives it out.
-SHARE = 2
 
 
 @dataclass(frozen=True)
@@ -265,14 +263,14 @@ class Estimator:
         """
         nbytes = {"alloc": together, "local": buffer.base.nbytes}.get(buffer.base.kind, self._all)
         for k, level in enumerate(self._target.memory):
-            if level.size and nbytes <= level.size // SHARE:
+            if level.size and nbytes <= level.size // rates.SHARE:
                 return k
         return max(len(self._target.memory) - 1, 0)
 
     def _capacity(self, k: int, threads: int) -> int:
         """Bytes of a memory level for the data of one thread."""
         level: MemoryLevel = self._target.memory[k]
-        return level.size // SHARE // min(threads, level.shared_by)
+        return level.size // rates.SHARE // min(threads, level.shared_by)
 
 
 def _at_or_beyond(home: Mapping[Buffer, int], k: int) -> Callable[[Buffer], bool]:

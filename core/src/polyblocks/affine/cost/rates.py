@@ -12,6 +12,8 @@ from polyblocks.target import MemoryLevel, TargetDescription
 
 #: The part of the time of other resources that does not overlap with the bottleneck's.
 NOT_HIDDEN = 0.2
+#: Share of a memory level that one nest's data may fill before other data drives it out.
+SHARE = 2
 
 
 def unknown_rates(target: TargetDescription) -> tuple[str, ...]:
@@ -73,7 +75,7 @@ def traffic_seconds(target: TargetDescription, nbytes: float, footprint: int) ->
     """Time to move ``nbytes`` of a buffer of ``footprint`` bytes from where it fits."""
     main = target.memory[-1] if target.memory else None
     for level in target.memory:
-        fits = level is main or (level.size and footprint <= level.size // 2)
+        fits = level is main or (level.size and footprint <= level.size // SHARE)
         if fits and level.bandwidth:
             return nbytes / level.bandwidth
     return None

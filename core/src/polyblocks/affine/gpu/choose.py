@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import inf
 
-from polyblocks.affine import operation_cost as cost
 from polyblocks.affine.analysis.access_order import fastest_last
-from polyblocks.affine.cost import rates
+from polyblocks.affine.cost.block_cost import SCRATCH, THREADS
 from polyblocks.affine.cost.predicted import Predicted
 from polyblocks.affine.gpu.mapping.atomics import form_atomics
 from polyblocks.affine.gpu.mapping.banks import pitch_rows
@@ -17,22 +16,18 @@ from polyblocks.affine.gpu.mapping.distribution import (
     has_loops,
     outer_loops,
 )
-from polyblocks.affine.gpu.mapping.kernel_cost import predict_groups
+from polyblocks.affine.gpu.mapping.kernel_cost import least_groups
 from polyblocks.affine.gpu.mapping.live_registers import live_registers
 from polyblocks.affine.gpu.mapping.placement import COPIED_BYTES, place_buffers, same_for_all
 from polyblocks.affine.gpu.mapping.wide import is_one_walk, widen_loops, widest
 from polyblocks.affine.gpu.plans.groups import GroupPlan
 from polyblocks.affine.gpu.plans.kernel import Kernel, Plan
+from polyblocks.affine.gpu.predict import predict
 from polyblocks.affine.gpu.tiles.lanes_cost import quickest_lanes
 from polyblocks.affine.gpu.tiles.units_cost import quickest_units
 from polyblocks.affine.model import For, Nest
 from polyblocks.errors import UnsupportedError
 from polyblocks.target import Multiprocessor, TargetDescription
-
-#: Threads of a block, where nothing speaks for another number.
-THREADS = 256
-#: Bytes of shared memory that the joins of reductions take, at most.
-SCRATCH = 4096
 
 
 def choose(nest: Nest, target: TargetDescription) -> tuple[Kernel, Predicted]:
@@ -48,20 +43,19 @@ def choose(nest: Nest, target: TargetDescription) -> tuple[Kernel, Predicted]:
         raise ValueError(f"the target '{target.name}' has no grids of blocks: it maps to a team")
     form_atomics(nest.body)
     tiles = _tiles(nest, target, chip)
-    # Whatever the threads, they compute all that there is.
-    least = rates.compute_seconds(target, cost.work(nest.body)) or 0.0
-    groups = None if tiles is not None and tiles[1].seconds < least else _groups(nest, target, chip)
+    least = least_groups(nest, target)
+    groups = None if tiles is not None and tiles[1] < least else _groups(nest, target, chip)
     plan: Plan
     if tiles is None and groups is None:
         raise UnsupportedError(
             f"its reductions take more than the {chip.shared_per_block_optin} bytes of shared "
             f"memory that a block of the target '{target.name}' has"
         )
-    if groups is None or (tiles is not None and groups[0] > (False, tiles[1].seconds)):
+    if groups is None or (tiles is not None and groups[0] > (False, tiles[1])):
         assert tiles is not None
-        plan, predicted = tiles
+        plan, _ = tiles
     else:
-        _, by_groups, predicted = groups
+        _, by_groups = groups
         _widen(by_groups, target, chip)
         _fit_grid(by_groups, chip)
         place_barriers(by_groups)
@@ -72,18 +66,19 @@ def choose(nest: Nest, target: TargetDescription) -> tuple[Kernel, Predicted]:
             f"the target '{target.name}' has at most {chip.grid_limits[0]}; compute parts of the "
             "arrays one after the other"
         )
-    return Kernel(nest, plan), predicted
+    kernel = Kernel(nest, plan)
+    return kernel, predict(kernel, target)
 
 
 def _groups(
     nest: Nest, target: TargetDescription, chip: Multiprocessor
-) -> tuple[tuple[bool, float], GroupPlan, Predicted] | None:
+) -> tuple[tuple[bool, float], GroupPlan] | None:
     """The quickest plan whose groups of threads do outer iterations, after the key of choice.
 
     None if a block has the shared memory for none.
     """
     plans = _Plans(nest, chip)
-    found: list[tuple[tuple[bool, float], GroupPlan, Predicted]] = []
+    found: list[tuple[tuple[bool, float], GroupPlan]] = []
     for group, groups, strided, copies in _choices(chip, has_loops(plans.body)):
         plan = plans.of(group, groups, strided)
         if group > 1 and not plan.distributed:
@@ -96,21 +91,22 @@ def _groups(
             _shrink(plan, target.shared_level.size)
         if plan.shared_bytes() + SCRATCH > chip.shared_per_block_optin:
             continue
-        predicted = predict_groups(plan, nest, target, chip)
+        seconds = predict(Kernel(nest, plan), target).seconds
         # Private memory that is no register is worse than anything the model knows of.
         scratch = plan.registers() > chip.registers_per_thread
-        found.append(((scratch, predicted.seconds), plan, predicted))
+        found.append(((scratch, seconds), plan))
     # Ties go to the simpler one, which comes first.
     return min(found, key=lambda entry: entry[0], default=None)
 
 
 def _tiles(
     nest: Nest, target: TargetDescription, chip: Multiprocessor
-) -> tuple[Plan, Predicted] | None:
-    """The quickest plan that computes tiles of a contraction, if there is one."""
+) -> tuple[Plan, float] | None:
+    """The quickest plan that computes tiles of a contraction, and its seconds, if there is one."""
     by_unit = quickest_units(nest, target, chip)
     most = inf if by_unit is None else by_unit[1].seconds
-    return quickest_lanes(nest, target, chip, most=most) or by_unit
+    found = quickest_lanes(nest, target, chip, most=most) or by_unit
+    return None if found is None else (found[0], found[1].seconds)
 
 
 def _fit_grid(plan: GroupPlan, chip: Multiprocessor) -> None:

@@ -11,10 +11,11 @@ from polyblocks.affine.access import strides
 from polyblocks.affine.analysis.facts import facts_of
 from polyblocks.affine.analysis.reductions import ReductionNest, identities
 from polyblocks.affine.contraction.factors import is_product
-from polyblocks.affine.cost import rates
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.gpu.choose import choose
 from polyblocks.affine.gpu.plans.unit_product import unit_products
+from polyblocks.affine.gpu.tiles.lanes_cost import least_of_all
+from polyblocks.affine.gpu.tiles.units_cost import least_units
 from polyblocks.affine.model import AffineAccess, For, Load, Nest, Op, clone, walk
 from polyblocks.affine.rewrites.parts import split
 from polyblocks.target import TargetDescription
@@ -168,11 +169,9 @@ class _Trials:
     def _compute_bound(self) -> float:
         """Seconds of all products on all units at once, which parts do not go below."""
         parts = facts_of(self._nest).contraction
-        found = [] if parts is None else unit_products(parts, self._target.matrix_units)
-        rate = found[0].unit.flops if found else 2 * (rates.lane_rate(self._target) or 0.0)
-        if not rate:
-            return 0.0
-        return 2 * self._shape.iterations * self._shape.trips / rate
+        assert parts is not None
+        found = unit_products(parts, self._target.matrix_units)
+        return least_units(found[0]) if found else least_of_all(parts, self._target)
 
     def _try(self, length: int) -> float:
         """Seconds with parts of a length."""

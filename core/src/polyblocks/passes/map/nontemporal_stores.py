@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from polyblocks.affine.access import address
-from polyblocks.affine.cost.estimate import SHARE
+from polyblocks.affine.cost.rates import SHARE
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
     AnyStore,

@@ -18,7 +18,10 @@ def predicted(loops: Estimate, tiled: Tiled, target: TargetDescription) -> Estim
         tiled: its product and its tiling.
         target: the chip.
     """
-    cost, tiling = tiled.cost, tiled.tiling
+    cost, tiling, compute = tiled.cost, tiled.tiling, tiled.seconds
+    if compute is not None and tiling.threads > 1:
+        # To start them is the launch's time.
+        compute -= cost.core.start * (cost.core.seconds or 0.0)
     threads = min(tiling.threads, cost.pieces(tiling))
     moved = dict.fromkeys(loops.bytes, 0)
     far = [level.name for level in target.memory if loops.bytes[level.name]]
@@ -26,7 +29,7 @@ def predicted(loops: Estimate, tiled: Tiled, target: TargetDescription) -> Estim
         moved[level.name] = nbytes
     # Operands and results come from where they are found, once.
     moved[far[-1]] = max(moved[far[-1]], loops.floor_bytes)
-    return _timed(replace(loops, moved_bytes=moved[far[-1]]), moved, tiled.seconds, threads, target)
+    return _timed(replace(loops, moved_bytes=moved[far[-1]]), moved, compute, threads, target)
 
 
 def predicted_in_tiles(

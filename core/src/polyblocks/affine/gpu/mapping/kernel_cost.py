@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from math import prod
 
 from polyblocks.affine import operation_cost as cost
 from polyblocks.affine.access import stride_along
@@ -50,6 +51,11 @@ def predict_groups(
         if chip.latencies.known
         else None,
     )
+
+
+def least_groups(nest: Nest, target: TargetDescription) -> float:
+    """Seconds that :func:`predict_groups` exceeds or meets: groups compute all that there is."""
+    return rates.compute_seconds(target, cost.work(nest.body)) or 0.0
 
 
 def _ideal(chip: Multiprocessor) -> Multiprocessor:
@@ -110,7 +116,8 @@ def _waits_for_loads(
 def _traffic(plan: GroupPlan, chip: Multiprocessor) -> Iterator[float]:
     """Bytes that each access moves, the unused parts of transactions included."""
     outer = plan.order[-1] if plan.order else None
-    yield from _moved(plan.body, plan, chip, outer, float(plan.iterations), False)
+    times = float(prod(loop.var.extent for loop in plan.outer))
+    yield from _moved(plan.body, plan, chip, outer, times, False)
     for buffer in plan.copied:
         yield float(plan.blocks * buffer.nbytes)
 

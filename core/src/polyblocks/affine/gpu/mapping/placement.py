@@ -31,8 +31,6 @@ from polyblocks.target import Multiprocessor
 COPY_BYTES = 128
 #: Bytes of all copies of a block together, at most.
 COPIED_BYTES = 32 << 10
-#: Registers that the elements of all buffers that live at once may take of a thread, at most.
-DISTRIBUTED_WORDS = 48
 
 
 def place_buffers(
@@ -68,7 +66,7 @@ def place_buffers(
         first, last = lives.get(buffer, (0, -1))
         span = slice(2 * first + 1, max(2 * last, 2 * first + 1) + 1)
         together = max(elements[first : last + 1], default=0) + words
-        fits = together <= DISTRIBUTED_WORDS and max(taken[span]) + needed <= room
+        fits = together <= chip.buffer_registers and max(taken[span]) + needed <= room
         wanted = (given or {}).get(buffer)
         if per_thread and (fits if wanted is None else wanted is Place.DISTRIBUTED_REGISTERS):
             elements[first : last + 1] = [n + words for n in elements[first : last + 1]]

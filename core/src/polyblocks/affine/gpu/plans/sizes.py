@@ -8,9 +8,9 @@ from functools import cached_property
 from math import prod
 from typing import Any
 
-from polyblocks.affine.analysis.contractions import Contraction
+from polyblocks.affine.analysis.contractions import Contraction, Operand
 from polyblocks.affine.expr import Var
-from polyblocks.affine.model import Value
+from polyblocks.affine.model import AffineAccess, Value
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +57,10 @@ class TileSizes:
         """Blocks of the grid."""
         return extent(self.parts.batch) * prod(self.grid)
 
+    def copied_bytes(self, operands: Iterable[Operand]) -> int:
+        """Bytes of memory that a step of a tile takes."""
+        return sum(o.load.buffer.bytes_per_element * self.tile[o.side] for o in operands)
+
     @property
     def ragged(self) -> bool:
         """Whether tiles reach beyond the last row or column."""
@@ -102,6 +106,12 @@ class TilePlan:
 def extent(variables: list[Var]) -> int:
     """Values of variables together."""
     return prod(v.extent for v in variables)
+
+
+def bytes_around(parts: Contraction) -> int:
+    """Bytes that are loaded and stored for an element around its sum."""
+    touched = [*parts.before, *parts.after]
+    return sum(n.buffer.bytes_per_element for n in touched if isinstance(n, AffineAccess))
 
 
 def words_of(values: Iterable[Value]) -> int:

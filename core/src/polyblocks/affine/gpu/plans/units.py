@@ -238,12 +238,6 @@ class UnitPlan(TilePlan):
         """Bytes of the operands' tiles."""
         return sum(prod(self.shape(o)) for o in self.product.operands) * self.element_bytes
 
-    @property
-    def copied_bytes(self) -> int:
-        """Of memory that a step of a tile takes."""
-        pairs = zip(self.product.operands, self.sizes.tile[:2], strict=True)
-        return sum(o.load.buffer.bytes_per_element * size for o, size in pairs)
-
     def pieces(self, operand: Operand) -> int:
         """Vector chunks of an operand's tile; a thread copies one at a time."""
         length, chunk = self.sizes.tile[operand.side], self.piece

@@ -11,9 +11,10 @@ from polyblocks.affine.analysis.facts import facts_of
 from polyblocks.affine.cost import rates
 from polyblocks.affine.cost.predicted import ACCESSED_PER_MOVED, IMPOSSIBLE, Predicted
 from polyblocks.affine.gpu.plans.lanes import LanePlan
-from polyblocks.affine.gpu.plans.sizes import extent
+from polyblocks.affine.gpu.plans.sizes import bytes_around, extent
 from polyblocks.affine.gpu.tiles.lane_plans import lane_plans
 from polyblocks.affine.model import Nest
+from polyblocks.occupancy import occupancy
 from polyblocks.target import Multiprocessor, TargetDescription
 
 #: Latency of a cache that holds data shared with other blocks, over that of the main memory.
@@ -32,12 +33,7 @@ def predict_lanes(plan: LanePlan, target: TargetDescription, chip: Multiprocesso
     needed = plan.registers()
     if needed > chip.registers_per_thread:
         return IMPOSSIBLE
-    resident = min(
-        chip.threads // threads,
-        chip.registers // (needed * threads),
-        chip.shared // max(plan.shared_bytes(), 1),
-        chip.blocks,
-    )
+    resident = occupancy(chip, needed, plan.shared_bytes(), threads).blocks
     if resident < 1:
         return IMPOSSIBLE
     at_once = min(resident, ceil(blocks / units))
@@ -49,12 +45,11 @@ def predict_lanes(plan: LanePlan, target: TargetDescription, chip: Multiprocesso
     body = plan.sizes.parts.reduction.body
     work = rates.compute_seconds(target, cost.operations(body) * padded)
     r, c = plan.sizes.of_thread
-    per_side = [sum(o.of_rows == side for o in plan.sizes.parts.operands) for side in (True, False)]
-    reads = padded * (per_side[0] / c + per_side[1] / r) * 4
+    operands = plan.sizes.parts.operands
+    reads = padded * sum(o.load.buffer.bytes_per_element / (c, r)[o.side] for o in operands)
     on_chip = _bandwidth(target, "shared", units)
     main = rates.main_bandwidth(target, units)
-    copied = blocks * steps * (rows * per_side[0] + columns * per_side[1]) * 4
-    stored = blocks * rows * columns * 4
+    moved = _moved_bytes(plan)
     waves = ceil(blocks / (units * resident))
     takes = chip.latencies
     # Until the first operands are there, and until the results are stored.
@@ -62,7 +57,7 @@ def predict_lanes(plan: LanePlan, target: TargetDescription, chip: Multiprocesso
     # Those of the next steps are asked for when these are there.
     step = takes.exchange + _NEAR * takes.memory
     return Predicted(
-        memory=None if main is None else (copied + stored) / (ACCESSED_PER_MOVED * main),
+        memory=None if main is None else moved / (ACCESSED_PER_MOVED * main),
         compute=None
         if work is None or on_chip is None
         else max(work * shares / busy, reads / on_chip * shares),
@@ -116,14 +111,20 @@ def least_lanes(target: TargetDescription, chip: Multiprocessor) -> Callable[[La
     ends = 2 * chip.latencies.memory if chip.latencies.known else 0.0
 
     def least(plan: LanePlan) -> float:
-        blocks, steps, operands = plan.blocks, plan.sizes.counts[2], plan.sizes.parts.operands
         rows, columns, _ = plan.sizes.tile
-        work = cost.operations(plan.sizes.parts.reduction.body) * rows * columns * steps
-        copied = steps * sum(rows if o.of_rows else columns for o in operands)
-        moved = 4 * blocks * (copied + rows * columns)
-        return rates.overlapped(moved / moves, ceil(blocks / units) * units * work / rate, ends)
+        work = cost.operations(plan.sizes.parts.reduction.body) * rows * columns
+        work *= ceil(plan.blocks / units) * units * plan.sizes.counts[2]
+        return rates.overlapped(_moved_bytes(plan) / moves, work / rate, ends)
 
     return least
+
+
+def _moved_bytes(plan: LanePlan) -> int:
+    """Bytes that blocks copy of operands, and load and store around the sums of their tiles."""
+    sizes = plan.sizes
+    rows, columns, _ = sizes.tile
+    copied = sizes.counts[2] * sizes.copied_bytes(sizes.parts.operands)
+    return plan.blocks * (copied + rows * columns * bytes_around(sizes.parts))
 
 
 def _bandwidth(target: TargetDescription, name: str, units: int) -> float | None:

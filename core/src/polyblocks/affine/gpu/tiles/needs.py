@@ -89,7 +89,7 @@ def _numbers(plan: UnitPlan) -> tuple[float, ...]:
     return (
         *plan.sizes.tile,
         plan.threads,
-        plan.copied_bytes,
+        plan.sizes.copied_bytes(plan.product.operands),
         _shared_bytes_of_tile(plan),
         plan.reading + sum(plan.copying(o) for o in plan.product.operands),
         plan.copies_through_registers,

@@ -8,11 +8,11 @@ import numpy as np
 
 from polyblocks.affine.cost import rates
 from polyblocks.affine.cost.predicted import IMPOSSIBLE, Predicted
-from polyblocks.affine.gpu.plans.sizes import extent
+from polyblocks.affine.gpu.plans.sizes import bytes_around, extent
 from polyblocks.affine.gpu.plans.unit_product import UnitProduct, unit_product
 from polyblocks.affine.gpu.plans.units import UnitPlan, unit_plan
 from polyblocks.affine.gpu.tiles.needs import Needs, Numbers, needs_of, needs_of_all
-from polyblocks.affine.model import AffineAccess, Nest
+from polyblocks.affine.model import Nest
 from polyblocks.target import MatrixUnit, Multiprocessor, TargetDescription
 
 
@@ -59,6 +59,14 @@ def quickest_units(
     return unit_plan(chip, found, tilings[best]), times.of(best)
 
 
+def least_units(found: UnitProduct) -> float:
+    """Seconds that no kernel of a unit is below: all units multiply at once, and nothing else."""
+    parts = found.parts
+    elements = extent(parts.batch) * extent(parts.rows) * extent(parts.columns)
+    flops = found.unit.flops
+    return 2 * elements * parts.reduction.trips / flops if flops else 0.0
+
+
 def predict_units(plan: UnitPlan, target: TargetDescription, chip: Multiprocessor) -> Predicted:
     """Seconds of one kernel."""
     return _times(needs_of([plan], chip), plan.product, target, chip).of(0)
@@ -78,7 +86,7 @@ def _times(
     tiles = np.ceil(extent(parts.rows) / rows) * np.ceil(extent(parts.columns) / columns)
     blocks, steps = extent(parts.batch) * tiles, np.ceil(parts.reduction.trips / depth)
     on_chip, cache = _rates(target)
-    of_tile, of_ends = depth * needs.copied_bytes, _bytes_around(found) * rows * columns
+    of_tile, of_ends = depth * needs.copied_bytes, bytes_around(parts) * rows * columns
     at_once = np.minimum(np.maximum(needs.resident, 1), np.ceil(blocks / units))
     waves, rest = np.divmod(blocks, units * at_once)
     memory = compute = latency = None
@@ -98,12 +106,6 @@ def _times(
         # Data shared by blocks comes from the first cache whose rate is known.
         memory = blocks * (steps * of_tile + of_ends) / cache
     return _Times(memory, compute, latency, needs.resident >= 1)
-
-
-def _bytes_around(found: UnitProduct) -> int:
-    """Bytes that are loaded and stored for an element around its sum."""
-    touched = [*found.parts.before, *found.parts.after]
-    return sum(n.buffer.bytes_per_element for n in touched if isinstance(n, AffineAccess))
 
 
 def _rates(target: TargetDescription) -> tuple[float | None, float | None]:
