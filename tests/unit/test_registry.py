@@ -181,11 +181,28 @@ def test_a_plugin_is_refused_when_one_of_its_hooks_changed(fake_plugin, monkeypa
         Registry().target("one")
 
 
+def test_a_target_from_before_descriptions_changed_is_refused(fake_plugin):
+    fake_plugin("old", extra="POLYBLOCKS_API = 1")
+    message = (
+        r"target 'old' .* was written for version 1 of the hook 'describe_target', this is "
+        r"version 2; upgrade target 'old'"
+    )
+    with pytest.raises(PluginError, match=message):
+        Registry().target("old")
+    assert row("old").status == "refused"
+
+
+def test_an_extension_from_before_descriptions_changed_is_accepted(fake_plugin):
+    source = EXTENSION.replace("POLYBLOCKS_API = 2", "POLYBLOCKS_API = 1").format(name="old")
+    fake_plugin("old", group=EXTENSIONS, source=source)
+    assert row("old").status == "loaded"
+
+
 def test_versions_of_single_hooks(fake_plugin):
-    versions = "{'describe_target': 1, 'lower_program': 2, 'load_artifact': 1}"
+    versions = "{'describe_target': 2, 'lower_program': 2, 'load_artifact': 1}"
     fake_plugin("fits", extra=f"POLYBLOCKS_API = {versions}")
     fake_plugin("ahead", extra=f"POLYBLOCKS_API = {versions.replace('1', '7')}")
-    fake_plugin("silent", extra="POLYBLOCKS_API = {'describe_target': 1, 'lower_program': 2}")
+    fake_plugin("silent", extra="POLYBLOCKS_API = {'describe_target': 2, 'lower_program': 2}")
     found = Registry()
     assert found.target("fits").name == "fits"
     with pytest.raises(PluginError, match=r"version 7 of the hook .* upgrade polyblocks$"):

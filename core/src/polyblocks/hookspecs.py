@@ -71,8 +71,9 @@ INTERFACES: dict[int, dict[str, int]] = {
         "synchronize": 1,
     },
 }
-# S3 hands over copies, waits and barriers.
-INTERFACES[2] = {**INTERFACES[1], "lower_program": 2}
+# Descriptions have matrix units of the class of their kind, and buffer registers; S3 hands over
+# copies, waits and barriers.
+INTERFACES[2] = {**INTERFACES[1], "describe_target": 2, "lower_program": 2}
 
 PROJECT = "polyblocks"
 hookspec = pluggy.HookspecMarker(PROJECT)
