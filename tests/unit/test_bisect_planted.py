@@ -16,6 +16,7 @@ from polyblocks import mlir
 from polyblocks.bisect import command
 from polyblocks.bisect.search import Result, Settings
 from polyblocks.passes import standard
+from polyblocks.passes.facts import declared
 from polyblocks.passes.rules import RulePass
 from polyblocks.pipeline import FunctionPass, Pipeline
 
@@ -115,13 +116,14 @@ def plant(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
                 right.run(module, context)
                 edit(module, *BUGS[label], VALUES.get(label, ""))
 
-            return FunctionPass(name, run)
+            needs, establishes, breaks = (
+                declared(right, what) for what in ("needs", "establishes", "breaks")
+            )
+            return FunctionPass(name, run, needs, establishes, breaks)
 
         def wrong_pipeline(*arguments: Any) -> Pipeline:
-            made: Pipeline = pipeline(*arguments)
-            for passes in made.stages.values():
-                passes[:] = [planted(p) for p in passes]
-            return made
+            stages = pipeline(*arguments).stages
+            return Pipeline({name: [planted(p) for p in stages[name]] for name in stages})
 
         def planted(right: Any) -> Any:
             if right.name == name:

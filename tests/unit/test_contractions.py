@@ -23,7 +23,7 @@ from polyblocks.passes.base import NestPass
 from polyblocks.passes.fuse import fuse_tiles
 from polyblocks.passes.rules import steps as rule_steps
 from polyblocks.passes.standard import standard_pipeline
-from polyblocks.pipeline import PassContext
+from polyblocks.pipeline import PassContext, Pipeline
 
 r = torch.randn
 
@@ -65,11 +65,13 @@ def look(
 ) -> None:
     """Compile a program for a GPU up to a pass, some left out, and look at its nests then."""
     target, options = gpu_target(), CompileOptions()
-    pipeline = standard_pipeline(target, options)
-    passes = list(rule_steps(pipeline.stages["S3"]))
+    stages = standard_pipeline(target, options).stages
+    passes = list(rule_steps(stages["S3"]))
     end = next(i for i, p in enumerate(passes) if p.name == before)
-    pipeline.stages["S3"] = [*(p for p in passes[:end] if p.name not in without), Look(see)]
-    pipeline.run(captured(function, inputs).module, PassContext.create(target, options))
+    kept = [p for p in passes[:end] if p.name not in without]
+    Pipeline({**stages, "S3": [*kept, Look(see)]}).run(
+        captured(function, inputs).module, PassContext.create(target, options)
+    )
 
 
 def contractions(

@@ -74,6 +74,52 @@ def test_a_pass_that_others_need_cannot_be_removed_alone() -> None:
     assert "plan-contractions" not in pipeline.names()
 
 
+def test_stages_are_changed_by_methods_alone() -> None:
+    """A change past these would go unchecked."""
+    pipeline = standard()
+    names = pipeline.names()
+    with pytest.raises(TypeError, match="does not support item assignment"):
+        pipeline.stages["S3"] = ()  # type: ignore[index]
+    with pytest.raises(AttributeError, match="'tuple' object has no attribute 'append'"):
+        pipeline.stages["S3"].append(Facts("mine"))  # type: ignore[attr-defined]
+    assert pipeline.names() == names
+
+
+#: Pass -> what does not hold behind it, of targets with teams and of those with blocks.
+TEAM = {
+    "fuse-slices": "padding unfused",
+    "absorb-loops": "unfused",
+    "mask-absent": "padding",
+    "order-loops": "reductions untiled whole-loops",
+    "block-summation": "whole-loops",
+    "tile-transposes": "untiled whole-loops",
+    "vectorize-nests": "kinds nests padding reductions",
+}
+BLOCKS = {
+    "hoist-factors": "unfused",
+    "absorb-margins": "padding unfused",
+    "join-nests": "unfused",
+    "roll-nests": "unfused",
+    "split-contractions": "whole-loops",
+}
+
+
+@pytest.mark.parametrize(
+    ("target", "name", "lost"),
+    [(t, name, lost) for t, rows in enumerate((TEAM, BLOCKS)) for name, lost in rows.items()],
+)
+def test_what_does_not_hold_behind_a_pass(target: int, name: str, lost: str) -> None:
+    description = (describe(OPTIONS), gpu_target())[target]
+    stages = standard_pipeline(description, OPTIONS).stages
+    (broken,) = (declared(p, "breaks") for p in steps(stages["S3"]) if p.name == name)
+    assert broken == set(lost.split())
+    for fact in broken:
+        with pytest.raises(ValueError, match=rf"pass 'late' \(stage S3\) needs '{fact}'"):
+            standard_pipeline(description, OPTIONS).insert_after(
+                name, Facts("late", needs=frozenset({fact}))
+            )
+
+
 def test_passes_that_only_improve_code_can_be_removed() -> None:
     for name in ("fuse-slices", "fuse-tiles", "unroll-reductions", "split-stacks", "roll-sums"):
         standard().remove(name)

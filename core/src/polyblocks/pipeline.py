@@ -6,12 +6,13 @@ import io
 import os
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 from polyblocks import events
@@ -231,9 +232,9 @@ class Pipeline:
             was before then.
     """
 
-    def __init__(self, stages: dict[str, Sequence[Any]]) -> None:
-        self.stages: dict[str, list[Any]] = {name: list(p) for name, p in stages.items()}
-        names = [name for passes in self.stages.values() for p in passes for name in _names(p)]
+    def __init__(self, stages: Mapping[str, Sequence[Any]]) -> None:
+        self._stages: dict[str, list[Any]] = {name: list(p) for name, p in stages.items()}
+        names = [name for passes in self._stages.values() for p in passes for name in _names(p)]
         doubles = {n for n in names if names.count(n) > 1}
         if doubles:
             raise ValueError(f"pass names must be unique; twice: {', '.join(sorted(doubles))}")
@@ -241,36 +242,41 @@ class Pipeline:
         self._open = False
         self._check([])
 
+    @property
+    def stages(self) -> Mapping[str, tuple[Any, ...]]:
+        """The passes of every stage, in order, to look at: what changes them checks the order."""
+        return MappingProxyType({name: tuple(passes) for name, passes in self._stages.items()})
+
     @contextmanager
     def editing(self) -> Iterator[None]:
         """Check the order once, at the end of the block; an error undoes what the block did."""
-        before = {name: list(passes) for name, passes in self.stages.items()}
+        before = {name: list(passes) for name, passes in self._stages.items()}
         outer, self._open = self._open, True
         try:
             yield
             if not outer:
                 self._check([p for passes in before.values() for p in passes])
         except BaseException:
-            self.stages.clear()
-            self.stages.update(before)
+            self._stages.clear()
+            self._stages.update(before)
             raise
         finally:
             self._open = outer
 
     def _check(self, before: list[Any]) -> None:
         """Check the order, with the passes that there were before."""
-        passes = [(stage, p) for stage, members in self.stages.items() for p in steps(members)]
+        passes = [(stage, p) for stage, members in self._stages.items() for p in steps(members)]
         present = {id(p) for _, p in passes}
         self._former = [p for p in (*self._former, *steps(before)) if id(p) not in present]
         facts.check(passes, self._former)
 
     def names(self) -> list[str]:
         """All pass names in order."""
-        return [p.name for passes in self.stages.values() for p in passes]
+        return [p.name for passes in self._stages.values() for p in passes]
 
     def steps(self) -> list[str]:
         """Names of all that runs, in order: as :meth:`names`, with rules for passes of rules."""
-        return [p.name for passes in self.stages.values() for p in steps(passes)]
+        return [p.name for passes in self._stages.values() for p in steps(passes)]
 
     def insert_before(self, name: str, new: Any) -> None:
         """Insert ``new`` before the pass called ``name``."""
@@ -284,9 +290,9 @@ class Pipeline:
 
     def append(self, stage: str, new: Any) -> None:
         """Add ``new`` at the end of a stage."""
-        if stage not in self.stages:
-            raise ValueError(f"no stage '{stage}'; the stages are {', '.join(self.stages)}")
-        self._insert(stage, len(self.stages[stage]), new)
+        if stage not in self._stages:
+            raise ValueError(f"no stage '{stage}'; the stages are {', '.join(self._stages)}")
+        self._insert(stage, len(self._stages[stage]), new)
 
     def replace(self, name: str, new: Any) -> None:
         """Replace the pass or rule called ``name`` by ``new``; a rule by a pass on nests.
@@ -296,9 +302,9 @@ class Pipeline:
         """
         with self.editing():
             stage, index = self._find(name)
-            whole = self.stages[stage][index]
+            whole = self._stages[stage][index]
             if whole.name == name:
-                del self.stages[stage][index]
+                del self._stages[stage][index]
                 self._insert(stage, index, new)
                 return
             if not shares_nests(new):
@@ -309,31 +315,31 @@ class Pipeline:
             rules = tuple(new if rule.name == name else rule for rule in whole.rules)
             if new.name != name:
                 self._refuse_double(new.name)
-            self.stages[stage][index] = replace(whole, rules=rules)
+            self._stages[stage][index] = replace(whole, rules=rules)
 
     def remove(self, name: str) -> None:
         """Take the pass or rule called ``name`` out; with its last rule a pass goes as well."""
         with self.editing():
             stage, index = self._find(name)
-            whole = self.stages[stage][index]
+            whole = self._stages[stage][index]
             left = tuple(rule for rule in rules_of(whole) if rule.name != name)
             if whole.name == name or not left:
-                del self.stages[stage][index]
+                del self._stages[stage][index]
             else:
-                self.stages[stage][index] = replace(whole, rules=left)
+                self._stages[stage][index] = replace(whole, rules=left)
 
     def _insert(self, stage: str, index: int, new: Any) -> None:
         for name in _names(new):
             self._refuse_double(name)
         with self.editing():
-            self.stages[stage].insert(index, new)
+            self._stages[stage].insert(index, new)
 
     def _refuse_double(self, name: str) -> None:
-        if any(name in _names(p) for passes in self.stages.values() for p in passes):
+        if any(name in _names(p) for passes in self._stages.values() for p in passes):
             raise ValueError(f"there is a pass '{name}' already; use replace()")
 
     def _find(self, name: str) -> tuple[str, int]:
-        for stage, passes in self.stages.items():
+        for stage, passes in self._stages.items():
             for index, p in enumerate(passes):
                 if name in _names(p):
                     return stage, index
@@ -341,7 +347,7 @@ class Pipeline:
 
     def run(self, module: Any, context: PassContext) -> None:
         """Run all stages, or what is left of them for a module that was read from a dump."""
-        for stage, passes in self.stages.items():
+        for stage, passes in self._stages.items():
             run_stage(stage, passes, module, context)
 
 

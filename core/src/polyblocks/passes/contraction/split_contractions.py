@@ -40,6 +40,7 @@ class SplitContractionsPass(NestPass):
 
     name: ClassVar[str] = "split-contractions"
     needs: ClassVar[frozenset[str]] = frozenset({facts.NESTS, facts.REDUCTIONS, facts.WHOLE_LOOPS})
+    breaks: ClassVar[frozenset[str]] = frozenset({facts.WHOLE_LOOPS})
 
     def transform(self, sequence: Sequence, context: Any) -> None:
         """Split where that is predicted to be quicker; nothing if rates are unknown."""

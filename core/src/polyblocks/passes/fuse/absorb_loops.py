@@ -20,6 +20,7 @@ from polyblocks.affine.model import (
     walk,
 )
 from polyblocks.affine.subnests import mark_tiles
+from polyblocks.passes import facts
 from polyblocks.passes.base import NestPass
 
 
@@ -51,6 +52,7 @@ class AbsorbLoopsPass(NestPass):
     """
 
     name: ClassVar[str] = "absorb-loops"
+    breaks: ClassVar[frozenset[str]] = frozenset({facts.UNFUSED})
     #: Bytes of a row's own arrays, on the stack of a thread.
     own_bytes: int = 1 << 15
     #: Rows of several nests for each thread, at least.

@@ -40,7 +40,7 @@ class AbsorbMarginsPass(NestPass):
 
     name: ClassVar[str] = "absorb-margins"
     needs: ClassVar[frozenset[str]] = frozenset({facts.NESTS, facts.KINDS, facts.UNTILED})
-    breaks: ClassVar[frozenset[str]] = frozenset({facts.UNFUSED})
+    breaks: ClassVar[frozenset[str]] = frozenset({facts.PADDING, facts.UNFUSED})
 
     def transform(self, sequence: Sequence, context: Any) -> None:
         """Absorb the margins of all buffers that only such products read."""

@@ -76,7 +76,7 @@ class FuseTilesPass(NestPass):
     needs: ClassVar[frozenset[str]] = frozenset(
         {facts.NESTS, facts.REDUCTIONS, facts.KINDS, facts.UNTILED}
     )
-    breaks: ClassVar[frozenset[str]] = frozenset({facts.UNFUSED, facts.UNTILED})
+    breaks: ClassVar[frozenset[str]] = frozenset({facts.PADDING, facts.UNFUSED, facts.UNTILED})
     #: Stages of one group.
     max_stages: int = 64
     #: Nodes of one group; LLVM's time grows with it.

@@ -68,6 +68,7 @@ class HoistFactorsPass(NestPass):
     needs: ClassVar[frozenset[str]] = frozenset(
         {facts.NESTS, facts.REDUCTIONS, facts.KINDS, facts.UNTILED}
     )
+    breaks: ClassVar[frozenset[str]] = frozenset({facts.UNFUSED})
 
     def transform(self, sequence: Sequence, context: Any) -> None:
         """Move the factors of all buffers that only contractions read."""

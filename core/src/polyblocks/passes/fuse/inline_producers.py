@@ -34,7 +34,7 @@ class InlineProducersPass(NestPass):
 
     name: ClassVar[str] = "inline-producers"
     needs: ClassVar[frozenset[str]] = frozenset({facts.NESTS, facts.REDUCTIONS, facts.KINDS})
-    breaks: ClassVar[frozenset[str]] = frozenset({facts.UNFUSED})
+    breaks: ClassVar[frozenset[str]] = frozenset({facts.PADDING, facts.UNFUSED})
     #: Nodes in one straight-line body; more spills registers and takes long to compile.
     max_nodes: int = MAX_NODES
 

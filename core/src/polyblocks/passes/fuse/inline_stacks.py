@@ -42,7 +42,7 @@ class InlineStacksPass(NestPass):
 
     name: ClassVar[str] = "inline-stacks"
     needs: ClassVar[frozenset[str]] = frozenset({facts.NESTS, facts.KINDS, facts.UNTILED})
-    breaks: ClassVar[frozenset[str]] = frozenset({facts.UNFUSED})
+    breaks: ClassVar[frozenset[str]] = frozenset({facts.PADDING, facts.UNFUSED})
     #: Nodes in one straight-line body; more spills registers and takes long to compile.
     max_nodes: int = MAX_NODES
 

@@ -10,6 +10,7 @@ from polyblocks.affine.expr import Var
 from polyblocks.affine.fusion.independence import independent
 from polyblocks.affine.mlir.regions import stands_before
 from polyblocks.affine.model import For, Nest, Opaque, Sequence
+from polyblocks.passes import facts
 from polyblocks.passes.base import NestPass
 from polyblocks.target import TargetDescription
 
@@ -36,6 +37,7 @@ class JoinNestsPass(NestPass):
     """
 
     name: ClassVar[str] = "join-nests"
+    breaks: ClassVar[frozenset[str]] = frozenset({facts.UNFUSED})
     #: Nests that lie between two of them, at most.
     reach: int = 8
 

@@ -55,7 +55,7 @@ class MergeMarginsPass(NestPass):
 
     name: ClassVar[str] = "merge-margins"
     needs: ClassVar[frozenset[str]] = frozenset({facts.NESTS, facts.KINDS, facts.UNTILED})
-    breaks: ClassVar[frozenset[str]] = frozenset({facts.UNFUSED})
+    breaks: ClassVar[frozenset[str]] = frozenset({facts.PADDING, facts.UNFUSED})
 
     def transform(self, sequence: Sequence, context: Any) -> None:
         """Merge the copies of every array that has some."""

@@ -21,6 +21,7 @@ from polyblocks.affine.model import (
     transform_indices,
     walk,
 )
+from polyblocks.passes import facts
 from polyblocks.passes.base import NestPass
 
 
@@ -44,6 +45,7 @@ class RollNestsPass(NestPass):
     """
 
     name: ClassVar[str] = "roll-nests"
+    breaks: ClassVar[frozenset[str]] = frozenset({facts.UNFUSED})
     #: Nests that lie between two of them, at most.
     reach: int = 8
 

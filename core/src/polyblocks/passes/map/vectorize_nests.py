@@ -61,7 +61,9 @@ class VectorizeNestsPass(NestPass):
 
     name: ClassVar[str] = "vectorize-nests"
     needs: ClassVar[frozenset[str]] = frozenset({facts.NESTS, facts.PLAIN_LOOPS})
-    breaks: ClassVar[frozenset[str]] = frozenset({facts.NESTS})
+    breaks: ClassVar[frozenset[str]] = frozenset(
+        {facts.KINDS, facts.NESTS, facts.PADDING, facts.REDUCTIONS}
+    )
     #: Shorter loops are left to be unrolled, in nests that have no vectors otherwise.
     min_trips: int = 4
     #: Iterations of a block of a loop that threads share: long against the start of a loop, short

@@ -49,6 +49,7 @@ class MaskAbsentPass(NestPass):
     needs: ClassVar[frozenset[str]] = frozenset(
         {facts.NESTS, facts.REDUCTIONS, facts.UNFUSED, facts.PADDING}
     )
+    breaks: ClassVar[frozenset[str]] = frozenset({facts.PADDING})
 
     def transform(self, sequence: Sequence, context: Any) -> None:
         """Mask in every nest that reads its own operation's zeros."""

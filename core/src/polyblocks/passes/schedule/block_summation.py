@@ -11,6 +11,7 @@ from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import For, Node, Op, Sequence, Value, clone
 from polyblocks.affine.ops import like
 from polyblocks.affine.subnests import change_subnests
+from polyblocks.passes import facts
 from polyblocks.passes.base import NestPass
 
 
@@ -38,6 +39,7 @@ class BlockSummationPass(NestPass):
     """
 
     name: ClassVar[str] = "block-summation"
+    breaks: ClassVar[frozenset[str]] = frozenset({facts.WHOLE_LOOPS})
     #: Vectors of a block of the innermost loop; several of them are summed up side by side.
     vectors: int = 256
     #: Iterations of the loops around it.

@@ -12,6 +12,7 @@ from polyblocks.affine.model import For, Node, Sequence, clone, remove_dead
 from polyblocks.affine.rewrites.simplify import eliminate_common
 from polyblocks.affine.rewrites.strips import Strip
 from polyblocks.affine.subnests import change_subnests
+from polyblocks.passes import facts
 from polyblocks.passes.base import NestPass
 from polyblocks.target import TargetDescription
 
@@ -43,6 +44,9 @@ class OrderLoopsPass(NestPass):
     """
 
     name: ClassVar[str] = "order-loops"
+    breaks: ClassVar[frozenset[str]] = frozenset(
+        {facts.REDUCTIONS, facts.UNTILED, facts.WHOLE_LOOPS}
+    )
     #: Iterations in one pass. On Zen 4, column sums of 64 MiB by two cores: 24 GB/s with 1, 32
     #: with 2, 48 with 4, 58 with 8, 60 with 16.
     jam: int = 8

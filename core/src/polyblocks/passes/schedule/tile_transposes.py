@@ -24,6 +24,7 @@ from polyblocks.affine.model import (
     clone,
 )
 from polyblocks.affine.rewrites.blocks import block_bounds
+from polyblocks.passes import facts
 from polyblocks.passes.base import NestPass
 
 
@@ -48,6 +49,7 @@ class TileTransposesPass(NestPass):
     """
 
     name: ClassVar[str] = "tile-transposes"
+    breaks: ClassVar[frozenset[str]] = frozenset({facts.UNTILED, facts.WHOLE_LOOPS})
     #: Vectors along one side of a block of tiles.
     block: int = 8
     #: Lanes of a tile at most: all of its rows are in registers at once.
