@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+from tests.support.gpu_target import gpu_target
 
 from polyblocks import mlir
 from polyblocks.affine.analysis.contractions import contraction_of
@@ -16,7 +18,7 @@ from polyblocks.affine.flat_views import FlatViews
 from polyblocks.affine.mlir import reader
 from polyblocks.affine.model import Load, Op
 from polyblocks.options import CompileOptions
-from polyblocks.target import MatrixUnit, TargetDescription, VectorDot
+from polyblocks.target import MatrixUnit, TargetDescription, TileUnit, VectorDot
 from polyblocks_cpu.describe import describe
 
 PRODUCT = """
@@ -122,13 +124,11 @@ def test_the_best_unit_is_taken() -> None:
     "other",
     [
         unit("float16", accumulator="float32", k=2),
-        unit("bfloat16", accumulator="float32", k=4),
-        replace(unit("bfloat16", accumulator="float32", k=2), shape=(16, 8, 16)),
-        unit("float8", accumulator="float32", k=4),
+        unit("float8_e4m3", accumulator="float32", k=4),
         unit("int8"),
     ],
 )
-def test_units_of_other_types_and_shapes(other: MatrixUnit) -> None:
+def test_units_of_other_types(other: MatrixUnit) -> None:
     assert not groups(floats(), chip(other))
 
 
@@ -182,6 +182,42 @@ def test_a_unit_has_its_own_rate() -> None:
         best = [(cost, choose_tiling(cost)) for cost in costs]
         seconds.append(min(c.seconds(c.time(t)) or 0.0 for c, t in best if t is not None))
     assert 0.35 < seconds[1] / seconds[0] < 0.75
+
+
+WARPS = gpu_target().matrix_units[0]
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: unit("float7"), "expected a dtype, one of float8_e4m3, .*, got 'float7'"),
+        (lambda: unit("bfloat16", accumulator="float32", k=4),
+         r"expected 1 row and the 2 steps of a word for 'shape', got \(1, 16, 4\)"),
+        (lambda: VectorDot("dot", (2, 16, 4), "int8", "int32"),
+         r"expected 1 row and the 4 steps of a word for 'shape', got \(2, 16, 4\)"),
+        (lambda: unit("int8", "bfloat16"),
+         r"operands of fewer than 32 bits, as many of both, got \('int8', 'bfloat16'\)"),
+        (lambda: unit("float32", accumulator="float32", k=1), "operands of fewer than 32 bits"),
+        (lambda: unit("int8", accumulator="float16"), "int32 or float32 for 'acc.*got 'float16'"),
+        (lambda: TileUnit("tile", (16, 16, 30), "int8", "int32", registers=8),
+         r"expected steps in words of 4 for 'shape', got \(16, 16, 30\)"),
+        (lambda: TileUnit("tile", (16, 16, 32), "int8", "int32", registers=2),
+         "expected 3 'registers' at least, of two operands and sums, got 2"),
+        # Units of warps, with fragments and without.
+        (lambda: MatrixUnit("warp", (16, 0, 16), "float16", "float32"),
+         r"matrix unit 'warp': expected rows, columns and steps .* got \(16, 0, 16\)"),
+        (lambda: MatrixUnit("warp", (16, 8), "float16", "float32"), "1 of each at least, got"),
+        (lambda: MatrixUnit("warp", (16, 8, 16), "half", "float32"), "a dtype, .*got 'half'"),
+        (lambda: MatrixUnit("warp", (16, 8, 16), "float16", "single"), "a dtype.*got 'single'"),
+        (lambda: replace(WARPS, shape=(16, 16, 32)),
+         r"expected fragments of the shape's \(16, 32\) elements, got \(16, 16\)"),
+    ],
+)  # fmt: skip
+def test_units_of_no_such_shape_or_dtype_are_refused(
+    make: Callable[[], object], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        make()
 
 
 def test_a_unit_that_the_kind_of_target_does_not_use_is_refused() -> None:

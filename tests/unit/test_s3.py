@@ -19,7 +19,7 @@ from polyblocks.pipeline import PassContext, Pipeline
 from polyblocks.registry.registry import get_registry
 from polyblocks.s3.contract import ATTRIBUTES, LOWERED_BY, OPERATIONS, S3_VERSION
 from polyblocks.s3.verify import VerifyS3Pass, verify
-from polyblocks.target import MemoryLevel, ParallelLevel, TargetDescription, TileUnit
+from polyblocks.target import MemoryLevel, ParallelLevel, TargetDescription, TileUnit, VectorDot
 
 TARGET = TargetDescription(
     "toy",
@@ -499,6 +499,49 @@ def test_copies_and_waits_are_of_a_block_of_threads(given: str, instead: str, me
 def test_other_memory_spaces_are_for_blocks_of_threads() -> None:
     with pytest.raises(ValueError, match="memrefs are in the default memory space "):
         check(module(COPIES, arguments=PRODUCT_OF))
+
+
+#: A sum of products of words, on four lanes and on one.
+DOT = """affine.for %i = 0 to 2 {
+    %z = arith.constant 0 : index
+    %x = vector.load %a0[%z] : memref<8xi32>, vector<4xi32>
+    %y = memref.load %a0[%z] : memref<8xi32>
+    %d = llvm.call_intrinsic "llvm.polyblocks.dot.words"(%x, %x, %x)
+      : (vector<4xi32>, vector<4xi32>, vector<4xi32>) -> vector<4xi32>
+    %e = llvm.call_intrinsic "llvm.polyblocks.dot.words"(%y, %y, %y) : (i32, i32, i32) -> i32
+    vector.store %d, %a1[%z] : memref<8xi32>, vector<4xi32>
+  } {polyblocks.kernel = "k", polyblocks.kind = "copy", polyblocks.sources = []}"""
+DOT_ARGUMENTS = ", ".join(
+    argument(k, "memref<8xi32>", role=role, dtype="int32")
+    for k, role in enumerate(("input", "output"))
+)
+
+
+@pytest.mark.parametrize(
+    ("given", "instead", "message"),
+    [
+        ("dot.words", "dot.other", "it is of a unit of vectors of the target 'toy': words "),
+        ("(i32, i32, i32) -> i32", "(i32, i32, i32) -> f32",
+         "it takes i32 and two words of i32, and returns i32: scalars, or vectors of one length "),
+        ("(%x, %x, %x)\n      : (vector<4xi32>, vector<4xi32>, vector<4xi32>)",
+         "(%x, %y, %x)\n      : (vector<4xi32>, i32, vector<4xi32>)", "it takes i32 and two words"),
+        ("(%y, %y, %y) : (i32, i32, i32)", "(%y, %y) : (i32, i32)", "it takes i32 and two words"),
+    ],
+)  # fmt: skip
+def test_dots_are_of_a_unit_of_the_target(given: str, instead: str, message: str) -> None:
+    unit = VectorDot("words", (1, 16, 4), "int8", "int32", 1e12)
+    target = replace(TARGET, matrix_units=(unit,))
+    text = module(DOT, arguments=DOT_ARGUMENTS)
+    check(text, target)
+    assert given in text
+    with pytest.raises(ValueError, match=re.escape(message)):
+        check(text.replace(given, instead), target)
+
+
+def test_products_have_words_and_sums_of_their_unit() -> None:
+    unit = TileUnit("tiles", (2, 2, 4), "float16", "float32", 1e12, registers=8)
+    with pytest.raises(ValueError, match="'a' and 'b' are words of i32, 'accumulator' f32 "):
+        check(module(PRODUCT, arguments=PRODUCT_OF), replace(TARGET, matrix_units=(unit,)))
 
 
 def test_masks_are_constants_where_the_target_has_none() -> None:

@@ -71,6 +71,15 @@ class ParallelLevel:
     barrier: float = 0.0
 
 
+#: Bits of a word of operands of a unit of vectors or tiles, and of its sums.
+WORD = 32
+#: dtypes that matrix units multiply and add up in -> bits of a number of theirs, in registers.
+UNIT_BITS: Mapping[str, int] = {
+    **dict.fromkeys(("float8_e4m3", "float8_e5m2", "int8", "uint8"), 8),
+    **dict.fromkeys(("float16", "bfloat16"), 16),
+    **dict.fromkeys(("int32", "float32", "tfloat32"), 32),
+    "float64": 64,
+}
 _REGISTER = re.compile(r"(?:vector<(\d+)x)?[a-z]+(\d+)>?")
 
 
@@ -98,6 +107,14 @@ class Fragment:
     def elements(self) -> int:
         """Elements of a lane."""
         return 1 << len(self.places)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """How many rows (or columns) and steps all lanes have together, from 0 on."""
+        first = second = 0
+        for of_first, of_second in (*self.lanes, *self.places):
+            first, second = first | of_first, second | of_second
+        return first + 1, second + 1
 
     @property
     def register_width(self) -> int:
@@ -156,6 +173,9 @@ class MatrixUnit:
             such as whether numbers have a sign; in order.
         rounding: of a unit whose operands are ``tfloat32`` LLVM's function that makes one of a
             float32: it returns the bits (``i32``).
+
+    Raises:
+        ValueError: a shape or dtype that a unit of this class does not have.
     """
 
     name: str
@@ -169,6 +189,37 @@ class MatrixUnit:
     intrinsic: str = ""
     immediates: tuple[tuple[int, bool], ...] = ()
     rounding: str = ""
+
+    def __post_init__(self) -> None:
+        for dtype in (*self.both, self.accumulator):
+            if dtype not in UNIT_BITS:
+                raise self._refusal(f"a dtype, one of {', '.join(UNIT_BITS)}", dtype)
+        if len(self.shape) != 3 or min(self.shape) < 1:
+            raise self._refusal(
+                "rows, columns and steps for 'shape', 1 of each at least", self.shape
+            )
+        sides = ((0, 2), (1, 2), (0, 1))
+        for fragment, dims in zip(self.fragments or (), sides, strict=False):
+            covered = fragment.shape
+            if covered != (wanted := tuple(self.shape[d] for d in dims)):
+                raise self._refusal(f"fragments of the shape's {wanted} elements", covered)
+
+    def _refusal(self, expected: str, got: object) -> ValueError:
+        """The error that says why there is no such unit."""
+        return ValueError(f"matrix unit '{self.name}': expected {expected}, got {got!r}")
+
+    def _check_words(self) -> None:
+        """Check that words of 32 bits have several numbers, as many of both operands."""
+        bits = {UNIT_BITS[dtype] for dtype in self.both}
+        if len(bits) > 1 or max(bits) >= WORD:
+            raise self._refusal("operands of fewer than 32 bits, as many of both", self.both)
+        if self.accumulator not in ("int32", "float32"):
+            raise self._refusal("int32 or float32 for 'accumulator'", self.accumulator)
+
+    @property
+    def in_a_word(self) -> int:
+        """Numbers that a word of its operands has."""
+        return WORD // UNIT_BITS[self.operands]
 
     @property
     def both(self) -> tuple[str, str]:
@@ -188,6 +239,13 @@ class VectorDot(MatrixUnit):
     :mod:`polyblocks.affine.contraction.units`.
     """
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._check_words()
+        if (self.shape[0], self.shape[2]) != (1, self.in_a_word):
+            expected = f"1 row and the {self.in_a_word} steps of a word for 'shape'"
+            raise self._refusal(expected, self.shape)
+
 
 @dataclass(frozen=True)
 class TileUnit(MatrixUnit):
@@ -204,6 +262,15 @@ class TileUnit(MatrixUnit):
     """
 
     registers: int = field(kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._check_words()
+        if self.shape[2] % self.in_a_word:
+            expected = f"steps in words of {self.in_a_word} for 'shape'"
+            raise self._refusal(expected, self.shape)
+        if self.registers < 3:
+            raise self._refusal("3 'registers' at least, of two operands and sums", self.registers)
 
 
 @dataclass(frozen=True)

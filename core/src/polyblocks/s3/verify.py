@@ -11,7 +11,7 @@ from polyblocks.mlir import ir
 from polyblocks.s3 import arguments, attributes, copies, types
 from polyblocks.s3.contract import DIVISIONS, MAIN, MODULE, NEST, OPERATIONS
 from polyblocks.s3.violation import violation
-from polyblocks.target import TargetDescription, TileUnit
+from polyblocks.target import DOT_PREFIX, MatrixUnit, TargetDescription, TileUnit, VectorDot
 
 #: Position of the memref that is stored to.
 _STORES = {
@@ -23,6 +23,9 @@ _STORES = {
     COPY: 1,
     MULTIPLY: 2,
 }
+INTRINSIC = "llvm.call_intrinsic"
+#: dtype of sums of units of vectors and of tiles -> its type.
+_SUMS = {"int32": "i32", "float32": "f32"}
 _MASKED = ("vector.maskedload", "vector.maskedstore")
 
 
@@ -146,6 +149,8 @@ class _Walk:
             self.mask(op)
         elif name == MULTIPLY:
             self.multiply(op)
+        elif name == INTRINSIC:
+            self.dot(op)
         elif name == "memref.alloca":
             _check_alloca(op)
         elif name == COPY:
@@ -179,18 +184,44 @@ class _Walk:
                 op, f"masks are constants for the target '{self.target.name}', which has none"
             )
 
-    def multiply(self, op: Any) -> None:
-        """Check a product of tiles."""
-        units = [unit.name for unit in self.target.matrix_units if isinstance(unit, TileUnit)]
-        if op.attributes["unit"].value not in units:
+    def unit(self, op: Any, name: str, kind: type[MatrixUnit], what: str) -> MatrixUnit:
+        """The unit of the target that an operation is of."""
+        units = {unit.name: unit for unit in self.target.matrix_units if isinstance(unit, kind)}
+        if name not in units:
             known = ", ".join(units) or "none"
             raise violation(
-                op, f"it is of a unit of tiles of the target '{self.target.name}': {known}"
+                op, f"it is of a unit of {what} of the target '{self.target.name}': {known}"
             )
+        return units[name]
+
+    def dot(self, op: Any) -> None:
+        """Check a call of a unit of vectors; other functions take what LLVM says."""
+        name = str(op.attributes["intrin"].value)
+        if not name.startswith(DOT_PREFIX):
+            return
+        unit = self.unit(op, name.removeprefix(DOT_PREFIX), VectorDot, "vectors")
+        sums = _SUMS[unit.accumulator]
+        given = [_element_and_shape(value.type) for value in (*op.operands, *op.results)]
+        shape = given[0][1]
+        if given != [(element, shape) for element in (sums, "i32", "i32", sums)]:
+            raise violation(
+                op,
+                f"it takes {sums} and two words of i32, and returns {sums}: scalars, or vectors of "
+                "one length",
+            )
+
+    def multiply(self, op: Any) -> None:
+        """Check a product of tiles."""
+        unit = self.unit(op, op.attributes["unit"].value, TileUnit, "tiles")
         shape = list(op.attributes["shape"])
         if len(shape) != 3 or min(shape) < 1:
             raise violation(op, "its shape is rows, columns and steps, 1 of each at least")
         operands = list(op.operands)
+        elements = [str(ir.MemRefType(v.type).element_type) for v in operands[:3]]
+        if elements != ["i32", "i32", _SUMS[unit.accumulator]]:
+            raise violation(
+                op, f"'a' and 'b' are words of i32, 'accumulator' {_SUMS[unit.accumulator]}"
+            )
         for name, memref in zip(("a", "b", "accumulator"), operands[:3], strict=True):
             amap = op.attributes[name].value
             takes = amap.n_dims, amap.n_symbols, len(amap.results)
@@ -200,6 +231,13 @@ class _Walk:
                     f"the map of '{name}' takes the indices, and two symbols for the place in the "
                     "tile, to a place in its memref",
                 )
+
+
+def _element_and_shape(type_: Any) -> tuple[str, list[int]]:
+    """The element type, and the shape of a vector; none of a scalar."""
+    if not isinstance(type_, ir.VectorType):
+        return str(type_), []
+    return str(type_.element_type), list(type_.shape)
 
 
 def _check_vector(op: Any) -> None:

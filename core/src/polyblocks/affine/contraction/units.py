@@ -21,10 +21,7 @@ from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.flat_views import FlatViews
 from polyblocks.affine.model import Buffer, For, Load, Node, Op, Value, clone
 from polyblocks.affine.ops import Integers, Ops, integer
-from polyblocks.target import MatrixUnit, TargetDescription, TileUnit, VectorDot
-
-#: Bits of a word.
-WORD = 32
+from polyblocks.target import WORD, MatrixUnit, TargetDescription, TileUnit, VectorDot
 
 
 @dataclass(frozen=True)
@@ -57,7 +54,7 @@ def in_groups(
         One for each side that can be the rows, of units of tiles and of units of a single row; none
         if no unit computes such steps.
     """
-    units = [u for u in target.matrix_units if _in_words(u)]
+    units = target.matrix_units
     if not units:
         return []
     terms = sum_of_products(contraction)
@@ -86,30 +83,6 @@ def _by_the_best(
             if found:
                 return found
     return []
-
-
-def _in_words(unit: MatrixUnit) -> bool:
-    """Whether a unit works on words, in vectors or in tiles."""
-    rows, _, steps = unit.shape
-    if any(name not in UNIT_DTYPES for name in (*unit.both, unit.accumulator)):
-        return False
-    bits = {_bits(name) for name in unit.both}
-    if len(bits) > 1 or 0 in bits:
-        return False
-    if isinstance(unit, TileUnit):
-        return steps % in_a_word(unit) == 0
-    return isinstance(unit, VectorDot) and rows == 1 and steps == in_a_word(unit)
-
-
-def in_a_word(unit: MatrixUnit) -> int:
-    """Numbers that a word of a unit's operands has."""
-    return WORD // _bits(unit.operands)
-
-
-def _bits(dtype: str) -> int:
-    """Bits of a number, where a word has several; 0 of another one."""
-    bits = UNIT_DTYPES[dtype].bits
-    return bits if bits < WORD else 0
 
 
 def _dtype(factor: Factor) -> str:
@@ -176,7 +149,7 @@ class _Grouping:
         """The contraction in groups of steps."""
         reduction = contraction.reduction
         var = self._grouped_var(reduction, views)
-        group = Var(-(-var.extent // in_a_word(self.unit)), var.name)
+        group = Var(-(-var.extent // self.unit.in_a_word), var.name)
         last = reduction.loops[-1]
         (value,) = last.arguments
         body: list[Node] = []
@@ -208,7 +181,7 @@ class _Grouping:
 
         There should be little to fill up with zeros, and neighbours should lie side by side.
         """
-        count = in_a_word(self.unit)
+        count = self.unit.in_a_word
 
         def badness(var: Var) -> tuple[float, int]:
             filled = -(-var.extent // count) * count / var.extent
@@ -219,7 +192,7 @@ class _Grouping:
 
     def _word(self, factor: Factor, var: Var, group: Var, views: FlatViews, ops: Ops) -> Value:
         """The word with a factor of each of a group's steps."""
-        count = in_a_word(self.unit)
+        count = self.unit.in_a_word
         i32 = integer(WORD)
         words = _words(factor, var, count, views)
         if words is not None:

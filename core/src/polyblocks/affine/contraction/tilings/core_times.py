@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from polyblocks.affine.contraction.units import in_a_word
 from polyblocks.affine.cost import rates
 from polyblocks.target import MatrixUnit, MemoryLevel, TargetDescription
 
@@ -63,7 +62,7 @@ class CoreTimes:
         if unit is not None:
             in_flight = unit.in_flight or in_flight
             if seconds is not None and rate is not None and unit.flops:
-                unit_rate = unit.flops / (2 * in_a_word(unit)) / rate
+                unit_rate = unit.flops / (2 * unit.in_a_word) / rate
                 seconds /= unit_rate
             load *= unit_rate
         l1, vector = target.memory[0], target.vector_bits // 8

@@ -10,7 +10,6 @@ from polyblocks.affine.analysis.reductions import ROUNDING
 from polyblocks.affine.contraction.copies import along_rows
 from polyblocks.affine.contraction.tiling import Tiling
 from polyblocks.affine.contraction.tilings.tiling_cost import TilingCost
-from polyblocks.affine.contraction.units import in_a_word
 from polyblocks.target import TileUnit
 
 #: Vectors of a register tile's row: they are written as one, which code generation halves.
@@ -153,7 +152,7 @@ class TilingSpace:
         if windows is not None and windows.run % rows:
             return None
         if self._unit is not None:
-            depth = _whole_steps(self._steps, self._unit.shape[2] // in_a_word(self._unit))
+            depth = _whole_steps(self._steps, self._unit.shape[2] // self._unit.in_a_word)
             return self._blocked(rows, lanes, depth, depth, row_pieces, column_pieces, False)
         streaming = self._streams and self._rows <= rows
         # Rows that are used in place need no room, however many steps there are.
