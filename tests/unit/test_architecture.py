@@ -238,10 +238,11 @@ ROOMS: dict[str, str] = {
     "frontends": "isolation reports",
     "ahead_of_time": "cache explanation frontends registry runtime runtime/device",
     "stablehlo": "affine/padding algorithms/fourier",
+    "algorithms": "affine affine/mlir algorithms/factorizations passes/tensor",
+    "algorithms/factorizations": "affine algorithms",
     "passes": "affine affine/mlir "
     "passes/tensor passes/bufferize passes/normalize passes/padding passes/layout passes/fuse "
     "passes/contraction passes/schedule passes/map",
-    "algorithms": "",
     "algorithms/fourier": "",
     "algorithms/sorting": "",
     "passes/tensor": "affine algorithms/sorting passes",

@@ -29,6 +29,7 @@ class Integers(IntEnum):
 class Floats(IntEnum):
     """Predicates of ``arith.cmpf``, with the dialect's numbers."""
 
+    EQUAL = 1
     GREATER = 2
     LESS = 4
     ORDERED = 7

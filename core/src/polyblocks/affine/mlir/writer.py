@@ -102,6 +102,14 @@ def write(before: Iterable[Nest | Opaque], after: Sequence) -> None:
         _drop_unused_buffers(block, after)
 
 
+def write_nodes(nodes: Iterable[Node], anchor: Any) -> None:
+    """Write loops and operations in front of an operation; their buffers have values."""
+    writer = _Writer(anchor.block, anchor)
+    with ir.Location.unknown(), ir.InsertionPoint(anchor):
+        for node in nodes:
+            writer._node(node)
+
+
 def _find_sources(block: Any, written: list[tuple[Nest, Any, Any]]) -> None:
     """Tell every written nest its operations."""
     operations = [op.operation for op in block.operations]

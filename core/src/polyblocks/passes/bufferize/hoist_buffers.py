@@ -14,7 +14,7 @@ class HoistBuffersPass:
     """Move allocations out of nests, to the block that the nest stands in.
 
     A loop or branch of the program keeps those that it makes: what is allocated in an iteration
-    does not outlive it, and what looks at the body knows that.
+    does not outlive it, and what looks at the body knows that. Local buffers stay in their nest.
 
     Before::
 
@@ -37,19 +37,23 @@ class HoistBuffersPass:
         del context
         ir = mlir.ir
         main = signature.main_of(module)
-        if next(nested_regions(main.body.blocks[0]), None) is None:
-            mlir.run_textual(
-                module, "func.func(buffer-hoisting,buffer-loop-hoisting)", verify=False
-            )
-            return
         found: list[Any] = []
+        local = False
 
         def collect(op: Any) -> Any:
+            nonlocal local
+            local |= op.name == "memref.alloca"
             if op.name == "memref.alloc" and not len(op.operands):
                 found.append(op)
             return ir.WalkResult.ADVANCE
 
         main.operation.walk(collect)
+        if not local and next(nested_regions(main.body.blocks[0]), None) is None:
+            # It moves local buffers as well.
+            mlir.run_textual(
+                module, "func.func(buffer-hoisting,buffer-loop-hoisting)", verify=False
+            )
+            return
         for op in found:
             place = op
             while True:

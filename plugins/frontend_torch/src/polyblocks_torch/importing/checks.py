@@ -8,6 +8,7 @@ checks that eager mode's kernels make, and what Python asserts of numbers of the
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 import torch
 from torch import Tensor, fx
@@ -18,8 +19,9 @@ aten = torch.ops.aten
 
 #: ``(holds, message)``: one truth value, whatever its type.
 CHECK = aten._assert_async.msg
-# PyTorch knows that this one has an effect, and forgets the one without a message.
+# PyTorch knows that this one has an effect, and forgets these.
 fx.node.has_side_effect(aten._assert_async.default)
+fx.node.has_side_effect(aten._linalg_check_errors.default)
 
 #: Checks of numbers, which are known where a graph is captured, or are made checks of data.
 STATIC_CHECKS = (
@@ -73,7 +75,10 @@ def has_checks(graph: fx.Graph) -> bool:
 
 
 #: Prefix of a message -> the exception that is raised.
-_NAMED = {kind.__name__: kind for kind in (AssertionError, IndexError, TypeError, ValueError)}
+_NAMED: dict[str, Any] = {
+    kind.__name__: kind
+    for kind in (AssertionError, IndexError, TypeError, ValueError, torch.linalg.LinAlgError)
+}
 
 
 def failure(message: str) -> ExecutionError:
@@ -85,5 +90,5 @@ def failure(message: str) -> ExecutionError:
 
 
 @functools.cache
-def _error_type(kind: type[Exception]) -> type[ExecutionError]:
+def _error_type(kind: Any) -> type[ExecutionError]:
     return type("CheckFailed", (ExecutionError, kind), {"__doc__": "A check of a program failed."})

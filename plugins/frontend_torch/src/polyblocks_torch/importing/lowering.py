@@ -19,8 +19,10 @@ import torch
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 from polyblocks import mlir
+from polyblocks.algorithms.expand import expand
 from polyblocks.errors import UnsupportedError
 from polyblocks.passes.tensor.casts import unequal_cast
+from polyblocks_torch.algorithms.factorizations import CALLS
 from polyblocks_torch.control_flow.importing import node_importer
 from polyblocks_torch.control_flow.operators import is_control_flow
 from polyblocks_torch.control_flow.reversed_scans import fold_reversals
@@ -53,7 +55,16 @@ _MLIR_NAME = re.compile(r'name = "torch\.([\w.]+)"|\'torch\.((?:aten|prims)\.[\w
 
 
 #: Of ops that torch-mlir does not lower, or not as well.
-_LOWERINGS = {**FOURIERS, **PADDINGS, **PRODUCTS, **SCANS, **SELECTIONS, **SORTS, **WINDOWS}
+_LOWERINGS = {
+    **CALLS,
+    **FOURIERS,
+    **PADDINGS,
+    **PRODUCTS,
+    **SCANS,
+    **SELECTIONS,
+    **SORTS,
+    **WINDOWS,
+}
 
 
 def lower_graph(
@@ -103,6 +114,7 @@ def lower_graph(
                 transforms = take_calls(module)
                 _run(module, f"builtin.module({_CHECK})")
             write_calls(transforms)
+            expand(module)
             mark_products(module)
             module.operation.verify()
             found = find_ops(module, frozenset({"cf.assert", "tensor.cast"}))

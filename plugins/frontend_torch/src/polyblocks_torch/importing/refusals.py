@@ -28,6 +28,12 @@ MISCOMPILED: dict[str, str] = {
     "_assert_scalar": "a check of a number that must raise in PyTorch",
 }
 
+#: Overload packets of what Jacobi's methods compute. With larger matrices rotations take more steps
+#: than what PyTorch's library does.
+_ROTATED = frozenset({"_linalg_eigh", "_linalg_svd"})
+#: The most rows, or columns, of a matrix that is rotated.
+MOST_ROTATED = 64
+
 #: Overload packets whose kernels for bytes round otherwise than floating-point numbers do.
 _FIXED_POINT = frozenset({"upsample_bilinear2d", "upsample_bicubic2d"})
 
@@ -61,6 +67,8 @@ def refusal(node: torch.fx.Node) -> str | None:
         return _RANDOM
     if name in _FIXED_POINT and value.dtype is torch.uint8:
         return "PyTorch resizes bytes with fixed-point weights"
+    if name in _ROTATED and min(node.all_input_nodes[0].meta["val"].shape[-2:]) > MOST_ROTATED:
+        return f"of matrices with more than {MOST_ROTATED} rows and columns"
     if name in ("sub", "rsub") and any(_is_boolean(n) for n in node.args[:2]):
         return "PyTorch does not subtract booleans"
     return MISCOMPILED.get(name)

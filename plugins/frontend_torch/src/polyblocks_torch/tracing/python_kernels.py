@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 from torch._C import DispatchKey
 
+from polyblocks_torch.decomp.checks import linalg_check_errors
 from polyblocks_torch.importing.checks import require
 
 _KEYS = (DispatchKey.Autograd, DispatchKey.CompositeImplicitAutograd)
@@ -108,6 +109,8 @@ def _combinations(x: Tensor, r: int = 2, with_replacement: bool = False) -> Tens
 
 #: Overloads of operations that PyTorch replaces by others, and what is put there instead.
 _REPLACED: dict[Any, Callable[..., Any]] = {
+    # It would become an effect in an order with others, which a program does not have.
+    torch.ops.aten._linalg_check_errors.default: linalg_check_errors,
     torch.ops.aten.one_hot.default: _one_hot,
     torch.ops.aten.max_pool1d.default: _max_pool1d,
     torch.ops.aten.index_fill.int_Tensor: _index_fill,

@@ -1,0 +1,1 @@
+"""Factorizations of matrices, and systems of equations with triangular ones."""

@@ -1,0 +1,1 @@
+"""Ops that are algorithms of the core."""

@@ -1,0 +1,279 @@
+"""Factorizations of matrices: Cholesky, LU, QR, eigenvalues and singular values."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from polyblocks_torch.algorithms import factorizations
+from polyblocks_torch.decomp.checks import linalg_check_errors
+from polyblocks_torch.decomp.registry import decomposition
+from polyblocks_torch.importing.checks import require
+from polyblocks_torch.importing.refusals import MOST_ROTATED
+
+aten = torch.ops.aten
+
+
+def is_real(*tensors: Tensor) -> bool:
+    """Whether the algorithms are for these tensors."""
+    return all(x.dtype in (torch.float32, torch.float64) for x in tensors)
+
+
+# Cholesky
+
+
+@decomposition(aten.linalg_cholesky_ex.default)
+def linalg_cholesky_ex(
+    a: Tensor, *, upper: bool = False, check_errors: bool = False
+) -> tuple[Tensor, Tensor]:
+    if not is_real(a):
+        return NotImplemented
+    factor, info = _cholesky(a, upper)
+    if check_errors:
+        linalg_check_errors(info, "torch.linalg.cholesky_ex", is_matrix=a.dim() == 2)
+    return factor, info
+
+
+@decomposition(aten.cholesky.default)
+def cholesky(a: Tensor, upper: bool = False) -> Tensor:
+    if not is_real(a):
+        return NotImplemented
+    factor, info = _cholesky(a, upper)
+    linalg_check_errors(info, "cholesky", is_matrix=a.dim() == 2)
+    return factor
+
+
+def _cholesky(a: Tensor, upper: bool) -> tuple[Tensor, Tensor]:
+    if not a.numel():
+        return torch.empty_like(a), a.new_zeros(a.shape[:-2], dtype=torch.int32)
+    factor, info = factorizations.cholesky(a.mT if upper else a)
+    return (factor.mT if upper else factor), info
+
+
+# LU
+
+
+@decomposition(aten.linalg_lu_factor_ex.default)
+def linalg_lu_factor_ex(
+    a: Tensor, *, pivot: bool = True, check_errors: bool = False
+) -> tuple[Tensor, Tensor, Tensor]:
+    if not is_real(a) or not pivot:
+        return NotImplemented
+    factors, pivots, info = lu(a)
+    if check_errors:
+        linalg_check_errors(info, "torch.linalg.lu_factor_ex", is_matrix=a.dim() == 2)
+    return factors, pivots, info
+
+
+def lu(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """L and U in one, pivots and the number of the first pivot of zero."""
+    if not a.numel():
+        # Without columns or rows nothing is chosen.
+        whole = a.new_zeros(a.shape[:-2], dtype=torch.int32)
+        least = min(a.shape[-2:])
+        return torch.empty_like(a), whole.unsqueeze(-1).expand(*whole.shape, least).clone(), whole
+    result: tuple[Tensor, Tensor, Tensor] = factorizations.lu(a)
+    return result
+
+
+@decomposition(aten.linalg_lu.default)
+def linalg_lu(a: Tensor, *, pivot: bool = True) -> tuple[Tensor, Tensor, Tensor]:
+    if not is_real(a) or not pivot:
+        return NotImplemented
+    factors, pivots, _ = lu(a)
+    return _unpacked(factors, pivots)
+
+
+@decomposition(aten.lu_unpack.default)
+def lu_unpack(
+    factors: Tensor, pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True
+) -> tuple[Tensor, Tensor, Tensor]:
+    if not is_real(factors):
+        return NotImplemented
+    p, lower, upper = _unpacked(factors, pivots if unpack_pivots else None)
+    none = factors.new_empty(0)
+    return (p, lower, upper) if unpack_data else (p, none, none.clone())
+
+
+def _unpacked(factors: Tensor, pivots: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+    """P, L and U."""
+    rows, columns = factors.shape[-2:]
+    least = min(rows, columns)
+    lower = factors[..., :least].tril(-1) + torch.eye(
+        rows, least, dtype=factors.dtype, device=factors.device
+    )
+    upper = factors[..., :least, :].triu()
+    if pivots is None:
+        return factors.new_empty(0), lower, upper
+    order, _ = ordered(pivots, rows)
+    number = torch.arange(rows, dtype=torch.int32, device=factors.device)
+    p = (number.unsqueeze(-1) == order.unsqueeze(-2)).to(factors.dtype)
+    return p, lower, upper
+
+
+def ordered(pivots: Tensor, rows: int) -> tuple[Tensor, Tensor]:
+    """Which row comes to each place, and the place of each row: [..., rows] of int32."""
+    if not pivots.numel():
+        number = torch.arange(rows, dtype=torch.int32, device=pivots.device)
+        number = number.expand(*pivots.shape[:-1], rows)
+        return number, number
+    result: tuple[Tensor, Tensor] = factorizations.permutation(pivots, rows)
+    return result
+
+
+# QR
+
+
+@decomposition(aten.linalg_qr.default)
+def linalg_qr(a: Tensor, mode: str = "reduced") -> tuple[Tensor, Tensor]:
+    if not is_real(a) or mode not in ("reduced", "complete", "r"):
+        return NotImplemented
+    rows, columns = a.shape[-2:]
+    least = rows if mode == "complete" else min(rows, columns)
+    if not a.numel():
+        q = torch.eye(rows, least, dtype=a.dtype, device=a.device).expand(
+            *a.shape[:-2], rows, least
+        )
+        q = a.new_empty(0) if mode == "r" else q.clone()
+        return q, a.new_zeros([*a.shape[:-2], least, columns])
+    packed, factors = factorizations.householder(a)
+    r = packed[..., :least, :].triu()
+    if mode == "r":
+        return a.new_empty(0), r
+    return factorizations.reflections(packed, factors, least), r
+
+
+@decomposition(aten.geqrf.default)
+def geqrf(a: Tensor) -> tuple[Tensor, Tensor]:
+    if not is_real(a):
+        return NotImplemented
+    if not a.numel():
+        return torch.empty_like(a), a.new_empty([*a.shape[:-2], min(a.shape[-2:])])
+    result: tuple[Tensor, Tensor] = factorizations.householder(a)
+    return result
+
+
+@decomposition(aten.linalg_householder_product.default)
+def linalg_householder_product(vectors: Tensor, factors: Tensor) -> Tensor:
+    if not is_real(vectors, factors):
+        return NotImplemented
+    return _reflections(vectors, factors, vectors.shape[-1])
+
+
+def _reflections(vectors: Tensor, factors: Tensor, columns: int) -> Tensor:
+    """The first columns of the product of reflections."""
+    rows = vectors.shape[-2]
+    if not vectors.numel() or not factors.numel():
+        unit = torch.eye(rows, columns, dtype=vectors.dtype, device=vectors.device)
+        return unit.expand(*vectors.shape[:-2], rows, columns).clone()
+    result: Tensor = factorizations.reflections(vectors, factors, columns)
+    return result
+
+
+@decomposition(aten.ormqr.default)
+def ormqr(
+    vectors: Tensor, factors: Tensor, other: Tensor, left: bool = True, transpose: bool = False
+) -> Tensor:
+    if not is_real(vectors, factors, other):
+        return NotImplemented
+    q = _reflections(vectors, factors, vectors.shape[-2])
+    q = q.mT if transpose else q
+    return q @ other if left else other @ q
+
+
+# Eigenvalues and singular values
+
+
+@decomposition(aten._linalg_eigh.default)
+def linalg_eigh(a: Tensor, uplo: str = "L", compute_v: bool = True) -> tuple[Tensor, Tensor]:
+    if not is_real(a) or a.shape[-1] > MOST_ROTATED:
+        return NotImplemented
+    if not a.numel():
+        return a.new_empty(a.shape[:-1]), torch.empty_like(a) if compute_v else a.new_empty(0)
+    require(
+        a.isfinite(),
+        "linalg.eigh: The algorithm failed to converge because the input matrix is ill-conditioned "
+        "or has too many repeated eigenvalues: it contained non-finite values.",
+        torch.linalg.LinAlgError,
+    )
+    values, rows = factorizations.symmetric_eigen(a if uplo.upper() == "L" else a.mT)
+    return values, rows.mT if compute_v else a.new_empty(0)
+
+
+@decomposition(aten._linalg_svd.default)
+def linalg_svd(
+    a: Tensor, full_matrices: bool = False, compute_uv: bool = True, *, driver: str | None = None
+) -> tuple[Tensor, Tensor, Tensor]:
+    rows, columns = a.shape[-2:]
+    least = min(rows, columns)
+    if not is_real(a) or driver is not None or least > MOST_ROTATED:
+        return NotImplemented
+    if not a.numel():
+        return _empty_svd(a, full_matrices, compute_uv)
+    require(
+        a.isfinite(),
+        "linalg.svd: The algorithm failed to converge because the input matrix contained non-finite"
+        " values.",
+        torch.linalg.LinAlgError,
+    )
+    wide = rows < columns
+    lengths, orthogonal, turns = factorizations.orthogonal_rows(a if wide else a.mT)
+    if not compute_uv:
+        return a.new_empty(0), lengths, a.new_empty(0)
+    # Reflections make a diagonal matrix of orthogonal columns, and their product is orthogonal even
+    # where columns are zero.
+    packed, factors = factorizations.householder(orthogonal.mT)
+    longer = orthogonal.shape[-1]
+    q = factorizations.reflections(packed, factors, longer if full_matrices else least)
+    signs = torch.where(packed.diagonal(dim1=-2, dim2=-1) < 0, -1.0, 1.0).to(a.dtype)
+    if q.shape[-1] > least:
+        q = torch.cat([q[..., :least] * signs.unsqueeze(-2), q[..., least:]], -1)
+    else:
+        q = q * signs.unsqueeze(-2)
+    return (turns.mT, lengths, q.mT) if wide else (q, lengths, turns)
+
+
+def _empty_svd(a: Tensor, full_matrices: bool, compute_uv: bool) -> tuple[Tensor, Tensor, Tensor]:
+    rows, columns = a.shape[-2:]
+    least = min(rows, columns)
+    batch = a.shape[:-2]
+    lengths = a.new_empty([*batch, least])
+    if not compute_uv:
+        return a.new_empty(0), lengths, a.new_empty(0)
+
+    def unit(first: int, second: int) -> Tensor:
+        eye = torch.eye(first, second, dtype=a.dtype, device=a.device)
+        return eye.expand(*batch, first, second).clone()
+
+    if full_matrices:
+        return unit(rows, rows), lengths, unit(columns, columns)
+    return unit(rows, least), lengths, unit(least, columns)
+
+
+@decomposition(aten.linalg_pinv.atol_rtol_tensor)
+def linalg_pinv(
+    a: Tensor, *, atol: Tensor | None = None, rtol: Tensor | None = None, hermitian: bool = False
+) -> Tensor:
+    if not is_real(a):
+        return NotImplemented
+    if not a.numel():
+        return a.new_empty(a.mT.shape)
+    least = torch.finfo(a.dtype).eps * max(a.shape[-2:])
+    if rtol is None:
+        default = torch.full((), least, dtype=torch.float64, device=a.device)
+        rtol = (
+            default if atol is None else torch.where(atol > 0, torch.zeros_like(default), default)
+        )
+    if atol is None:
+        atol = torch.zeros((), dtype=torch.float64, device=a.device)
+    if hermitian:
+        values, vectors = torch.linalg.eigh(a)
+        sizes = values.abs()
+        u, vh = vectors, vectors.mT
+    else:
+        u, values, vh = torch.linalg.svd(a, full_matrices=False)
+        sizes = values
+    largest = sizes.amax(-1, keepdim=True)
+    bound = torch.maximum(atol.unsqueeze(-1), rtol.unsqueeze(-1) * largest)
+    inverse = torch.where(sizes > bound, values.reciprocal(), 0).to(a.dtype)
+    return (vh.mT * inverse.unsqueeze(-2)) @ u.mT

@@ -1,0 +1,233 @@
+"""PyTorch: factorizations, what is computed from them, and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from polyblocks.errors import FallbackError
+from polyblocks.torch_polyblocks_compiler import polyblocks_jit_torch
+
+STRICT = {"target": "cpu", "strict_target": True}
+
+
+def compiled(function: Callable[..., Any], *arguments: Tensor) -> Any:
+    return polyblocks_jit_torch(function, compile_options=STRICT)(*arguments)
+
+
+def random(*shape: int, dtype: torch.dtype = torch.float64) -> Tensor:
+    generator = torch.Generator().manual_seed(sum(shape))
+    return torch.randn(*shape, generator=generator, dtype=dtype)
+
+
+def definite(*shape: int, dtype: torch.dtype = torch.float64) -> Tensor:
+    a = random(*shape, dtype=dtype)
+    return a @ a.mT + torch.eye(shape[-1], dtype=dtype)
+
+
+def residual(found: Tensor, expected: Tensor) -> float:
+    """The largest distance of a batch, in units of the last place of the norm."""
+    eps = torch.finfo(found.dtype).eps
+    distance = torch.linalg.matrix_norm(found.double() - expected.double())
+    norm = torch.linalg.matrix_norm(expected.double()).clamp_min(1e-300)
+    return float((distance / norm).max()) / eps
+
+
+def orthogonal(q: Tensor) -> float:
+    return residual(q.mT @ q, torch.eye(q.shape[-1], dtype=q.dtype).expand(*q.shape[:-2], -1, -1))
+
+
+SHAPES = [(1, 1), (3, 3), (7, 3, 3), (2, 3, 17, 17), (37, 37)]
+DTYPES = [torch.float32, torch.float64]
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_cholesky(shape: tuple[int, ...], dtype: torch.dtype) -> None:
+    a = definite(*shape, dtype=dtype)
+    # What is above the diagonal is not used.
+    lower = compiled(torch.linalg.cholesky, a.tril() + random(*shape, dtype=dtype).triu(1))
+    assert residual(lower @ lower.mT, a) < 8
+    assert not lower.triu(1).any()
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("shape", [*SHAPES, (9, 5), (4, 6, 19)], ids=str)
+def test_lu_with_the_pivots_of_lapack(shape: tuple[int, ...], dtype: torch.dtype) -> None:
+    a = random(*shape, dtype=dtype)
+    factors, pivots = compiled(torch.linalg.lu_factor, a)
+    assert torch.equal(pivots, torch.linalg.lu_factor(a).pivots)
+    p, lower, upper = torch.lu_unpack(factors, pivots)
+    assert residual(p @ lower @ upper, a) < 8
+    p, lower, upper = compiled(torch.linalg.lu, a)
+    assert residual(p @ lower @ upper, a) < 8
+
+
+@pytest.mark.parametrize("mode", ["reduced", "complete"])
+@pytest.mark.parametrize("shape", [*SHAPES, (9, 5), (4, 6, 19)], ids=str)
+def test_qr_with_the_signs_of_lapack(shape: tuple[int, ...], mode: str) -> None:
+    a = random(*shape)
+    q, r = compiled(lambda a: torch.linalg.qr(a, mode), a)
+    assert residual(q @ r, a) < 20
+    assert orthogonal(q) < 20
+    torch.testing.assert_close(r, torch.linalg.qr(a, mode).R)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_eigenvalues_of_symmetric_matrices(shape: tuple[int, ...], dtype: torch.dtype) -> None:
+    a = random(*shape, dtype=dtype)
+    values, vectors = compiled(torch.linalg.eigh, a)
+    symmetric = a.tril() + a.tril(-1).mT
+    assert residual(vectors * values.unsqueeze(-2) @ vectors.mT, symmetric) < 20
+    assert orthogonal(vectors) < 20
+    torch.testing.assert_close(values, torch.linalg.eigvalsh(a))
+
+
+@pytest.mark.parametrize("full", [False, True], ids=["reduced", "full"])
+@pytest.mark.parametrize("shape", [*SHAPES, (9, 5), (4, 6, 19)], ids=str)
+def test_singular_values(shape: tuple[int, ...], full: bool) -> None:
+    a = random(*shape)
+    u, s, vh = compiled(lambda a: tuple(torch.linalg.svd(a, full_matrices=full)), a)
+    least = min(shape[-2:])
+    assert residual(u[..., :least] * s.unsqueeze(-2) @ vh[..., :least, :], a) < 20
+    assert max(orthogonal(u), orthogonal(vh.mT)) < 20
+    torch.testing.assert_close(s, torch.linalg.svdvals(a))
+
+
+def hard(n: int, dtype: torch.dtype) -> Tensor:
+    """Symmetric matrices whose eigenvalues are equal, graded, clustered, tiny or zero."""
+    number = torch.arange(n, dtype=torch.float64)
+    spectra = torch.stack(
+        [
+            torch.ones_like(number),
+            torch.where(number % 2 == 0, 1.0, -1.0),
+            10.0 ** (-12 * number / n),
+            torch.where(number < n / 2, 1.0, 1 + 1e-6 * number),
+            torch.where(number < n / 2, 1.0, 0.0),
+            1e-30 * number,
+            torch.zeros_like(number),
+        ]
+    )
+    q = torch.linalg.qr(random(len(spectra), n, n)).Q
+    a = q * spectra.unsqueeze(-2) @ q.mT
+    return torch.cat([a + a.mT, torch.ones(1, n, n)]).to(dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("n", [5, 16, 64])
+def test_rotations_converge_for_hard_spectra(n: int, dtype: torch.dtype) -> None:
+    a = hard(n, dtype)
+    values, vectors = compiled(torch.linalg.eigh, a)
+    assert residual(vectors * values.unsqueeze(-2) @ vectors.mT, a) < 30
+    assert orthogonal(vectors) < 30
+    u, s, vh = compiled(lambda a: tuple(torch.linalg.svd(a)), a)
+    assert residual(u * s.unsqueeze(-2) @ vh, a) < 30
+    assert max(orthogonal(u), orthogonal(vh.mT)) < 30
+
+
+SYSTEMS: dict[str, Callable[[Tensor], Any]] = {
+    "inv": torch.linalg.inv,
+    "solve": lambda a: torch.linalg.solve(a, a.mT + 1),
+    "solve vector": lambda a: torch.linalg.solve(a, a[..., 0]),
+    "solve right": lambda a: torch.linalg.solve(a, a.mT + 1, left=False),
+    "solve transposed": lambda a: torch.linalg.solve(a.mT, a),
+    "det": torch.linalg.det,
+    "slogdet": lambda a: tuple(torch.linalg.slogdet(a)),
+    "matrix_power": lambda a: torch.linalg.matrix_power(a, -2),
+    "lu_solve": lambda a: torch.linalg.lu_solve(*torch.linalg.lu_factor(a), a.mT),
+    "lu_solve adjoint": lambda a: torch.linalg.lu_solve(
+        *torch.linalg.lu_factor(a), a, left=False, adjoint=True
+    ),
+    "triangular": lambda a: torch.linalg.solve_triangular(a, a.mT, upper=False),
+    "triangular right": lambda a: torch.linalg.solve_triangular(a, a.mT, upper=True, left=False),
+    "unit triangular": lambda a: torch.linalg.solve_triangular(
+        a / 8, a.mT, upper=True, unitriangular=True
+    ),
+    "cholesky_solve": lambda a: torch.cholesky_solve(a.mT, a),
+    "cholesky_inverse": lambda a: torch.cholesky_inverse(a, upper=True),
+    "pinv": torch.linalg.pinv,
+    "pinv hermitian": lambda a: torch.linalg.pinv(a @ a.mT, hermitian=True),
+    "matrix_rank": torch.linalg.matrix_rank,
+    "ormqr": lambda a: torch.ormqr(*torch.geqrf(a), a, transpose=True),
+}
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+@pytest.mark.parametrize("shape", [(3, 3), (2, 4, 7, 7), (0, 0), (3, 0, 0)], ids=str)
+def test_systems_and_determinants(shape: tuple[int, ...], name: str) -> None:
+    if not shape[-1] and name in ("solve vector", "matrix_rank", "pinv hermitian"):
+        shape = (1, 1)
+    a = random(*shape) + 3 * torch.eye(shape[-1], dtype=torch.float64)
+    found, expected = compiled(SYSTEMS[name], a), SYSTEMS[name](a)
+    torch.testing.assert_close(found, expected)
+
+
+LOSSES: dict[str, Callable[[Tensor], Tensor]] = {
+    "cholesky": lambda a: torch.linalg.cholesky(a @ a.mT).sum(),
+    "inv": lambda a: torch.linalg.inv(a).sum(),
+    "solve": lambda a: torch.linalg.solve(a, a.mT.sin()).sum(),
+    "det": lambda a: torch.linalg.det(a).sum(),
+    "slogdet": lambda a: torch.linalg.slogdet(a).logabsdet.sum(),
+    "lu": lambda a: (torch.linalg.lu(a).L.sin() + torch.linalg.lu(a).U).sum(),
+    "qr": lambda a: (torch.linalg.qr(a).Q.sin() + torch.linalg.qr(a).R).sum(),
+    "eigvalsh": lambda a: (torch.linalg.eigvalsh(a @ a.mT) ** 2).sum(),
+    "svdvals": lambda a: (torch.linalg.svdvals(a) ** 3).sum(),
+    "pinv": lambda a: torch.linalg.pinv(a).sum(),
+}
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_gradients(name: str) -> None:
+    a = random(2, 5, 5) + 3 * torch.eye(5, dtype=torch.float64)
+    grads = []
+    for run in (polyblocks_jit_torch(LOSSES[name], compile_options=STRICT), LOSSES[name]):
+        x = a.clone().requires_grad_()
+        run(x).backward()
+        grads.append(x.grad)
+    torch.testing.assert_close(*grads)
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (torch.linalg.inv, "linalg.inv: .*the input matrix is singular"),
+        (lambda a: torch.linalg.solve(a, a), "linalg.solve: .*the input matrix is singular"),
+        (torch.linalg.cholesky, "linalg.cholesky: .*not positive-definite"),
+        (torch.linalg.lu_factor, "linalg.lu_factor: .*division by zero"),
+    ],
+)
+def test_singular_matrices_raise_as_in_eager_mode(function: Any, message: str) -> None:
+    a = torch.eye(4)
+    a[2, 2] = 0
+    kind = RuntimeError if function is torch.linalg.lu_factor else torch.linalg.LinAlgError
+    with pytest.raises(kind, match=message):
+        function(a)
+    with pytest.raises(kind, match=message):
+        compiled(function, a)
+
+
+@pytest.mark.parametrize("function", [torch.linalg.eigvalsh, torch.linalg.svdvals])
+def test_matrices_with_nan_have_no_eigenvalues(function: Any) -> None:
+    a = torch.full((4, 4), torch.nan)
+    with pytest.raises(torch.linalg.LinAlgError, match="failed to converge"):
+        compiled(function, a)
+
+
+def test_info_says_which_minor_and_which_pivot_failed() -> None:
+    a = torch.eye(5).repeat(3, 1, 1)
+    a[1, 3, 3] = 0
+    for function in (torch.linalg.cholesky_ex, torch.linalg.lu_factor_ex, torch.linalg.inv_ex):
+        assert compiled(lambda a, f=function: f(a)[-1], a).tolist() == [0, 4, 0]
+
+
+def test_large_matrices_are_rotated_by_pytorch() -> None:
+    a = random(65, 65)
+    with pytest.raises(FallbackError, match="more than 64 rows and columns"):
+        compiled(torch.linalg.eigvalsh, a)
+    run = polyblocks_jit_torch(torch.linalg.eigvalsh, compile_options={"target": "cpu"})
+    torch.testing.assert_close(run(a), torch.linalg.eigvalsh(a))
