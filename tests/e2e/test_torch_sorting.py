@@ -120,6 +120,15 @@ def test_rows_of_every_kind() -> None:
 
 
 @pytest.mark.simulated
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64])
+def test_long_rows_on_every_target(dtype: torch.dtype) -> None:
+    # Too many to be sorted by rank.
+    x = numbers(dtype, 1, 1400)
+    theirs = x.sort(stable=True, descending=True)
+    same(compiled(lambda x: x.sort(stable=True, descending=True))(x), theirs)
+
+
+@pytest.mark.simulated
 def test_the_first_of_a_row() -> None:
     x = numbers(torch.float32, 3, 515)
     same(compiled(lambda x: torch.topk(x, 4))(x), first(x, 4, -1, True))

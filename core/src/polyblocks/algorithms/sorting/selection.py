@@ -27,6 +27,7 @@ Sorted = Callable[[Rows, int], Any]
 #: element in a sweep, and of each result of the sweep; of an element that is gathered, and of its
 #: block; of starting the loops of a row.
 COMPARE, SWEEP, RESULT, GATHER, BLOCK, START = 0.3, 0.5, 20.0, 0.6, 40.0, 60.0
+LANES = 16
 #: The same of sorting a whole row by digits: of an element, and of the row.
 SORT, SORT_ROW = 12.0, 2500.0
 
@@ -66,7 +67,8 @@ def plan(extent: int, count: int, sort_cost: float) -> Plan:
         gathered = count * block + rest
         if blocks <= count or 2 * gathered > extent:
             continue
-        cycles = 3 * START + SWEEP * extent + RESULT * blocks
+        # Of a few elements the least one takes no steps across a vector.
+        cycles = 3 * START + SWEEP * extent + (RESULT if block >= LANES else 2) * blocks
         cycles += COMPARE * count**2 + BLOCK * count + GATHER * gathered
         if cycles < min(way.cycles for way in ways):
             inner = plan(blocks, count, sort_cost), plan(gathered, count, sort_cost)
