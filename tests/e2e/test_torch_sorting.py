@@ -104,6 +104,30 @@ def test_the_order_of_order_statistics() -> None:
     same(compiled(statistics)(x), statistics(x))
 
 
+def test_what_is_sampled_from_the_most_likely_tokens() -> None:
+    def kept(logits: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        ordered, places = logits.softmax(-1).sort(-1, descending=True)
+        before = ordered.cumsum(-1) - ordered
+        ordered = ordered.masked_fill(before > 0.9, 0.0)
+        return ordered > 0, places, torch.searchsorted(before, torch.full((4, 1), 0.5))
+
+    logits = (torch.randn(4, 3000) * 4).double()
+    same(compiled(kept)(logits), kept(logits))
+
+
+def test_the_report_says_how_rows_are_sorted() -> None:
+    import polyblocks
+
+    def both(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return (*x.sort(), *x.topk(5))
+
+    with polyblocks.explain() as report:
+        compiled(both)(torch.randn(3, 2000))
+    text = str(report.to_json())
+    assert "'extent': 2000, 'count': 2000, 'how': 'digits'" in text
+    assert "'extent': 2000, 'count': 5, 'how': 'blocks', 'block':" in text
+
+
 def test_rows_that_were_just_computed() -> None:
     a, b = torch.randint(-9, 9, (33, 20)).float(), torch.randint(-9, 9, (20, 300)).float()
     same(compiled(lambda a, b: torch.topk(a @ b, 8))(a, b), first(a @ b, 8, -1, True))

@@ -641,6 +641,19 @@ FILL = {"saved_bytes": 64, "saved_seconds": 2e-6, "overhead_seconds": 3e-6}
             "with it",
         ),
         (
+            {"what": "sorted", "extent": 2000, "count": 5, "how": "blocks", "block": 8},
+            "selected the first 5 of 2000 elements: those of the 5 blocks of 8 whose least keys "
+            "come first",
+        ),
+        (
+            {"what": "sorted", "extent": 2000, "count": 9, "how": "digits"},
+            "sorted by digits: rows of 2000 elements, 9 of them read",
+        ),
+        (
+            {"what": "sorted", "extent": 2000, "count": 9, "how": "network"},
+            "sorted by a network of comparisons: rows of 2000 elements, 9 of them read",
+        ),
+        (
             {"what": "packed", "nest": "p", "buffer": [96, 1, 7, 7], "order": [1, 2, 3, 0]},
             "packed argument 96x1x7x7 for p, dimension 0 innermost",
         ),

@@ -306,6 +306,17 @@ def _split(d: Decision) -> str:
     return f"did not split {nest}: {parts} {_compared(split, serial, 'unsplit')}"
 
 
+def _sorted(d: Decision) -> str:
+    if d["how"] == "blocks":
+        return (
+            f"selected the first {d['count']} of {d['extent']} elements: those of the "
+            f"{d['count']} blocks of {d['block']} whose least keys come first"
+        )
+    how = {"alone": "found the first", "rank": "sorted by rank", "digits": "sorted by digits"}
+    way = how.get(d["how"], "sorted by a network of comparisons")
+    return f"{way}: rows of {units.several(d['extent'], 'element')}, {d['count']} of them read"
+
+
 def _layout(d: Decision) -> str:
     return (
         f"intermediate array {units.shape(d['buffer'])}: dimension {d['order'][-1]} innermost in "
@@ -566,6 +577,7 @@ _SENTENCES: dict[str, Callable[[Decision], str]] = {
     "interchanged": _interchanged,
     "straightened": _straightened,
     "layout": _layout,
+    "sorted": _sorted,
     "packed": _packed,
     "interleaved": _interleaved,
     "absorbed": _absorbed,

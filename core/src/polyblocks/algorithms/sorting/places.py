@@ -8,7 +8,7 @@ from polyblocks.algorithms.sorting import tensors as t
 from polyblocks.algorithms.sorting.network import sort_by_network
 from polyblocks.algorithms.sorting.order import Order
 from polyblocks.algorithms.sorting.rows import Rows, first
-from polyblocks.algorithms.sorting.selection import select
+from polyblocks.algorithms.sorting.selection import plan, select
 from polyblocks.algorithms.sorting.words import places_of, words_of
 from polyblocks.mlir import dialect, ir
 
@@ -42,7 +42,22 @@ def first_places(keys: Any, dim: int, order: Order, count: int, launches: bool) 
         (ordered,) = sort_by_network([words]) if launches else _sort([words], half)
         return places_of(ordered, wanted)
 
-    return select(Rows(keys, dim, order), count, NETWORK_COST if launches else 1.0, sorted_places)
+    return select(Rows(keys, dim, order), count, _sort_cost(launches), sorted_places)
+
+
+def way(extent: int, count: int, launches: bool) -> dict[str, Any]:
+    """How the first elements are found, for a report: ``how``, with the ``block`` if there is one.
+
+    ``how`` is ``alone``, ``rank``, ``blocks``, ``digits`` or ``network``.
+    """
+    chosen = plan(extent, count, _sort_cost(launches))
+    if chosen.kind == "sort":
+        return {"how": "network" if launches else "digits"}
+    return {"how": chosen.kind, **({"block": chosen.block} if chosen.block else {})}
+
+
+def _sort_cost(launches: bool) -> float:
+    return NETWORK_COST if launches else 1.0
 
 
 def _keys_and_places(rows: Rows) -> list[Any]:

@@ -50,14 +50,14 @@ class PlanSortsPass:
         with module.context:
             for op in found:
                 with op.location, ir.InsertionPoint(op):
-                    _plan(op, context.target.launches_nests)
+                    _plan(op, self.name, context)
                 op.erase()
         return bool(found)
 
 
-def _plan(op: Any, launches: bool) -> None:
+def _plan(op: Any, name: str, context: Any) -> None:
     from polyblocks.algorithms.sorting.order import order_of
-    from polyblocks.algorithms.sorting.places import first_places
+    from polyblocks.algorithms.sorting.places import first_places, way
     from polyblocks.errors import UnsupportedError
     from polyblocks.mlir import ir
 
@@ -75,6 +75,9 @@ def _plan(op: Any, launches: bool) -> None:
     if not used:
         return
     count = max(_prefix(op.results[i], dim) for i in used)
+    launches = context.target.launches_nests
+    numbers = way(shape[dim], count, launches)
+    context.decide(name, "main", "sorted", extent=shape[dim], count=count, **numbers)
     places = first_places(operands[0], dim, order, count, launches)
     for i in used:
         _replace(op.results[i], _at_places(operands[i], dim, places), count < shape[dim])
