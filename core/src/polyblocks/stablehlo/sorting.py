@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from polyblocks import mlir
+from polyblocks.algorithms.sorting.network import partner_masks
 from polyblocks.mlir import ir
 from polyblocks.stablehlo import code
 from polyblocks.stablehlo.array import Array
@@ -177,7 +178,7 @@ def _by_network(
     rank = len(shape)
     if stable:
         arrays = [*arrays, iota(lowering, shape, I32, dim)]
-    masks = _masks(extent)
+    masks = partner_masks(extent)
     table = _table(masks)
     starts = [lowering.tensor(a) for a in arrays]
     scf = mlir.dialect("scf")
@@ -223,20 +224,6 @@ def _by_network(
         Array(shape, a.element, value)
         for a, value in zip(arrays[:count], loop.results, strict=False)
     ]
-
-
-def _masks(extent: int) -> list[int]:
-    """Masks that give an element's partner in each stage of the network, by xor."""
-    masks = []
-    size = 2
-    while size < 2 * extent:
-        masks.append(size - 1)
-        step = size // 4
-        while step:
-            masks.append(step)
-            step //= 2
-        size *= 2
-    return masks
 
 
 def _table(masks: list[int]) -> Any:

@@ -28,7 +28,7 @@ def sort_by_network(tensors: list[Any]) -> list[Any]:
     shape = list(tensors[0].type.shape)
     last, extent = len(shape) - 1, shape[-1]
     kinds = [each.type.element_type for each in tensors]
-    masks = _masks(extent)
+    masks = partner_masks(extent)
     i64, index = t.integer(64), ir.IndexType.get()
     table = dialect("arith").ConstantOp(
         ir.RankedTensorType.get([len(masks)], i64),
@@ -66,7 +66,7 @@ def sort_by_network(tensors: list[Any]) -> list[Any]:
     return list(loop.results)
 
 
-def _masks(extent: int) -> list[int]:
+def partner_masks(extent: int) -> list[int]:
     """Masks that give an element's partner in each stage of the network, by xor."""
     masks = []
     size = 2

@@ -92,10 +92,6 @@ class LanePlan(TilePlan):
             pad = -(-pad // chunk) * chunk
         return self.sizes.depth // steps, steps * self.sizes.tile[side] + pad
 
-    def element_of(self, operand: Operand) -> Any:
-        """The MLIR type of an element of an operand's tile."""
-        return operand.load.buffer.element
-
     def shared_bytes(self) -> int:
         """Bytes of the operands' tiles."""
         return sum(

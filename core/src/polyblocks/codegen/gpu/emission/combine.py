@@ -16,11 +16,6 @@ _DIRECT = ("f32", "i32", "f64", "i64")
 _BITS = {"i1": 1, "i8": 8, "i16": 16, "f16": 16, "bf16": 16}
 
 
-def can_shuffle(type_: Any) -> bool:
-    """Whether values of a type can go from thread to thread by shuffles."""
-    return str(type_) in _DIRECT or str(type_) in _BITS
-
-
 def from_lane(code: Code, value: Any, distance: int, width: int, how: str = "xor") -> Any:
     """The value of another lane.
 
