@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from polyblocks.errors import InputError
 from polyblocks.program import DTYPES, ArraySpec
@@ -18,6 +20,23 @@ from polyblocks.runtime.slots import same_layout, text_of
 _ALIGNMENT = 64
 #: Version of a vendor's array interface from which on it says for which stream to wait.
 _WITH_STREAM = 3
+
+
+_DEVICE = operator.methodcaller("__dlpack_device__")
+
+
+class _Shown(NamedTuple):
+    """A reading of arrays that speak a vendor's protocol.
+
+    Attributes:
+        copies: of the protocol's dictionaries, which a package may write anew; None: not copied.
+        places: the devices.
+        reading: see :meth:`ArrayInterface.readings`.
+    """
+
+    copies: list[dict[str, Any]] | None
+    places: list[Any]
+    reading: tuple[list[int], Any]
 
 
 class ProtocolArrays(ArrayInterface):
@@ -39,6 +58,7 @@ class ProtocolArrays(ArrayInterface):
         self._protocols = tuple(protocols)
         self._executable = executable
         self._numpy = NumpyArrays()
+        self._last: _Shown | None = None
 
     def is_array(self, value: Any) -> bool:
         """Whether ``value`` speaks one of the protocols."""
@@ -134,30 +154,48 @@ class ProtocolArrays(ArrayInterface):
 
     def readings(self, arrays: Sequence[Any]) -> tuple[list[int], Any] | None:
         """See the base class."""
-        name = self._protocols[0] if len(self._protocols) == 1 else ""
-        shown: list[Any] = [getattr(array, name, None) for array in arrays]
-        if None in shown:
-            # One capsule of DLPack per array, where a check asks for several.
-            read = [self._read(array) for array in arrays]
-            writable = [self.is_writable(array) for array in arrays]
-            return [address for address, *_ in read], ([rest for _, *rest in read], writable)
-        # By columns: a tuple per array would keep the garbage collector busy.
-        data = [each["data"] for each in shown]
-        places = [
-            array.__dlpack_device__() if hasattr(array, "__dlpack_device__") else None
-            for array in arrays
-        ]
-        if None in places:
-            places.append(self._place(arrays[places.index(None)]))
-        return [address for address, _ in data], (
-            [each["typestr"] for each in shown],
-            [each["shape"] for each in shown],
-            [each.get("strides") for each in shown],
-            [each.get("stream") for each in shown],
-            [each.get("version") for each in shown],
-            [read_only for _, read_only in data],
-            places,
-        )
+        if len(self._protocols) == 1:
+            with contextlib.suppress(AttributeError, TypeError):
+                return self._shown(arrays)
+        # Some speak DLPack alone: one capsule per array, where a check asks for several.
+        read = [self._read(array) for array in arrays]
+        writable = [self.is_writable(array) for array in arrays]
+        return [address for address, *_ in read], ([rest for _, *rest in read], writable)
+
+    def _shown(self, arrays: Sequence[Any]) -> tuple[list[int], Any]:
+        """The reading of arrays that all speak the vendor's protocol.
+
+        Raises:
+            AttributeError, TypeError: one does not.
+        """
+        shown = list(map(operator.attrgetter(self._protocols[0]), arrays))
+        places = self._places(arrays)
+        last = self._last
+        if last is not None and last.copies == shown and last.places == places:
+            return last.reading
+        reading = _by_columns(shown, places)
+        if last is None or reading[1] != last.reading[1]:
+            reading = reading[0], tuple(map(_with_tuples, reading[1]))
+            last = None
+        else:
+            reading = reading[0], last.reading[1]
+        # Arrays whose addresses are others each time are not worth a copy of what they show.
+        repeated = last is not None and last.reading[0] == reading[0]
+        self._last = _Shown(_copies(shown) if repeated else None, places, reading)
+        return reading
+
+    def _places(self, arrays: Sequence[Any]) -> list[Any]:
+        """The device of each array; of those that tell none, that of the first such one."""
+        try:
+            return list(map(_DEVICE, arrays))
+        except AttributeError:
+            places = [
+                array.__dlpack_device__() if hasattr(array, "__dlpack_device__") else None
+                for array in arrays
+            ]
+            if None in places:
+                places.append(self._place(arrays[places.index(None)]))
+            return places
 
     def adopt(self, memory: Any) -> Any:
         """An array of the package."""
@@ -196,6 +234,44 @@ class ProtocolArrays(ArrayInterface):
             return self.device(array)
         driver = self._executable.driver
         return Device(driver.device_kinds[0], driver.current_device())
+
+
+def _by_columns(shown: list[Any], places: list[Any]) -> tuple[list[int], Any]:
+    """The reading of arrays; a tuple per array would keep the garbage collector busy."""
+    data = [each["data"] for each in shown]
+    return [address for address, _ in data], (
+        [each["typestr"] for each in shown],
+        [each["shape"] for each in shown],
+        [each.get("strides") for each in shown],
+        [each.get("stream") for each in shown],
+        [each.get("version") for each in shown],
+        [read_only for _, read_only in data],
+        places,
+    )
+
+
+def _with_tuples(values: list[Any]) -> list[Any]:
+    """Values with tuples instead of lists, which a package may write anew."""
+    return [tuple(each) if type(each) is list else each for each in values]
+
+
+def _copies(shown: list[Any]) -> list[dict[str, Any]] | None:
+    """Copies that do not change with what they are made of; None where that is not sure."""
+    made = [_copy(each) for each in shown]
+    return made if all(type(each) is dict for each in made) else None
+
+
+def _copy(value: Any) -> Any:
+    """A copy of a value of Python's own classes; Ellipsis, which shows nothing, for others."""
+    if value is None or type(value) in (bool, int, str):
+        return value
+    if type(value) in (list, tuple):
+        items = [_copy(each) for each in value]
+        return ... if ... in items else type(value)(items)
+    if type(value) is dict:
+        found = {key: _copy(each) for key, each in value.items() if type(key) is str}
+        return ... if ... in found.values() or len(found) < len(value) else found
+    return ...
 
 
 def _spec_of(shown: dict[str, Any]) -> ArraySpec | None:
