@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from polyblocks.affine.cost.predicted import Predicted
-from polyblocks.affine.gpu import choose
+from polyblocks.affine.gpu import choose, split_k
 from polyblocks.affine.gpu.plans.unit_product import unit_product
 from polyblocks.affine.gpu.tiles import lanes_cost
 from polyblocks.affine.gpu.tiles.unit_plans import unit_plans
@@ -21,13 +21,15 @@ Predict = Callable[..., Predicted]
 
 
 def predict_by(patch: pytest.MonkeyPatch, predict: Predict, kind: str = "matrix") -> None:
-    """Let other seconds decide among kernels; none is left out unseen.
+    """Let other seconds decide among kernels; none is left out unseen, and none split.
 
     Args:
         patch: takes it back.
         predict: in the place of ``predict_units``, or of ``predict_lanes``.
         kind: ``matrix``, or ``contraction``: the kernels without a unit.
     """
+    # A kernel that the model would not choose is often slower than several of parts.
+    patch.setattr(split_k, "_WORTH", 0.0)
     if kind == "contraction":
         patch.setattr(lanes_cost, "predict_lanes", predict)
         patch.setattr(lanes_cost, "least_lanes", lambda *_: lambda kernel: -inf)
