@@ -57,7 +57,7 @@ def peers(case: Case, folder: Path) -> list[Peer]:
             return Call(polyblocks.load(polyblocks.aot(one, values, frontend="tf")), tuple(values))
         artifact = polyblocks.aot(one, values, frontend="tf", weights="arguments")
         names = (f"held.{number}" for number in range(case.count))
-        weights = dict(zip(names, case.weights, strict=True))
+        weights = dict(zip(names, map(tf.constant, case.weights), strict=True))
         return Call(polyblocks.load(artifact, weights=weights), tuple(values))
 
     def made_by(compiler: Callable[..., Any]) -> Callable[[], Call]:

@@ -159,9 +159,9 @@ def _add(table: Any, kind: type, call: NativeCall | None) -> bool:
     Returns:
         Whether that is so.
     """
-    targets = (ctypes.c_void_p * (3 * _MAX_TARGETS)).from_address(table.targets)
     if call is None or kind not in call.types:
         return False
+    targets = (ctypes.c_void_p * (3 * _MAX_TARGETS)).from_address(table.targets)
     table.kept.append(call)
     for each in call.types:
         count = table.count or 0
