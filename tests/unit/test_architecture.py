@@ -294,8 +294,8 @@ ROOMS: dict[str, str] = {
     "codegen/units": "affine affine/mlir codegen",
     "codegen/vector_math": "codegen",
     "codegen/gpu": "affine/cost affine/mlir codegen codegen/gpu/passes codegen/vector_math",
-    "codegen/gpu/emission": "affine affine/analysis affine/gpu affine/gpu/mapping affine/gpu/plans "
-    "affine/mlir affine/vectors codegen codegen/gpu/matrix_emission",
+    "codegen/gpu/emission": "affine affine/analysis affine/buffers affine/gpu affine/gpu/mapping "
+    "affine/gpu/plans affine/mlir affine/vectors codegen codegen/gpu/matrix_emission",
     "codegen/gpu/matrix_emission": "affine affine/analysis affine/buffers affine/gpu/plans "
     "codegen/gpu/emission",
     "codegen/gpu/passes": "affine affine/mlir codegen codegen/gpu",

@@ -198,7 +198,7 @@ TILE = {
     "no number": ({"depth": "deep"}, "expected an integer of at least 1 for 'depth', got 'deep'"),
     "key": (
         {"dept": 3},
-        "unknown key 'dept'; expected one of depth, staging, thread_tile, threads",
+        "unknown key 'dept'; expected one of depth, staging, steps, thread_tile, threads",
     ),
     "staging": (
         {"staging": {"shared": []}},
@@ -346,7 +346,7 @@ GROUPS: dict[str, tuple[str, dict[str, Any], str]] = {
     "no contraction": (
         "softmax",
         {"thread_tile": [1, 1]},
-        "unknown key 'barriers'; expected one of depth, staging, thread_tile, threads",
+        "unknown key 'barriers'; expected one of depth, staging, steps, thread_tile, threads",
     ),
 }
 

@@ -97,6 +97,27 @@ CASES = {
     "windows": WINDOWS,
 }
 
+#: The same by lanes: a tile in registers is on the way while another one is used.
+LANES = """{polyblocks.schedule = {
+  kernel = "k", resident = 1, thread_tile = [2, 2], threads = [4, 4], depth = DEPTH}}"""
+
+
+def by_lanes(text: str, depth: int) -> str:
+    """The same without a unit."""
+    head, rest = text.split("{polyblocks.schedule", 1)
+    return head + LANES.replace("DEPTH", str(depth)) + rest.split("}}", 1)[1]
+
+
+#: By lanes, each with its tiles along the steps.
+CASES |= {
+    "lanes": by_lanes(product(3, 8, 24, "kj", 2), 8),
+    "lanes, steps side by side": by_lanes(product(3, 8, 24, "jk", 2), 8),
+    "lanes, one tile": by_lanes(product(3, 8, 8, "kj", 2), 8),
+    "lanes, a part of a tile": by_lanes(product(3, 8, 22, "jk", 2), 8),
+    "lanes, one tile and a part": by_lanes(product(3, 8, 11, "jk", 2), 8),
+    "lanes, windows": by_lanes(WINDOWS, 16),
+}
+
 
 def nest_of(module: Any) -> Nest:
     with module.context, mlir.ir.Location.unknown():
@@ -131,7 +152,8 @@ def test_the_nodes_compute_what_the_nest_does_and_lead_back_to_it(name: str) -> 
     expected = result_of(before)
     assert not np.isnan(expected).any()
     assert np.array_equal(result_of(after), expected)
-    assert any(isinstance(n, Wait) for n in walk(after.body))
+    assert any(isinstance(n, Barrier) for n in walk(after.body))
+    assert any(isinstance(n, Wait) for n in walk(after.body)) == ("lanes" not in name)
     (schedule,) = schedules(str(module))
     body, pipeline = plain(after.body, schedule["steps"])
     outer, original = body[0], before.body[0]
@@ -174,9 +196,9 @@ def test_what_the_nodes_say_is_done() -> None:
     ("name", "given", "instead", "message"),
     [
         ("both past the registers", "memref<3x", "memref<4x",
-         r"expected tiles of shape \[3, 32, 32\] in the layout"),
+         r"expected tiles \[3, 32, 32\] .* in shared memory, got \[4, 32, 32\]"),
         ("both past the registers", "masks = [0, 8, 16]", "masks = [0, 16, 8]",
-         r"expected tiles of shape .* in the layout .*Swizzle\(of=1, into=2, masks=\(0, 8, 16\)"),
+         r"expected tiles .* \(1 into 2 by \[0, 8, 16\]\) .* got .* 2 by \[0, 16, 8\]"),
         ("both past the registers", 'kind = "fragments"', 'kind = "asynchronous"',
          "a copy of kind 'asynchronous' is from the default space to shared, not from shared to"),
         ("both past the registers", 'polyblocks.unit_steps = "unit"', "other",
@@ -193,7 +215,7 @@ def test_nodes_of_another_plan_are_refused(
 
 
 def test_a_nest_without_nodes_is_refused() -> None:
-    with pytest.raises(UnsupportedError, match="has no copies; run stage-operands before emit-ker"):
+    with pytest.raises(UnsupportedError, match="no copies of its operands; run stage-op"):
         emitted(mlir.parse(CASES["one tile"]))
     text = edited(CASES["one tile"], 0, steps=[[0, 16]])
     with pytest.raises(UnsupportedError, match="expected buffers and multiplications behind each"):

@@ -55,7 +55,7 @@ FACTS: Mapping[str, str] = {
     WHOLE_LOOPS: "no loop was cut into parts",
     KERNELS: "every nest says how a grid of threads runs it",
     PLAIN_LOOPS: "copies into panels are loops like others",
-    STAGED_OPERANDS: "products by matrix units say how their operands are copied and waited for",
+    STAGED_OPERANDS: "contractions in tiles say how their operands are copied and waited for",
 }
 _NAMES = frozenset(FACTS)
 #: Facts about a program as a frontend hands it over.

@@ -39,6 +39,8 @@ OF_GROUPS = {
 }
 #: Keys where blocks compute tiles of a contraction.
 OF_TILES = {
+    "steps": "where copies are nodes of the nest (`stage-operands`): the loops of the reduction "
+    "whose iterations a step's number counts, and their extents, the fastest one last",
     "thread_tile": "rows and columns of a thread",
     "threads": "threads of a block along rows and along columns",
     "depth": "steps of the reduction whose operands are in shared memory at a time",

@@ -99,8 +99,7 @@ def staged_kernel(
             raise refuse("the nest has copies, and no operand of it can be copied asynchronously")
     elif pipeline is None:
         raise refuse(
-            "operands are copied asynchronously, and the nest has no copies; run stage-operands "
-            "before emit-kernels"
+            "the nest has no copies of its operands; run stage-operands before emit-kernels"
         )
     elif reason := mismatch(pipeline, kernel.plan):
         raise refuse(reason)

@@ -136,7 +136,7 @@ class _Emission:
                 "one; run choose-kernels before it, on the same nests"
             )
         schedule = from_attribute(given[0][SCHEDULE_ATTRIBUTE])
-        if "unit" in schedule:
+        if not block and ("unit" in schedule or "thread_tile" in schedule):
             return staged_kernel(nest, schedule, self.target)
         numbers = Numbers(nest)
         form_atomics(nest.body)

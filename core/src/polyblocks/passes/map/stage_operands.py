@@ -1,4 +1,4 @@
-"""stage-operands: the copies, waits and multiplications of products by matrix units as nodes."""
+"""stage-operands: the copies and waits of contractions in tiles, as nodes of the nest."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from polyblocks.passes.base import NestPass
 
 @dataclass(frozen=True)
 class StageOperandsPass(NestPass):
-    """Write down how the operands of products pass through shared memory and registers.
+    """Write down how operands of contractions pass through shared memory and registers.
 
     A nest stays the loops over its rows and columns: nodes in it say what each element needs, and
-    the threads of a block do it together for all of theirs. Taken are products by matrix units some
-    of whose copies go past the registers; the number of a step counts the loops of a reduction.
+    the threads of a block do it together for all of theirs. Taken are tiles by arithmetic of lanes,
+    and products by matrix units some of whose copies go past the registers. The number of a step
+    counts the loops of a reduction.
 
     Before::
 
@@ -54,18 +55,17 @@ class StageOperandsPass(NestPass):
     establishes: ClassVar[frozenset[str]] = frozenset({facts.STAGED_OPERANDS})
 
     def transform(self, sequence: Sequence, context: Any) -> None:
-        """Stage the operands of every nest whose schedule is of a unit."""
+        """Stage the operands of every nest whose schedule is of tiles."""
         for nest in sequence.nests():
             loop = nest.body[0] if len(nest.body) == 1 else None
-            if isinstance(loop, For) and loop.schedule is not None and "unit" in loop.schedule:
-                self._stage(nest, loop, context.target)
+            if isinstance(loop, For) and loop.schedule is not None:
+                self._stage(nest, loop, loop.schedule, context.target)
 
-    def _stage(self, nest: Nest, loop: For, target: Any) -> None:
-        assert loop.schedule is not None
-        if "steps" in loop.schedule:
+    def _stage(self, nest: Nest, loop: For, schedule: dict[str, Any], target: Any) -> None:
+        if "steps" in schedule or schedule.keys().isdisjoint(("unit", "thread_tile")):
             return
-        kernel, _ = scheduled_kernel(nest, Numbers(nest), loop.schedule, target)
+        kernel, _ = scheduled_kernel(nest, Numbers(nest), schedule, target)
         plan = kernel.plan
         if is_staged(plan):
-            loop.schedule = {**loop.schedule, "steps": counted_steps(plan)}
+            loop.schedule = {**schedule, "steps": counted_steps(plan)}
             nest.replace(stage(nest.body, plan))

@@ -54,18 +54,19 @@ class Pipeline:
 
     Attributes:
         nodes: from the first buffer to the last multiplication.
-        tiles: stages in shared memory: of rows, and of columns.
-        fragments: registers of the unit: of rows, and of columns.
-        loaded: registers on the way from memory to shared memory; None if there are none.
+        tiles: of each operand, of a unit's those of rows first, in shared memory.
+        fragments: of each operand, in the registers of a unit; none without a unit.
+        loaded: of each operand, in registers on the way from memory to shared memory; None where
+            copies go past them.
     """
 
     nodes: list[Node]
-    tiles: tuple[Buffer, Buffer]
-    fragments: tuple[Buffer, Buffer]
-    loaded: tuple[Buffer | None, Buffer | None]
+    tiles: tuple[Buffer, ...]
+    fragments: tuple[Buffer, ...]
+    loaded: tuple[Buffer | None, ...]
 
     def side(self, buffer: Buffer) -> int:
-        """0 for a buffer of rows, 1 for one of columns."""
+        """The number of the operand whose buffer it is; of a unit's 0 for rows, 1 for columns."""
         return next(
             side
             for buffers in (self.tiles, self.fragments, self.loaded)

@@ -1,27 +1,32 @@
-"""Nests with the copies, waits and multiplications of their product, and back to the plain nest."""
+"""Nests with the copies and waits of their contraction as nodes, and back to the plain nest."""
 
 from __future__ import annotations
 
 from typing import Any, TypeGuard
 
 from polyblocks.affine.buffers.copies import MAIN, REGISTERS, BoxCopy
-from polyblocks.affine.expr import Var
+from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.gpu.plans.kernel import Pipeline
+from polyblocks.affine.gpu.plans.lanes import LanePlan
 from polyblocks.affine.gpu.plans.units import UnitPlan
+from polyblocks.affine.gpu.staged.lane_steps import LaneSteps
 from polyblocks.affine.gpu.staged.pipeline import CopyPipeline
 from polyblocks.affine.gpu.staged.steps import number_of
 from polyblocks.affine.model import Alloca, Buffer, For, Load, Node, Op, Value, clone, walk
 from polyblocks.affine.multiply import UnitSteps
 from polyblocks.affine.subnests import parallel_shell
+from polyblocks.affine.swizzles import Swizzle
 
 
-def is_staged(plan: Any) -> TypeGuard[UnitPlan]:
+def is_staged(plan: Any) -> TypeGuard[UnitPlan | LanePlan]:
     """Whether the copies of a plan are nodes of the nest."""
-    return isinstance(plan, UnitPlan) and not plan.copies_through_registers
+    if isinstance(plan, UnitPlan):
+        return not plan.copies_through_registers
+    return isinstance(plan, LanePlan)
 
 
-def stage(body: list[Node], plan: UnitPlan) -> list[Node]:
-    """The body of a nest with the steps of its product as nodes.
+def stage(body: list[Node], plan: UnitPlan | LanePlan) -> list[Node]:
+    """The body of a nest with the steps of its contraction as nodes.
 
     The loops over rows and columns stay as they are: nodes say what each element needs, and the
     threads of a block do it together for all of theirs. A row is copied once for all columns.
@@ -30,20 +35,24 @@ def stage(body: list[Node], plan: UnitPlan) -> list[Node]:
 
     parts = plan.sizes.parts
     shell, _ = parallel_shell(body)
-    element = ir.Type.parse(plan.product.element.name)
-    nodes: list[Node] = [*parts.before, *CopyPipeline(plan, element).nodes(), *parts.after]
+    if isinstance(plan, UnitPlan):
+        steps = CopyPipeline(plan, ir.Type.parse(plan.product.element.name)).nodes()
+    else:
+        steps = LaneSteps(plan).nodes()
+    nodes: list[Node] = [*parts.before, *steps, *parts.after]
     for loop in reversed(shell):
         nodes = [For(loop.var, nodes, schedule=loop.schedule)]
     return nodes
 
 
-def counted_steps(plan: UnitPlan) -> list[list[int]]:
+def counted_steps(plan: UnitPlan | LanePlan) -> list[list[int]]:
     """The loops of the reduction that a step's number counts, and their extents.
 
     In the order in which they are counted, the last one fastest.
     """
     loops = plan.sizes.parts.reduction.order
-    return [[loops.index(var), var.extent] for var in plan.product.order]
+    order = plan.product.order if isinstance(plan, UnitPlan) else loops
+    return [[loops.index(var), var.extent] for var in order]
 
 
 class StagedError(Exception):
@@ -68,13 +77,16 @@ def plain(body: list[Node], counted: list[list[int]]) -> tuple[list[Node], Pipel
     before, nodes, after = inside[:begin], inside[begin : ends[-1] + 1], inside[ends[-1] + 1 :]
     copies = [BoxCopy.of(n) for n in walk(nodes) if isinstance(n, For) and n.copy]
     multiplies = [UnitSteps.of(n) for n in walk(nodes) if isinstance(n, For) and n.unit]
-    if not multiplies:
-        raise StagedError("expected multiplications by a unit")
-    pipeline = _pipeline(nodes, copies, multiplies[0])
     loops = [Var(extent) for _, extent in sorted(counted)]
-    order = [loops[number] for number in _ranks(counted)]
+    number = number_of([loops[rank] for rank in _ranks(counted)])
+    if multiplies:
+        pipeline = _pipeline(nodes, copies, multiplies[0])
+        innermost = _of_unit(number, multiplies[0], copies, pipeline)
+    else:
+        pipeline = _of_lanes(nodes, copies)
+        innermost = _step(number, nodes, copies, pipeline)
     carrying = [n for n in nodes if isinstance(n, For) and n.inits]
-    reduction = _reduction(loops, order, carrying, multiplies[0], copies, pipeline)
+    reduction = _reduction(loops, innermost, carrying[0].inits, carrying[-1].results)
     made: list[Node] = [*before, reduction, *after]
     for loop in reversed(shell):
         made = [For(loop.var, made, schedule=loop.schedule)]
@@ -104,55 +116,82 @@ def _pipeline(nodes: list[Node], copies: list[BoxCopy], multiply: UnitSteps) -> 
     )
 
 
-def _reduction(
-    loops: list[Var],
-    order: list[Var],
-    carrying: list[For],
-    multiply: UnitSteps,
-    copies: list[BoxCopy],
-    pipeline: Pipeline,
-) -> For:
-    """The loops over all steps that the multiplications stand for."""
-    number = number_of(order)
+def _of_lanes(nodes: list[Node], copies: list[BoxCopy]) -> Pipeline:
+    """Tiles in the order in which operands are loaded."""
+    stored = {c.destination.buffer: c.source.buffer for c in copies if c.source.buffer.space}
+    if not stored or any(c.kind == "fragments" for c in copies):
+        raise StagedError("expected multiplications by a unit, or copies to shared memory alone")
+    tiles = tuple(n.buffer for n in nodes if isinstance(n, Alloca) and n.buffer in stored)
+    return Pipeline(nodes, tiles, (), tuple(stored[tile] for tile in tiles))
+
+
+def _of_unit(number: Expr, multiply: UnitSteps, copies: list[BoxCopy], pipeline: Pipeline) -> For:
+    """A step of the multiplications with operands from memory, as a loop without bounds."""
     inner = multiply.loop
-    carried = Value(inner.arguments[0].type)
-    values = {inner.arguments[0]: carried}
+    arguments = [Value(v.type) for v in inner.arguments]
+    values = dict(zip(inner.arguments, arguments, strict=True))
     body: list[Node] = []
     for side, load in enumerate(multiply.loads):
-        of_memory, conversions = _source(copies, pipeline, side)
-        (step,) = of_memory.variables
-        source = of_memory.source
-        at = {step: number}
-        element = Load(
-            *(Value(source.result.type), source.buffer),
-            *(tuple(e.substitute(at) for e in source.index), source.location),
-            where=tuple(e.substitute(at) for e in source.where),
-            padding=source.padding,
-        )
-        body.append(element)
-        value = element.result
+        copy, conversions = _source(copies, pipeline, side)
+        value = _element(copy, number, load.result, values, body)
         for op in conversions:
             operands, value = [value], Value(op.results[0].type)
             body.append(Op(op.name, operands, op.attributes, [value], op.location))
         values[load.result] = value
     body += clone([n for n in inner.body if not isinstance(n, Load)], values, {})
-    (init,), (total,) = carrying[0].inits, carrying[-1].results
-    yields = [values[inner.yields[0]]]
-    made: For | None = None
-    for var in reversed(loops):
-        inside: list[Node] = body if made is None else [made]
-        outermost = var is loops[0]
-        argument = carried if made is None else Value(carried.type)
-        if made is not None:
-            made.inits, yields = [argument], list(made.results)
-        results = [total if outermost else Value(carried.type)]
-        made = For(var, inside, [init], [argument], results, yields)
-    assert made is not None
+    return For(inner.var, body, [], arguments, [], [values[v] for v in inner.yields])
+
+
+def _step(number: Expr, nodes: list[Node], copies: list[BoxCopy], pipeline: Pipeline) -> For:
+    """A step of lanes with operands from memory, as a loop without bounds."""
+    inner = next(
+        n
+        for n in walk(nodes)
+        if isinstance(n, For) and n.inits and not any(isinstance(m, For) for m in n.body)
+    )
+    arguments = [Value(v.type) for v in inner.arguments]
+    values = dict(zip(inner.arguments, arguments, strict=True))
+    body: list[Node] = []
+    for node in inner.body:
+        if isinstance(node, Load) and node.buffer in pipeline.tiles:
+            copy, _ = _source(copies, pipeline, pipeline.side(node.buffer))
+            values[node.result] = _element(copy, number, node.result, values, body)
+        else:
+            body += clone([node], values, {inner.var: number})
+    return For(inner.var, body, [], arguments, [], [values[v] for v in inner.yields])
+
+
+def _element(
+    copy: BoxCopy, number: Expr, result: Value, values: dict[Value, Value], body: list[Node]
+) -> Value:
+    """Load what a copy reads for a step of this number; the value."""
+    (step,) = copy.variables
+    at, source = {step: number}, copy.source
+    value = values[result] = Value(source.result.type)
+    body.append(
+        Load(
+            *(value, source.buffer),
+            *(tuple(e.substitute(at) for e in source.index), source.location),
+            where=tuple(e.substitute(at) for e in source.where),
+            padding=source.padding,
+        )
+    )
+    return value
+
+
+def _reduction(loops: list[Var], step: For, inits: list[Value], results: list[Value]) -> For:
+    """The loops over all steps, with the body of one."""
+    made = For(loops[-1], step.body, [], step.arguments, [], step.yields)
+    for var in reversed(loops[:-1]):
+        arguments = [Value(v.type) for v in inits]
+        made.inits, made.results = arguments, [Value(v.type) for v in inits]
+        made = For(var, [made], [], arguments, [], list(made.results))
+    made.inits, made.results = list(inits), list(results)
     return made
 
 
 def _source(copies: list[BoxCopy], pipeline: Pipeline, side: int) -> tuple[BoxCopy, tuple[Op, ...]]:
-    """The copy of an operand from memory, and what is done with its elements on the way."""
+    """The copy of an operand from memory, and the conversions of its elements on the way."""
     conversions: tuple[Op, ...] = ()
     if pipeline.loaded[side] is not None:
         stores = [c for c in copies if c.source.buffer is pipeline.loaded[side]]
@@ -164,13 +203,21 @@ def _source(copies: list[BoxCopy], pipeline: Pipeline, side: int) -> tuple[BoxCo
     return found[0], conversions
 
 
-def mismatch(pipeline: Pipeline, plan: UnitPlan) -> str:
+def mismatch(pipeline: Pipeline, plan: UnitPlan | LanePlan) -> str:
     """How the buffers of a pipeline differ from those of a plan; empty if they do not."""
-    for operand, tiles in zip(plan.product.operands, pipeline.tiles, strict=True):
-        expected = plan.shape(operand), plan.layout(operand)
-        if (tiles.shape, tiles.layout) != expected:
-            return (
-                f"expected tiles of shape {list(expected[0])} in the layout {expected[1]}, got "
-                f"{list(tiles.shape)} in {tiles.layout}"
-            )
-    return ""
+    expected: list[tuple[tuple[int, ...], tuple[Swizzle, ...]]]
+    if isinstance(plan, UnitPlan):
+        expected = [(plan.shape(o), plan.layout(o)) for o in plan.product.operands]
+    else:
+        expected = [(plan.shape(o), ()) for o in plan.sizes.parts.operands]
+    found = [(tiles.shape, tiles.layout) for tiles in pipeline.tiles]
+    if found == expected:
+        return ""
+    one, other = (" and ".join(map(_in_words, each)) for each in (expected, found))
+    return f"expected tiles {one} in shared memory, got {other}"
+
+
+def _in_words(tile: tuple[tuple[int, ...], tuple[Swizzle, ...]]) -> str:
+    shape, layout = tile
+    swizzles = [f"{s.of} into {s.into} by {list(s.masks)}" for s in layout]
+    return f"{list(shape)} ({'; '.join(swizzles) or 'not swizzled'})"

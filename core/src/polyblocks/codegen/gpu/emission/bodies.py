@@ -135,7 +135,8 @@ class TileBody:
         plan = kernel.plan
         assert isinstance(plan, LanePlan)
         operands = plan.sizes.parts.operands
-        return cls(plan, operands, [o.load.buffer.element for o in operands], LaneEmitter)
+        elements = [o.load.buffer.element for o in operands]
+        return cls(plan, operands, elements, LaneEmitter, kernel.pipeline)
 
     @classmethod
     def of_units(cls, kernel: Kernel) -> TileBody:
