@@ -16,7 +16,7 @@
 // CHECK:           arith.divf %[[R]]#1, %{{.*}}
 // CHECK:           affine.store %{{.*}}, %arg2[%[[I]]]
 //
-// CHECK-COUNT-3: affine.for %{{.*}} = 0 to 15 {
+// CHECK-COUNT-2: affine.for %{{.*}} = 0 to 15 {
 // CHECK-COUNT-3: affine.for %{{.*}} = 0 to 14 {
 // CHECK-COUNT-3: affine.for %{{.*}} = 0 to 13 {
 func.func @main(%a: memref<16x81xf32>, %b: memref<16x81xf32>, %c: memref<16xf32>,

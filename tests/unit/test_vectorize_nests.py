@@ -108,6 +108,7 @@ def test_no_vectors_on_a_target_without() -> None:
         "narrow-values",
         "pack-arguments",
         "select-layers",
+        "split-complex",
         "split-steps",
         "plan-contractions",
         "tile-contractions",

@@ -19,6 +19,7 @@ from polyblocks.passes.bufferize.lower_scatters import LowerScattersPass
 from polyblocks.passes.bufferize.lower_sorts import LowerSortsPass
 from polyblocks.passes.bufferize.select_elements import SelectElementsPass
 from polyblocks.passes.bufferize.separate_empties import SeparateEmptiesPass
+from polyblocks.passes.bufferize.split_complex import SplitComplexPass
 from polyblocks.passes.contraction.expand_packing import ExpandPackingPass
 from polyblocks.passes.contraction.plan_contractions import PlanContractionsPass
 from polyblocks.passes.contraction.split_contractions import SplitContractionsPass
@@ -168,6 +169,7 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 HoistBuffersPass(),
                 GuardIndicesPass(),
                 FoldViewsPass(),
+                *only(vectors and team, SplitComplexPass()),
                 *only(keeps, FormPreparationPass()),
             ],
             "S3": [

@@ -12,6 +12,9 @@ from polyblocks.program import DTYPES
 from polyblocks.s3.contract import ARGUMENT_KEYS, WORKSPACE_ALIGNMENT
 from polyblocks.s3.violation import violation
 
+#: Types of the parts of complex numbers.
+_SPLIT = {"complex64": "f32", "complex128": "f64"}
+
 
 def check(module: Any, main: Any) -> None:
     """The types of the arguments and what their ``polyblocks.arg`` say.
@@ -76,12 +79,17 @@ def _problem(type_: Any, row: dict[str, Any], number: int) -> str:
         return "" if str(type_.element_type) == "i32" else f"a status is an i32, not {type_}"
     if row["role"] in ("workspace", "kept"):
         return _workspace_problem(type_)
-    if row["dtype"] not in DTYPES or DTYPES[row["dtype"]][0] != str(type_.element_type):
+    shape = list(type_.shape)
+    if row["dtype"] in _SPLIT and str(type_.element_type) == _SPLIT[row["dtype"]]:
+        if shape[-1:] != [2] or strides[-1] != 1 or any(step % 2 for step in strides[:-1]):
+            return f"parts of complex numbers lie side by side, not as {type_}"
+        shape, strides = shape[:-1], [step // 2 for step in strides[:-1]]
+    elif row["dtype"] not in DTYPES or DTYPES[row["dtype"]][0] != str(type_.element_type):
         return f"its dtype {row['dtype']} is no name of {type_.element_type}"
     if 0 in row["shape"]:
         # Nothing is read through it; its type may be that of one element.
         return ""
-    if row["shape"] != list(type_.shape):
+    if row["shape"] != shape:
         return f"its shape is {row['shape']}, and its type {type_}"
     same = (
         extent == 1 or said == step

@@ -245,7 +245,8 @@ class VectorMix:
             group, _ = self.lanes.interleaved[node]
             if group not in self._seen:
                 self._seen.add(group)
-                mix.shuffles += shuffles_of(group.step) * filled
+                backward = group.step if group.backward else 0
+                mix.shuffles += (shuffles_of(group.step) + backward) * filled
                 self._moved(mix, moved * group.step, store)
             return
         if isinstance(node, Load) and node in self.windows:
@@ -309,6 +310,8 @@ def square_mix(loop: For, registers: Registers) -> Mix:
 
 def shuffles_of(step: int) -> int:
     """Shuffles that interleave or deinterleave ``step`` vectors, two at a time."""
+    if step == 1:
+        return 0
     factor = next(k for k in range(2, step + 1) if step % k == 0)
     if factor == step:
         return step * (step - 1)

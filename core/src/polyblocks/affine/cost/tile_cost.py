@@ -30,6 +30,10 @@ AGAIN = 1.15
 SHARED_PART, MOST_LOCAL = 0.25, 2 << 20
 #: Predicted times of a tile from another start over that of the best one, for which it is taken.
 CLEARLY = 0.97
+#: The same of a larger tile, in the search along one dimension. 32 Fourier transforms of 4096
+#: numbers on a Sapphire Rapids: tiles of 8 rows, for which 3 % less is predicted than for tiles of
+#: one row, take a fifth longer.
+LARGER = 0.93
 
 
 @dataclass(frozen=True)
@@ -227,7 +231,10 @@ class TileCost:
                 for size in _neighbours(tile[d], sizes[d]) if near else sizes[d]:
                     trial = (*tile[:d], size, *tile[d + 1 :])
                     cost = self._remembered(trial)
-                    if (cost.over, cost.seconds) < (best.over, best.seconds * 0.999):
+                    # Within a cache, stages are the nearer to each other the less a tile holds.
+                    larger = cost.tile_bytes > best.tile_bytes and cost.compute >= best.compute
+                    least = LARGER if larger else 0.999
+                    if (cost.over, cost.seconds) < (best.over, best.seconds * least):
                         best, tile[d] = cost, size
             if tile == before:
                 break
@@ -336,8 +343,9 @@ class TileCost:
                 # A line is read before it is written.
                 moved = 2.0 * min(moved, self._written[buffer])
             else:
-                # Halos come from the last cache, if it holds them.
-                again = max(0, count * n - nbytes)
+                # Halos come from the last cache, if it holds them. Arrays that every tile reads
+                # all of, tables of constants, stay where tiles are.
+                again = max(0, count * n - nbytes) if n < nbytes else 0
                 if tile_bytes > 0 and again:
                     memory += again / self._rate_of(self._holding(n * self._threads, outer=True))
             jumps = _jumps(self.found.boxes[buffer], buffer, extent_of)

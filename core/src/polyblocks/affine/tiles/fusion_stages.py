@@ -114,16 +114,16 @@ class FusionStage:
         stores = [n for n in nodes if isinstance(n, Store)]
         if not stores:
             return None
-        return cls(
-            nest,
-            loops,
-            body,
-            [n for n in nodes if isinstance(n, Load)],
-            {n.buffer for n in nodes if isinstance(n, IndirectLoad)},
-            checked,
-            stores,
-            slots(body),
-        )
+        loads = [n for n in nodes if isinstance(n, Load)]
+        gathered = {n.buffer for n in nodes if isinstance(n, IndirectLoad)}
+        # Loops that together walk one dimension walk it as a whole: of these stages, rows.
+        for count in range(len(loops), 0, -1):
+            stage = cls(nest, loops[:count], body, loads, gathered, checked, stores, slots(body))
+            if all(stage.places(store) is not None for store in stores):
+                return stage
+            body = [loops[count - 1]]
+        body = loops[-1].body if loops else body
+        return cls(nest, loops, body, loads, gathered, checked, stores, slots(body))
 
     def take(self, seconds: float, rate: float) -> None:
         """Let it take so long, on all threads, as a contraction in register tiles.
@@ -181,6 +181,11 @@ class FusionStage:
             if expr.is_constant:
                 found.append(Place(None, expr.const))
                 continue
+            if not outer.intersection(expr.variables()) and all(
+                v.value is None for v in expr.variables()
+            ):
+                found.append(Place(None, 0, whole=True))
+                continue
             if len(expr.terms) != 1:
                 return None
             ((atom, coefficient),) = expr.terms
@@ -190,12 +195,7 @@ class FusionStage:
                 # A place that a loop around the nest moves.
                 return None
             seen.add(atom)
-            if atom in outer:
-                found.append(Place(atom, expr.const, step=coefficient))
-            elif expr.const == 0 and coefficient == 1:
-                found.append(Place(None, 0, whole=True))
-            else:
-                return None
+            found.append(Place(atom, expr.const, step=coefficient))
         # A loop of one iteration leaves no trace in an index.
         if any(v not in seen and v.extent != 1 for v in outer):
             return None

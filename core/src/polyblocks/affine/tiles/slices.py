@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from math import lcm
 
 from polyblocks.affine.expr import Div, Expr, Mod, Var
-from polyblocks.affine.model import Buffer, Load
+from polyblocks.affine.model import Buffer, Load, Store
 from polyblocks.affine.steps import is_step, without_steps
 from polyblocks.affine.tiles.fusion_stages import FusionStage, full
 
@@ -106,7 +106,7 @@ def _slices_of(
     found = Slices(tile, units, corners)
     found.boxes[root] = list(corners)
     for stage in reversed(stages):
-        if not _span(stage, found, {root, *kept}):
+        if not _span(stage, found, root, {root, *kept}):
             return None
         _read(stage, found)
         for load in stage.loads:
@@ -200,7 +200,7 @@ def _ordered(
     return True
 
 
-def _span(stage: FusionStage, found: Slices, shared: set[Buffer]) -> bool:
+def _span(stage: FusionStage, found: Slices, root: Buffer, shared: set[Buffer]) -> bool:
     """The loops of a stage, from the boxes of what it writes.
 
     A stage that writes several buffers computes what any of them needs, and so writes as much of
@@ -209,12 +209,16 @@ def _span(stage: FusionStage, found: Slices, shared: set[Buffer]) -> bool:
     for store in stage.stores:
         box = found.boxes.get(store.buffer)
         places = stage.places(store)
+        if box is None and store.buffer in shared and _is_beside(store, stage, root):
+            box = found.boxes[store.buffer] = list(found.corners)
         if box is None or places is None:
             # Without a box: nothing in the group reads it.
             return False
         for d, (place, (low, high)) in enumerate(zip(places, box, strict=True)):
             if place.whole:
                 box[d] = (Expr(0), Expr(store.buffer.shape[d] - 1))
+                if store.buffer is root:
+                    found.whole.add(found.tile[d])
             elif place.var is not None:
                 span = place.values((low, high))
                 found.spans[place.var] = _union(found.spans.get(place.var), span, place.var.extent)
@@ -238,6 +242,14 @@ def _span(stage: FusionStage, found: Slices, shared: set[Buffer]) -> bool:
                     return False
                 box[d] = _union(box[d], wider, store.buffer.shape[d])
     return True
+
+
+def _is_beside(store: Store, stage: FusionStage, root: Buffer) -> bool:
+    """Whether what a stage stores lies in a buffer as what it stores to ``root`` does there."""
+    return store.buffer.shape == root.shape and any(
+        other.buffer is root and stage.places(other) == stage.places(store)
+        for other in stage.stores
+    )
 
 
 def _read(stage: FusionStage, found: Slices) -> None:

@@ -261,10 +261,13 @@ class _Tile:
                     continue
                 if span[0].is_constant and span[1].is_constant:
                     continue
+                low = span[0].substitute(self.at) - place.at
+                high = span[1].substitute(self.end) - place.at + 1
+                if low.is_constant and high.is_constant and low.const <= 0 < high.const:
+                    # The tile is as long as the dimension.
+                    continue
                 if len(stage.stores) > 1:
                     return None
                 # Iteration 0 is there if low <= constant <= high.
-                low = span[0].substitute(self.at) - place.at
-                high = span[1].substitute(self.end) - place.at + 1
                 found.append(For(Var(1), [], lower=(low,), upper=(high,)))
         return found

@@ -12,7 +12,16 @@ from dataclasses import dataclass
 
 from polyblocks.affine.access import address, stride_along
 from polyblocks.affine.expr import Expr
-from polyblocks.affine.model import Access, AffineAccess, AnyStore, Buffer, For, Node, Store
+from polyblocks.affine.model import (
+    Access,
+    AffineAccess,
+    AnyStore,
+    Buffer,
+    For,
+    Load,
+    Node,
+    Store,
+)
 
 #: Whether it stores, to what, its stride, and where, but for a constant.
 _Family = tuple[bool, Buffer, int, Expr]
@@ -32,12 +41,15 @@ class Interleave:
         last: the one that comes last in the loop's body.
         step: elements from lane to lane.
         reach: elements from the lowest address to the highest one in the same iteration.
+        backward: whether every lane is ``step`` elements before the last one; loads only. The step
+            may be 1 then.
     """
 
     first: AffineAccess
     last: AffineAccess
     step: int
     reach: int
+    backward: bool = False
 
 
 def interleaves(loop: For) -> dict[AffineAccess, tuple[Interleave, int]]:
@@ -55,13 +67,14 @@ def interleaves(loop: For) -> dict[AffineAccess, tuple[Interleave, int]]:
         if not isinstance(node, AffineAccess):
             continue
         step = stride_along(node.buffer, node.index, loop.var)
-        if step is None or not 2 <= step <= MAX_WHOLE_STEP:
+        if step is None or not _is_interleaved(node, step):
             continue
         place = address(node.buffer, node.index)
         key = (isinstance(node, Store), node.buffer, step, place - place.const)
         families.setdefault(key, []).append((place.const, node))
     found: dict[AffineAccess, tuple[Interleave, int]] = {}
-    for (_, _, step, _), members in families.items():
+    for (_, _, signed, _), members in families.items():
+        step = abs(signed)
         for group in _groups(sorted(members, key=lambda m: m[0]), step):
             low, first = group[0]
             nodes = [node for _, node in group]
@@ -73,9 +86,14 @@ def interleaves(loop: For) -> dict[AffineAccess, tuple[Interleave, int]]:
                 continue
             last = next(n for n in reversed(loop.body) if n in nodes)
             assert isinstance(last, AffineAccess)
-            whole = Interleave(first, last, step, group[-1][0] - low)
+            whole = Interleave(first, last, step, group[-1][0] - low, signed < 0)
             found.update({node: (whole, const - low) for const, node in group})
     return found
+
+
+def _is_interleaved(node: AffineAccess, step: int) -> bool:
+    """Whether accesses with a stride are moved in whole vectors."""
+    return 2 <= step <= MAX_WHOLE_STEP or (isinstance(node, Load) and -MAX_STEP <= step < 0)
 
 
 def _groups(

@@ -567,9 +567,11 @@ class VectorBody(Body):
         """The lanes of a strided load, deinterleaved from consecutive vectors."""
         group, offset = self.owner.lanes.interleaved[node]
         if group not in self.parts:
-            self.parts[group] = deinterleave(
-                [self._part(group, k) for k in range(group.step)], self.width
-            )
+            parts = deinterleave([self._part(group, k) for k in range(group.step)], self.width)
+            if group.backward:
+                backward = list(reversed(range(self.width)))
+                parts = [shuffle(part, part, backward) for part in parts]
+            self.parts[group] = parts
         return self.parts[group][offset]
 
     def _part(self, group: Interleave, number: int) -> Any:
@@ -584,13 +586,25 @@ class VectorBody(Body):
         return ir.Operation.create(
             name,
             results=[type_],
-            operands=[self.writer.memref(node.buffer), *self._further(node, number), *more],
+            operands=[
+                self.writer.memref(node.buffer),
+                *self._further(node, number, group.step if group.backward else 0),
+                *more,
+            ],
             loc=node.location or ir.Location.unknown(),
         ).results[0]
 
-    def _further(self, node: AffineAccess, number: int) -> list[Any]:
-        """The index ``number`` vectors behind an access."""
+    def _further(self, node: AffineAccess, number: int, back: int = 0) -> list[Any]:
+        """The index ``number`` vectors behind an access of the first lane, or of the last one.
+
+        Args:
+            node: the access.
+            number: vectors.
+            back: how far a lane is before the one before it; 0 to begin with the first lane.
+        """
         *outer, last = self.where(node)
+        if back:
+            last = self.at(node.index[-1] - back * (self.width - 1))
         if number:
             last = index_op("arith.addi", last, self.owner.number(number * self.width))
         return [*outer, last]
@@ -602,6 +616,8 @@ class VectorBody(Body):
         """
         places = range(number * self.width, (number + 1) * self.width)
         lanes = [p // group.step + (p % group.step > group.reach) for p in places]
+        if group.backward and self.mask is not None:
+            lanes = [self.width - 1 - lane if lane < self.width else lane for lane in lanes]
         if self.mask is None:
             if max(lanes) < self.width:
                 return None

@@ -51,6 +51,31 @@ class Planes:
 
 
 @dataclass(frozen=True)
+class Flat:
+    """Real and imaginary parts in buffers of rows, whose order nothing changes.
+
+    Attributes:
+        re, im: [outer, n inner].
+        inner: elements from one number of a transform to the next.
+    """
+
+    re: Any
+    im: Any
+    inner: int
+
+    def load(self, at: Place, o: Any, t: Any, b: Any) -> Number:
+        """One load per part."""
+        place = t * self.inner + b
+        return at.load(self.re, o, place), at.load(self.im, o, place)
+
+    def store(self, at: Place, value: Number, o: Any, t: Any, b: Any) -> None:
+        """One store per part."""
+        place = t * self.inner + b
+        at.store(value[0], self.re, o, place)
+        at.store(value[1], self.im, o, place)
+
+
+@dataclass(frozen=True)
 class Halves:
     """Complex numbers made of neighbours of a real array, [outer, 2 n, inner]."""
 
@@ -91,6 +116,27 @@ class Weighted:
 
     def _times(self, at: Place, value: Number, t: Any) -> Number:
         return multiply(self.code, value, (at.load(self.re, t), at.load(self.im, t)))
+
+
+@dataclass(frozen=True)
+class Turned:
+    """Numbers for a target, multiplied by a constant factor for each row and column.
+
+    Attributes:
+        code: the arithmetic.
+        target: [outer, n, inner].
+        re, im: factors, [n, inner].
+    """
+
+    code: Code
+    target: Target
+    re: Any
+    im: Any
+
+    def store(self, at: Place, value: Number, o: Any, t: Any, b: Any) -> None:
+        """Store the product."""
+        factor = at.load(self.re, t, b), at.load(self.im, t, b)
+        self.target.store(at, multiply(self.code, value, factor), o, t, b)
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,16 @@ from polyblocks.algorithms.fourier import factors
 from polyblocks.algorithms.fourier.butterflies import Number, butterfly, multiply
 from polyblocks.algorithms.fourier.loops import Code, Place, nest
 from polyblocks.algorithms.fourier.roots import roots
-from polyblocks.algorithms.fourier.signals import Halves, Planes, Rows, Source, Target, Weighted
+from polyblocks.algorithms.fourier.signals import (
+    Flat,
+    Halves,
+    Planes,
+    Rows,
+    Source,
+    Target,
+    Turned,
+    Weighted,
+)
 from polyblocks.mlir import ir
 
 
@@ -90,9 +99,14 @@ class _Writer:
         self.scale = scale
 
     def planes(self, shape: Shape) -> Planes:
-        """Buffers for complex numbers."""
+        """Buffers for complex numbers, which are results."""
         extents = (shape.outer, shape.n, shape.inner)
         return Planes(self.code.alloc(*extents), self.code.alloc(*extents))
+
+    def between(self, shape: Shape) -> Flat:
+        """Buffers for complex numbers between two nests."""
+        extents = (shape.outer, shape.n * shape.inner)
+        return Flat(self.code.alloc(*extents), self.code.alloc(*extents), shape.inner)
 
     # Kinds
 
@@ -116,12 +130,12 @@ class _Writer:
         """Of real numbers: neighbours are the parts of half as many complex ones."""
         n, code = shape.n, self.code
         if n % 2:
-            whole = self.planes(shape)
+            whole = self.between(shape)
             self.complex(shape, source, whole)
             self._copy(Shape(shape.outer, n // 2 + 1, shape.inner), whole, target)
             return
         m = n // 2
-        packed = self.planes(Shape(shape.outer, m, shape.inner))
+        packed = self.between(Shape(shape.outer, m, shape.inner))
         self.complex(Shape(shape.outer, m, shape.inner), Halves(source.re), packed)
         half = code.number
 
@@ -159,7 +173,7 @@ class _Writer:
         if n % 2:
             self._odd_half(shape, source, target)
             return
-        packed = self.planes(Shape(shape.outer, m, shape.inner))
+        packed = self.between(Shape(shape.outer, m, shape.inner))
 
         def ends(at: Place) -> None:
             o, b = at.indices
@@ -187,7 +201,7 @@ class _Writer:
     def _odd_half(self, shape: Shape, source: Planes, target: Planes) -> None:
         """The other half is the conjugate of this one, backwards."""
         n, code = shape.n, self.code
-        whole = self.planes(shape)
+        whole = self.between(shape)
 
         def first(at: Place) -> None:
             o, b = at.indices
@@ -212,7 +226,7 @@ class _Writer:
         done = 1
         for i, r in enumerate(stages):
             last = i == len(stages) - 1
-            place = target if last else self.planes(shape)
+            place = target if last else self.between(shape)
             left = shape.n // (done * r)
             self._stage(shape, r, left, done, source, place, scale if last else 1.0)
             source, done = place, done * r  # type: ignore[assignment]
@@ -250,16 +264,14 @@ class _Writer:
         """Rows as [a, b] matrices: columns, factors, a transposition, columns."""
         code = self.code
         first, second = Shape(shape.outer, a, b), Shape(shape.outer, b, a)
-        mixed, turned = self.planes(first), self.planes(second)
-        self._columns(first, Rows(source, b), mixed, 1.0)
+        mixed, turned = self.between(first), self.between(second)
         turns = roots(np.outer(np.arange(a), np.arange(b)), shape.n) * self.scale
         re, im = code.table(turns.real), code.table(self.sign * turns.imag)
+        self._columns(first, Rows(source, b), Turned(code, mixed, re, im), 1.0)
 
         def transpose(at: Place) -> None:
             o, k, j = at.indices
-            value = mixed.load(at, o, k, j)
-            value = multiply(code, value, (at.load(re, k, j), at.load(im, k, j)))
-            turned.store(at, value, o, j, k)
+            turned.store(at, mixed.load(at, o, k, j), o, j, k)
 
         nest([shape.outer, a, b], transpose)
         self._columns(second, turned, Rows(target, a), 1.0)
@@ -267,7 +279,7 @@ class _Writer:
     def _rows_as_lanes(self, shape: Shape, source: Source, target: Target) -> None:
         """Rows side by side: [n, outer]."""
         flat = Shape(1, shape.n, shape.outer)
-        before, behind = self.planes(flat), self.planes(flat)
+        before, behind = self.between(flat), self.between(flat)
 
         def gather(at: Place) -> None:
             o, t = at.indices
@@ -284,7 +296,7 @@ class _Writer:
     def _inner_rows(self, shape: Shape, source: Source, target: Target) -> None:
         """Rows that lie across few others: they are copied one behind the other."""
         rows = Shape(shape.outer * shape.inner, shape.n, 1)
-        before, behind = self.planes(rows), self.planes(rows)
+        before, behind = self.between(rows), self.between(rows)
 
         def gather(at: Place) -> None:
             o, b, t = at.indices
@@ -313,7 +325,7 @@ class _Writer:
         kernel[:n] = chirp.conj()
         kernel[m - n + 1 :] = chirp.conj()[:0:-1]
         spectrum = np.fft.fft(kernel) / m
-        padded, convolved = self.planes(long), self.planes(long)
+        padded, convolved = self.between(long), self.between(long)
 
         def fill(at: Place) -> None:
             o, t, b = at.indices
@@ -325,7 +337,7 @@ class _Writer:
 
         self._copy(shape, weighted(source, chirp), padded)
         nest([shape.outer, m, shape.inner], fill, [0, n, 0])
-        middle = self.planes(long)
+        middle = self.between(long)
         _Writer(code, -1, 1.0).complex(long, padded, weighted(middle, spectrum))
         _Writer(code, 1, 1.0).complex(long, middle, convolved)
         self._copy(shape, convolved, weighted(target, chirp * self.scale))

@@ -342,7 +342,7 @@ class _OrderedViews:
                 continue
             hidden = any(e.coefficient(v) is None for e in node.index for v in variables)
             # Elements between those of one access belong to others, or to none.
-            turns = across is None and (found[0] or 0) > 1
+            turns = across is None and found[0] not in (0, 1)
             shown = last_is_contiguous(node) and not (
                 turns and node.index[-1].coefficient(loop.var) != found[0]
             )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 from polyblocks.affine.access import stride_along
@@ -24,6 +25,7 @@ from polyblocks.affine.model import (
     clone,
 )
 from polyblocks.affine.rewrites.blocks import block_bounds
+from polyblocks.affine.subnests import change_subnests
 from polyblocks.passes import facts
 from polyblocks.passes.base import NestPass
 
@@ -56,31 +58,49 @@ class TileTransposesPass(NestPass):
     max_width: int = 16
 
     def transform(self, sequence: Sequence, context: Any) -> None:
-        """Reorder or tile every nest of pointwise code."""
-        bits = context.target.vector_bits
+        """Reorder or tile every nest of pointwise code, also those in tiles of others."""
         for nest in sequence.nests():
             loops, body = perfect_loops(nest.body)
-            if len(loops) < 2 or not _is_pointwise(loops, body):
+            if not _is_pointwise(loops, body):
+                change_subnests(nest, partial(self._change, nest.name, context))
                 continue
-            order = _orders(loops, body)
-            if order is None or not all(is_parallel(f, nest.body) for f in loops):
+            new = self._rewritten(nest.name, nest.body, context)
+            if new is None:
                 continue
-            inner, across = order
-            if across is None:
-                if inner is loops[-1].var:
-                    continue
-                nest.replace(_nested([v for v in _vars(loops) if v is not inner] + [inner], body))
-                context.decide(self.name, nest.name, "innermost", extent=inner.extent)
-                continue
-            width = self._width(body, bits)
-            if width < 2 or min(inner.extent, across.extent) < width:
-                continue
-            edges = self._tile(nest, _vars(loops), across, inner, width)
+            first, *edges = new
+            nest.replace(first)
             position = sequence.items.index(nest) + 1
-            sequence.items[position:position] = edges
-            context.decide(
-                self.name, nest.name, "squares", width=width, extents=(across.extent, inner.extent)
-            )
+            sequence.items[position:position] = [_edge(nest, nodes) for nodes in edges]
+
+    def _change(
+        self, name: str, context: Any, nodes: list[Node], around: list[For]
+    ) -> list[Node] | None:
+        """A nest in a tile, with its edges behind it; None if it stays as it is."""
+        del around
+        new = self._rewritten(name, nodes, context)
+        return None if new is None else [node for part in new for node in part]
+
+    def _rewritten(self, name: str, nodes: list[Node], context: Any) -> list[list[Node]] | None:
+        """The code in another order, and its edges; None if it stays as it is."""
+        loops, body = perfect_loops(nodes)
+        if len(loops) < 2 or not _is_pointwise(loops, body):
+            return None
+        order = _orders(loops, body)
+        if order is None or not all(is_parallel(f, nodes) for f in loops):
+            return None
+        inner, across = order
+        if across is None:
+            if inner is loops[-1].var:
+                return None
+            context.decide(self.name, name, "innermost", extent=inner.extent)
+            return [_nested([v for v in _vars(loops) if v is not inner] + [inner], body)]
+        width = self._width(body, context.target.vector_bits)
+        if width < 2 or min(inner.extent, across.extent) < width:
+            return None
+        context.decide(
+            self.name, name, "squares", width=width, extents=(across.extent, inner.extent)
+        )
+        return self._tiled(body, _vars(loops), across, inner, width)
 
     def _width(self, body: list[Node], bits: int) -> int:
         types = {dtype_of(v.type) for n in body for v in _values(n)}
@@ -89,25 +109,18 @@ class TileTransposesPass(NestPass):
         widest = max(8, *(t.bits for t in types))
         return min(self.max_width, bits // widest)
 
-    def _tile(
-        self, nest: Nest, variables: list[Var], across: Var, inner: Var, width: int
-    ) -> list[Nest]:
-        """Tile the nest as far as whole tiles go; returns the nests of the edges."""
-        _, body = perfect_loops(nest.body)
+    def _tiled(
+        self, body: list[Node], variables: list[Var], across: Var, inner: Var, width: int
+    ) -> list[list[Node]]:
+        """The code in tiles as far as whole ones go, and the code of the edges."""
         others = [v for v in variables if v is not across and v is not inner]
         whole = {v: v.extent - v.extent % width for v in (across, inner)}
         edges = []
         if whole[across] < across.extent:
-            edges.append(_edge(nest, body, variables, {across: (whole[across], across.extent)}))
+            edges.append(_part(body, variables, {across: (whole[across], across.extent)}))
         if whole[inner] < inner.extent:
-            edges.append(
-                _edge(
-                    nest,
-                    body,
-                    variables,
-                    {across: (0, whole[across]), inner: (whole[inner], inner.extent)},
-                )
-            )
+            ranges = {across: (0, whole[across]), inner: (whole[inner], inner.extent)}
+            edges.append(_part(body, variables, ranges))
         blocks, tiles, lanes = [], [], []
         values: dict[Var, Expr] = {}
         for v in (across, inner):
@@ -126,8 +139,7 @@ class TileTransposesPass(NestPass):
             if loop.var.extent != 1:
                 loop.body = new
                 new = [loop]
-        nest.replace(new)
-        return edges
+        return [new, *edges]
 
 
 def _vars(loops: list[For]) -> list[Var]:
@@ -197,10 +209,8 @@ def _nested(variables: list[Var], body: list[Node]) -> list[Node]:
     return body
 
 
-def _edge(
-    nest: Nest, body: list[Node], variables: list[Var], ranges: dict[Var, tuple[int, int]]
-) -> Nest:
-    """A nest over parts of some variables."""
+def _part(body: list[Node], variables: list[Var], ranges: dict[Var, tuple[int, int]]) -> list[Node]:
+    """The code over parts of some variables."""
     values: dict[Var, Expr] = {}
     new: list[Var] = []
     for v in variables:
@@ -208,7 +218,11 @@ def _edge(
         part = Var(high - low)
         values[v] = Expr.of(part) + low
         new.append(part)
-    inner = _nested([v for v in new if v.extent != 1] or new[-1:], clone(body, {}, values))
-    edge = Nest(inner, [], changed=True)
+    return _nested([v for v in new if v.extent != 1] or new[-1:], clone(body, {}, values))
+
+
+def _edge(nest: Nest, nodes: list[Node]) -> Nest:
+    """A nest of its own for what whole tiles leave."""
+    edge = Nest(nodes, [], changed=True)
     edge.name, edge.kind, edge.sources = f"{nest.name}_edge", nest.kind, nest.sources
     return edge
