@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import product
 
-from polyblocks.affine.gpu.plans.copy_schedule import CopySchedule
+from polyblocks.affine.gpu.staged.copy_schedule import CopySchedule
 
 
 def test_every_tile_is_used_once_and_copied_before() -> None:

@@ -57,10 +57,9 @@ OF_UNITS = {
     "steps": "where copies are nodes of the nest (`stage-operands`): the loops of the reduction "
     "whose iterations a step's number counts, and their extents, the fastest one last",
     "staging": "what follows from these, and is checked if it is given: of rows and columns the "
-    "tiles in `shared` memory and whether copies are `asynchronous`; groups of copies `in_flight` "
-    "when a tile is used, or the products of a tile before which the next one is `stored` and "
-    "the block waits at a `barrier`; whether lanes `exchange` sums, to store neighbouring columns "
-    "at once",
+    "tiles in `shared` memory and whether copies are `asynchronous`; if none is, the products of a "
+    "tile before which the next one is `stored` and the block waits at a `barrier`; whether lanes "
+    "`exchange` sums, to store neighbouring columns at once",
 }
 
 

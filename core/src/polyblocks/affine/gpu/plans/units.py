@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 from polyblocks.affine.access import stride_along
 from polyblocks.affine.analysis.contractions import Operand
 from polyblocks.affine.element import I1, dtype_of
-from polyblocks.affine.gpu.plans.copy_schedule import CopySchedule
 from polyblocks.affine.gpu.plans.fragments import (
     ACCESS_BYTES,
     PHASE_BYTES,
@@ -303,11 +302,6 @@ class UnitPlan(TilePlan):
         lines = rows * len(outers_of(first)) + columns * len(outers_of(second))
         return self.calls * (lines * self.product.steps.chunks + rows * columns)
 
-    @property
-    def copy_schedule(self) -> CopySchedule:
-        """Which tiles start copies, where some of these go past the registers."""
-        return CopySchedule.of(self.sizes.counts[2], self.sizes.depth, self.stages)
-
     def column_stride(self, node: AffineAccess) -> int | None:
         """Elements from an access to that of the next column."""
         return stride_along(node.buffer, node.index, self.sizes.parts.columns[-1])
@@ -419,10 +413,9 @@ class UnitPlan(TilePlan):
 
     def _staging(self) -> dict[str, Any]:
         operands, reads = self.product.operands, self.reads
+        waits = {}
         if self.copies_through_registers:
             waits = {"stored": reads.stored, "barrier": reads.barrier}
-        else:
-            waits = {"in_flight": self.copy_schedule.in_flight}
         return {
             "asynchronous": [self.is_asynchronous(o) for o in operands],
             "exchange": self.exchanges_sums,

@@ -22,6 +22,7 @@ from polyblocks.affine.buffers.copies import (
 )
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.gpu.plans.units import UnitPlan
+from polyblocks.affine.gpu.staged.copy_schedule import CopySchedule
 from polyblocks.affine.gpu.staged.steps import number_of, values_at
 from polyblocks.affine.model import Alloca, Buffer, For, Load, Node, Op, Store, Value, clone
 
@@ -61,7 +62,8 @@ class CopyPipeline:
 
     def __post_init__(self) -> None:
         self.operands = [self._staged(operand) for operand in self.plan.product.operands]
-        self.schedule = self.plan.copy_schedule
+        sizes = self.plan.sizes
+        self.schedule = CopySchedule.of(sizes.counts[2], sizes.depth, self.plan.stages)
 
     def _staged(self, operand: Operand) -> Staged:
         plan, nbytes = self.plan, self.plan.element_bytes

@@ -178,7 +178,7 @@ class StagedSteps:
         if loop.lower[0].range()[1] < loop.var.extent:
             self.loaded[side] = load()
             return
-        code, last = self.code, self.plan.copy_schedule.last
+        code, last = self.code, (loop.var.extent - 1) // self.plan.sizes.depth
         nothing = part.nothing()
         there = code.compare("sle", self._value(number), code.integer(last))
         types = [value.type for value in nothing]
