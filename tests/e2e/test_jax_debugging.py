@@ -103,7 +103,7 @@ def test_debug_nans_of_functions_with_functions_in_their_arguments():
 @pytest.mark.parametrize("outcome", ["compiled", "partitioned"])
 def test_debug_infs(outcome):
     f = polyblocks_jit_jax(
-        lambda x: 1 / x + (jax.lax.linalg.cholesky(jnp.eye(4)) if outcome == "partitioned" else 0)
+        lambda x: 1 / x + (jax.lax.linalg.schur(jnp.eye(4))[0] if outcome == "partitioned" else 0)
     )
     with (
         jax.debug_infs(True),

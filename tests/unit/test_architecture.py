@@ -237,7 +237,7 @@ ROOMS: dict[str, str] = {
     "isolation": "",
     "frontends": "isolation reports",
     "ahead_of_time": "cache explanation frontends registry runtime runtime/device",
-    "stablehlo": "affine/padding algorithms/fourier algorithms/sorting",
+    "stablehlo": "affine/padding algorithms/factorizations algorithms/fourier algorithms/sorting",
     "algorithms": "affine affine/mlir algorithms/factorizations passes/tensor",
     "algorithms/factorizations": "affine algorithms",
     "passes": "affine affine/mlir "

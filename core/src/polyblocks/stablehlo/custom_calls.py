@@ -10,6 +10,7 @@ from polyblocks.mlir import ir
 from polyblocks.stablehlo.array import Array
 from polyblocks.stablehlo.attributes import text
 from polyblocks.stablehlo.extensions import CHECK
+from polyblocks.stablehlo.factorizations import lapack
 from polyblocks.stablehlo.lowering import Lowering
 from polyblocks.stablehlo.rules import rule
 from polyblocks.stablehlo.shapes import static_slice
@@ -29,7 +30,10 @@ def _custom_call(lowering: Lowering, op: Any, arguments: list[Array]) -> list[Ar
         return _checked(lowering, array, holds, text(op, "backend_config"))
     if target == "ApproxTopK":
         return _approximate_top_k(lowering, op, arguments)
-    raise UnsupportedError(f"the custom call {target} is code of a library")
+    results = lapack(lowering, op, target, arguments)
+    if results is None:
+        raise UnsupportedError(f"the custom call {target} is code of a library")
+    return results
 
 
 def _checked(lowering: Lowering, array: Array, holds: Array, message: str) -> list[Array]:

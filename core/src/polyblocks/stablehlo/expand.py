@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from polyblocks.stablehlo.lowering import Lowering
 
 _REASONS = {
-    "stablehlo.cholesky": "factorizations are not generated",
-    "stablehlo.triangular_solve": "factorizations are not generated",
     "stablehlo.rng": "its numbers come from a generator of the framework",
     "stablehlo.infeed": "it talks to the host",
     "stablehlo.outfeed": "it talks to the host",

@@ -39,6 +39,7 @@ def lower(module: Any) -> Any:
     Raises:
         UnsupportedError: an operation has no lowering; names it, the reason and the user's line.
     """
+    from polyblocks.algorithms.expand import expand
     from polyblocks.stablehlo.lowering import Lowering
 
     for name in _RULES:
@@ -72,6 +73,7 @@ def lower(module: Any) -> Any:
         new.operation.verify()
         # Constants and empty tensors, once each; what has no reader goes.
         mlir.run_textual(new, "canonicalize,cse")
+        expand(new)
         return new
 
 

@@ -110,7 +110,8 @@ def lanes_of(loop: For, across: Var | None = None) -> Lanes:
     moving: list[Node] = [
         n for n in loop.body if isinstance(n, Op) and any(r in lanes.varying for r in n.results)
     ]
-    if len(lanes.gathered) * PER_GATHER > cost.operations(moving):
+    # A register tile is made for vectors.
+    if not loop.lanes and len(lanes.gathered) * PER_GATHER > cost.operations(moving):
         raise NoLanesError("a gather")
     return lanes
 

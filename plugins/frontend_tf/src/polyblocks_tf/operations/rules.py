@@ -24,10 +24,11 @@ _CHECKS = frozenset(("Assert", "CheckNumerics", "CheckNumericsV2"))
 _OTHER_BITS = re.compile(r"Stateless(Random|TruncatedNormal|Parameterized|Multinomial|Shuffle)")
 
 
-#: On a CPU the bridge calls a library for them. Small inverses do not come so far, see
+#: On a CPU the bridge calls a library for them, or writes out another algorithm than TensorFlow's
+#: kernels have. Small inverses do not come so far, see
 #: :mod:`polyblocks_tf.operations.linear_algebra`.
 _FACTORIZATIONS = frozenset(
-    "Cholesky CholeskyGrad Eig Lu MatrixDeterminant LogMatrixDeterminant MatrixInverse MatrixSolve "
+    "CholeskyGrad Eig Lu MatrixDeterminant LogMatrixDeterminant MatrixInverse MatrixSolve "
     "MatrixSolveLs MatrixSquareRoot Qr SelfAdjointEigV2 Svd XlaSelfAdjointEig XlaSvd".split()
 )
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from polyblocks.algorithms.factorizations.limits import MOST_ROTATED
 from polyblocks_torch.algorithms import factorizations
 from polyblocks_torch.decomp.checks import linalg_check_errors
 from polyblocks_torch.decomp.registry import decomposition
 from polyblocks_torch.importing.checks import require
-from polyblocks_torch.importing.refusals import MOST_ROTATED
 
 aten = torch.ops.aten
 

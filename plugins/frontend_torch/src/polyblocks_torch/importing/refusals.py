@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from polyblocks.algorithms.factorizations.limits import MOST_ROTATED
 from polyblocks_torch.control_flow.operators import is_control_flow
 
 _RANDOM = "random numbers come from PyTorch's own generator"
@@ -31,8 +32,6 @@ MISCOMPILED: dict[str, str] = {
 #: Overload packets of what Jacobi's methods compute. With larger matrices rotations take more steps
 #: than what PyTorch's library does.
 _ROTATED = frozenset({"_linalg_eigh", "_linalg_svd"})
-#: The most rows, or columns, of a matrix that is rotated.
-MOST_ROTATED = 64
 
 #: Overload packets whose kernels for bytes round otherwise than floating-point numbers do.
 _FIXED_POINT = frozenset({"upsample_bilinear2d", "upsample_bicubic2d"})

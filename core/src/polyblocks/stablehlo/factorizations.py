@@ -1,0 +1,288 @@
+"""Factorizations: StableHLO's own operations, and LAPACK's that frameworks call."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from polyblocks.algorithms.expand import call
+from polyblocks.algorithms.factorizations.limits import MOST_ROTATED
+from polyblocks.errors import UnsupportedError
+from polyblocks.mlir import ir
+from polyblocks.stablehlo import code
+from polyblocks.stablehlo.array import Array
+from polyblocks.stablehlo.attributes import boolean
+from polyblocks.stablehlo.element import F32, F64, I32, Element
+from polyblocks.stablehlo.lowering import Lowering
+from polyblocks.stablehlo.rules import rule
+
+_LAPACK = re.compile(r"lapack_([sdcz])(\w+)_ffi")
+#: Names of the parts of a matrix, of sides and so on, as LAPACK's functions take them.
+_OPTIONS = {"uplo": "L", "side": "L", "trans_x": "N", "diag": "N", "mode": "V"}
+
+
+@rule("stablehlo.cholesky")
+def _cholesky(lowering: Lowering, op: Any, arguments: list[Array]) -> list[Array]:
+    (a,) = arguments
+    _check_element(a)
+    lower = boolean(op, "lower")
+    factor, info = _potrf(lowering, [a if lower else _transposed(lowering, a)])
+    factor = _nan_where_it_fails(lowering, factor, info)
+    return [factor if lower else _transposed(lowering, factor)]
+
+
+def _nan_where_it_fails(lowering: Lowering, factor: Array, info: Array) -> Array:
+    """A lower triangular factor, all NaN on and below the diagonal where ``info`` is not 0."""
+    loops = list(range(factor.rank))
+
+    def body(loaded: list[Any]) -> list[Any]:
+        value, number = loaded
+        fails = code.compare_int("ne", number, code.constant(I32, 0))
+        row, column = (_loop(d) for d in loops[-2:])
+        inside = code.compare_int("ule", column, row)
+        nan = code.constant(factor.element, float("nan"))
+        return [code.select(code.both(fails, inside), nan, value)]
+
+    inputs = [lowering.operand(factor, loops), lowering.operand(info, loops[:-2])]
+    (result,) = lowering.generic(factor.shape, inputs, [factor.element], body)
+    return result
+
+
+@rule("stablehlo.triangular_solve")
+def _triangular_solve(lowering: Lowering, op: Any, arguments: list[Array]) -> list[Array]:
+    a, b = arguments
+    _check_element(a)
+    turned = str(op.attributes["transpose_a"]) not in ("#stablehlo<transpose NO_TRANSPOSE>",)
+    left, lower, unit = (boolean(op, n) for n in ("left_side", "lower", "unit_diagonal"))
+    return [_solved(lowering, a, b, left=left, lower=lower, unit=unit, turned=turned)]
+
+
+def lapack(lowering: Lowering, op: Any, target: str, arguments: list[Array]) -> list[Array] | None:
+    """The results of a call of LAPACK; None for other calls.
+
+    Raises:
+        UnsupportedError: it is a call of a function, or for a type or size, that is not generated.
+    """
+    match = _LAPACK.fullmatch(target)
+    if match is None:
+        return None
+    write = _FUNCTIONS.get(match[2])
+    if write is None:
+        raise UnsupportedError(f"the custom call {target} is code of a library")
+    _check_element(arguments[0])
+    given = ir.DictAttr(op.attributes["mhlo.backend_config"])
+    options = {
+        name: chr(ir.IntegerAttr(given[name]).value) if name in given else default
+        for name, default in _OPTIONS.items()
+    }
+    kinds = [lowering.type_of(result) for result in op.results]
+    if not all(a.numel for a in arguments):
+        return [Array(s, e, lowering.filled(s, e, 0)) for s, e in kinds]
+    return write(lowering, arguments, kinds, options)
+
+
+def _check_element(array: Array) -> None:
+    if array.element not in (F32, F64):
+        raise UnsupportedError(f"factorizations of {array.element.name} are not generated")
+
+
+def _called(
+    lowering: Lowering,
+    name: str,
+    arguments: Sequence[Array],
+    kinds: Sequence[tuple[Sequence[int], Element]],
+) -> list[Array]:
+    """The results of an algorithm, of these shapes and types."""
+    types = [element.tensor(shape) for shape, element in kinds]
+    results = call(name, [lowering.tensor(a) for a in arguments], types)
+    return [
+        Array(tuple(shape), element, value)
+        for (shape, element), value in zip(kinds, results, strict=True)
+    ]
+
+
+def _transposed(lowering: Lowering, a: Array) -> Array:
+    loops = list(range(a.rank))
+    loops[-2:] = reversed(loops[-2:])
+    shape = [a.shape[d] for d in loops]
+    operands = [lowering.operand(a, loops)]
+    (result,) = lowering.generic(shape, operands, [a.element], lambda loaded: loaded)
+    return result
+
+
+def _potrf(lowering: Lowering, arguments: Sequence[Array]) -> list[Array]:
+    (a,) = arguments
+    if not a.numel:
+        return [a, Array(a.shape[:-2], I32, lowering.filled(a.shape[:-2], I32, 0))]
+    kinds = [(a.shape, a.element), (a.shape[:-2], I32)]
+    return _called(lowering, "cholesky", arguments, kinds)
+
+
+def _solved(
+    lowering: Lowering,
+    a: Array,
+    b: Array,
+    *,
+    left: bool,
+    lower: bool,
+    unit: bool,
+    turned: bool,
+) -> Array:
+    """The solution of a triangular system; ``turned`` says that it is of the transpose of ``a``."""
+    if not b.numel:
+        return b
+    if not left:
+        b, turned = _transposed(lowering, b), not turned
+    if turned:
+        a, lower = _transposed(lowering, a), not lower
+    name = f"solve_{'lower' if lower else 'upper'}{'_unit' if unit else ''}"
+    (x,) = _called(lowering, name, [a, b], [(b.shape, b.element)])
+    return x if left else _transposed(lowering, x)
+
+
+# LAPACK's functions
+
+
+def _write_potrf(
+    lowering: Lowering, arguments: list[Array], kinds: Any, options: dict[str, str]
+) -> list[Array]:
+    (a,) = arguments
+    if options["uplo"] == "L":
+        return _potrf(lowering, [a])
+    factor, info = _potrf(lowering, [_transposed(lowering, a)])
+    return [_transposed(lowering, factor), info]
+
+
+def _write_trsm(
+    lowering: Lowering, arguments: list[Array], kinds: Any, options: dict[str, str]
+) -> list[Array]:
+    a, b = arguments
+    return [
+        _solved(
+            lowering,
+            a,
+            b,
+            left=options["side"] == "L",
+            lower=options["uplo"] == "L",
+            unit=options["diag"] == "U",
+            turned=options["trans_x"] != "N",
+        )
+    ]
+
+
+def _write_getrf(
+    lowering: Lowering, arguments: list[Array], kinds: Any, options: dict[str, str]
+) -> list[Array]:
+    return _called(lowering, "lu", arguments, kinds)
+
+
+def _write_geqrf(
+    lowering: Lowering, arguments: list[Array], kinds: Any, options: dict[str, str]
+) -> list[Array]:
+    return _called(lowering, "householder", arguments, kinds)
+
+
+def _write_orgqr(
+    lowering: Lowering, arguments: list[Array], kinds: Any, options: dict[str, str]
+) -> list[Array]:
+    return _called(lowering, "reflections", arguments, kinds)
+
+
+def _write_syevd(
+    lowering: Lowering, arguments: list[Array], kinds: Any, options: dict[str, str]
+) -> list[Array]:
+    (a,) = arguments
+    _check_rotated(a)
+    if options["uplo"] != "L":
+        a = _transposed(lowering, a)
+    (shape, element), values, (batch, integer) = kinds
+    found, vectors = _called(lowering, "symmetric_eigen", [a], [values, (shape, element)])
+    return [_transposed(lowering, vectors), found, _unfinished(lowering, a, batch, integer)]
+
+
+def _write_gesdd(
+    lowering: Lowering, arguments: list[Array], kinds: Any, options: dict[str, str]
+) -> list[Array]:
+    (a,) = arguments
+    _check_rotated(a)
+    _, values, (left, element), (right, _), (batch, integer) = kinds
+    info = _unfinished(lowering, a, batch, integer)
+    rows, columns = a.shape[-2:]
+    wide = rows < columns
+    least, longer = sorted((rows, columns))
+    outer = [*a.shape[:-2]]
+    source = a if wide else _transposed(lowering, a)
+    shapes = [values, (source.shape, element), ([*outer, least, least], element)]
+    lengths, orthogonal, turns = _called(lowering, "orthogonal_rows", [source], shapes)
+    if options["mode"] == "N":
+        empty = [Array(tuple(s), element, lowering.filled(s, element, 0)) for s in (left, right)]
+        return [a, lengths, *empty, info]
+    # Reflections make a diagonal matrix of orthogonal columns, and their product is orthogonal even
+    # where columns are zero.
+    across = _transposed(lowering, orthogonal)
+    reduced = [(across.shape, element), ([*outer, least], element)]
+    packed, factors = _called(lowering, "householder", [across], reduced)
+    width = longer if options["mode"] == "A" else least
+    (q,) = _called(lowering, "reflections", [packed, factors], [([*outer, longer, width], element)])
+    q = _with_signs(lowering, q, packed, least)
+    u, v = (_transposed(lowering, turns), _transposed(lowering, q)) if wide else (q, turns)
+    return [a, lengths, u, v, info]
+
+
+def _with_signs(lowering: Lowering, q: Array, packed: Array, count: int) -> Array:
+    """Columns with the signs that make what the reflections left on the diagonal positive."""
+    loops = list(range(q.rank))
+    source = lowering.tensor(packed)
+
+    def body(loaded: list[Any]) -> list[Any]:
+        column = _loop(q.rank - 1)
+        inside = code.compare_int("ult", column, code.index(count))
+        place = code.select(inside, column, code.index(0))
+        where = [*(_loop(d) for d in loops[:-2]), place, place]
+        pivot = code.emit("tensor.extract", [source, *where], q.element.type)
+        negative = code.compare_float("olt", pivot, code.constant(q.element, 0))
+        turned = code.emit("arith.negf", [loaded[0]])
+        return [code.select(code.both(inside, negative), turned, loaded[0])]
+
+    (result,) = lowering.generic(q.shape, [lowering.operand(q, loops)], [q.element], body)
+    return result
+
+
+def _unfinished(lowering: Lowering, a: Array, batch: Sequence[int], integer: Element) -> Array:
+    """For each matrix 0, or 1 if an element of it is no number: then LAPACK does not converge."""
+    loops = list(range(a.rank))
+    kinds = ["parallel"] * (a.rank - 2) + ["reduction"] * 2
+
+    def body(loaded: list[Any]) -> list[Any]:
+        x, found = loaded
+        difference = code.emit("arith.subf", [x, x])
+        bad = code.compare_float("uno", difference, difference)
+        one = code.emit("arith.extui", [bad], integer.type)
+        return [code.emit("arith.ori", [found, one])]
+
+    outs = [(lowering.filled(batch, integer, 0), loops[:-2])]
+    (tensor,) = lowering.loops(kinds, [lowering.operand(a, loops)], outs, body)
+    return Array(tuple(batch), integer, tensor)
+
+
+def _check_rotated(a: Array) -> None:
+    if min(a.shape[-2:]) > MOST_ROTATED:
+        raise UnsupportedError(f"of matrices with more than {MOST_ROTATED} rows and columns")
+
+
+def _loop(dim: int) -> Any:
+    number = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), dim)
+    return code.emit("linalg.index", [], ir.IndexType.get(), dim=number)
+
+
+_Write = Callable[[Lowering, list[Array], Any, dict[str, str]], list[Array]]
+_FUNCTIONS: dict[str, _Write] = {
+    "geqrf": _write_geqrf,
+    "gesdd": _write_gesdd,
+    "getrf": _write_getrf,
+    "orgqr": _write_orgqr,
+    "potrf": _write_potrf,
+    "syevd": _write_syevd,
+    "trsm": _write_trsm,
+}

@@ -1,0 +1,83 @@
+"""JAX: factorizations, what is computed from them, and their gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+jax = pytest.importorskip("jax")
+
+import jax.numpy as jnp  # noqa: E402
+
+from polyblocks.jax_polyblocks_compiler import polyblocks_jit_jax  # noqa: E402
+
+STRICT = {"target": "cpu", "strict_target": True}
+
+
+def definite(a: Any) -> Any:
+    return a @ a.mT + jnp.eye(a.shape[-1])
+
+
+def of_eigenvalues(a: Any) -> Any:
+    values, vectors = jnp.linalg.eigh(a + a.mT)
+    return values, (vectors * values[..., None, :]) @ vectors.mT
+
+
+def of_singular_values(a: Any, full: bool) -> Any:
+    u, s, vh = jnp.linalg.svd(a, full_matrices=full)
+    least = s.shape[-1]
+    return s, (u[..., :least] * s[..., None, :]) @ vh[..., :least, :], u.mT @ u, vh @ vh.mT
+
+
+FUNCTIONS: dict[str, Callable[[Any], Any]] = {
+    "cholesky": lambda a: jnp.linalg.cholesky(definite(a)),
+    "upper cholesky": lambda a: jnp.linalg.cholesky(definite(a), upper=True),
+    "lu": jax.lax.linalg.lu,
+    "qr": jnp.linalg.qr,
+    "complete qr": lambda a: jnp.linalg.qr(a, "complete"),
+    "eigh": of_eigenvalues,
+    "svd": lambda a: of_singular_values(a, False),
+    "full svd": lambda a: of_singular_values(a, True),
+    "svd of a wide matrix": lambda a: of_singular_values(a[..., :2, :], True),
+    "singular values": lambda a: jnp.linalg.svd(a, compute_uv=False),
+    "solve": lambda a: jnp.linalg.solve(a, a.mT),
+    "inv": jnp.linalg.inv,
+    "slogdet": jnp.linalg.slogdet,
+    "triangular": lambda a: jax.lax.linalg.triangular_solve(
+        a, a.mT, left_side=False, lower=False, transpose_a=True, unit_diagonal=True
+    ),
+    "gradient": jax.grad(
+        lambda a: jnp.linalg.slogdet(a)[1].sum() + jnp.linalg.cholesky(definite(a)).sum()
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("shape", [(5, 5), (2, 3, 3)], ids=str)
+def test_compiled_as_lapack_has_it(shape: tuple[int, ...], name: str) -> None:
+    a = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+    a += 3 * np.eye(shape[-1], dtype=np.float32)
+    found = polyblocks_jit_jax(FUNCTIONS[name], compile_options=STRICT)(a)
+    expected = jax.jit(FUNCTIONS[name])(a)
+    for x, y in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-3, atol=2e-4)
+
+
+@pytest.mark.parametrize("name", ["cholesky", "eigh", "singular values"])
+def test_matrices_that_fail_are_nan(name: str) -> None:
+    def function(a: Any) -> Any:
+        if name == "cholesky":
+            return jnp.linalg.cholesky(a)
+        return jnp.linalg.eigvalsh(a) if name == "eigh" else FUNCTIONS[name](a)
+
+    a = np.stack([np.eye(3), np.eye(3)]).astype(np.float32)
+    if name == "cholesky":
+        a[0, 1, 1] = -1
+    else:
+        a[0] = np.nan
+    found = polyblocks_jit_jax(function, compile_options=STRICT)(a)
+    np.testing.assert_allclose(found, jax.jit(function)(a), atol=1e-5)
+    assert np.isnan(found[0]).any()
