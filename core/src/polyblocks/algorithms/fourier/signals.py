@@ -119,27 +119,6 @@ class Weighted:
 
 
 @dataclass(frozen=True)
-class Turned:
-    """Numbers for a target, multiplied by a constant factor for each row and column.
-
-    Attributes:
-        code: the arithmetic.
-        target: [outer, n, inner].
-        re, im: factors, [n, inner].
-    """
-
-    code: Code
-    target: Target
-    re: Any
-    im: Any
-
-    def store(self, at: Place, value: Number, o: Any, t: Any, b: Any) -> None:
-        """Store the product."""
-        factor = at.load(self.re, t, b), at.load(self.im, t, b)
-        self.target.store(at, multiply(self.code, value, factor), o, t, b)
-
-
-@dataclass(frozen=True)
 class Rows:
     """[outer, a b, 1] as [outer, a, b].
 

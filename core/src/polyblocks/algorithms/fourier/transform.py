@@ -27,7 +27,6 @@ from polyblocks.algorithms.fourier.signals import (
     Rows,
     Source,
     Target,
-    Turned,
     Weighted,
 )
 from polyblocks.mlir import ir
@@ -267,11 +266,13 @@ class _Writer:
         mixed, turned = self.between(first), self.between(second)
         turns = roots(np.outer(np.arange(a), np.arange(b)), shape.n) * self.scale
         re, im = code.table(turns.real), code.table(self.sign * turns.imag)
-        self._columns(first, Rows(source, b), Turned(code, mixed, re, im), 1.0)
+        self._columns(first, Rows(source, b), mixed, 1.0)
 
         def transpose(at: Place) -> None:
             o, k, j = at.indices
-            turned.store(at, mixed.load(at, o, k, j), o, j, k)
+            value = mixed.load(at, o, k, j)
+            value = multiply(code, value, (at.load(re, k, j), at.load(im, k, j)))
+            turned.store(at, value, o, j, k)
 
         nest([shape.outer, a, b], transpose)
         self._columns(second, turned, Rows(target, a), 1.0)
