@@ -805,12 +805,15 @@ class Sequence:
         buffers: what its items touch.
         block: the MLIR block.
         name: what names of nests in it begin with; empty for ``@main``.
+        memos: results that passes leave for later ones, by what they are; each says by all that it
+            depends on.
     """
 
     items: list[Nest | Opaque]
     buffers: list[Buffer]
     block: Any = None
     name: str = ""
+    memos: dict[Any, dict[Hashable, Any]] = field(default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         # Weak, so that no model holds itself, and MLIR handles of code that is long gone.

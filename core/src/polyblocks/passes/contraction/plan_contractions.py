@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from polyblocks.affine.analysis.facts import NestFacts
-from polyblocks.affine.contraction.tilings.choice import tilings_of
+from polyblocks.affine.contraction.tilings.choice import Choices, tilings_of
 from polyblocks.affine.contraction.tilings.eligibility import has_enough, min_extent
 from polyblocks.affine.contraction.tilings.schedule import schedule_of
 from polyblocks.affine.flat_views import FlatViews
@@ -70,7 +70,8 @@ class PlanContractionsPass(NestPass):
                 return
             reason = "no tile fits"
             # Inside of a tile there is one thread.
-            found = tilings_of(contraction, views, target, 1 if inside else None, prologue)
+            threads, choices = 1 if inside else None, Choices(sequence, nodes)
+            found = tilings_of(contraction, views, target, threads, prologue, choices)
             if not enough:
                 # Operands that are used so seldom are not worth packing.
                 reason = "few rows or columns"

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from polyblocks.affine.analysis.contractions import Contraction
 from polyblocks.affine.analysis.dependent_reductions import have_dependent_reductions
 from polyblocks.affine.analysis.facts import NestFacts, facts_of
-from polyblocks.affine.contraction.tilings.choice import tilings_of
+from polyblocks.affine.contraction.tilings.choice import Choices, tilings_of
 from polyblocks.affine.contraction.tilings.eligibility import is_tiled
 from polyblocks.affine.cost import rates
 from polyblocks.affine.cost.block_cost import BlockCost, room_of_block
@@ -159,7 +159,9 @@ class _Grouping:
             contraction = facts_of(nest).contraction
             seconds = None
             if contraction is not None and _has_register_tiles(contraction, target):
-                tilings = tilings_of(contraction, views, target, None, self.preparation)
+                choices = Choices(sequence, nest.body)
+                prologue = self.preparation
+                tilings = tilings_of(contraction, views, target, None, prologue, choices)
                 seconds = tilings[0].seconds if tilings else None
             # A product lives by its reuse in registers, which the cost model does not cover,
             # unless it will have register tiles.
@@ -424,7 +426,8 @@ class _Grouping:
             contraction = NestFacts(nodes).contraction
             if contraction is None or not _has_register_tiles(contraction, target):
                 return
-            tilings = tilings_of(contraction, views, target, 1, self.preparation)
+            choices = Choices(self.sequence, nodes)
+            tilings = tilings_of(contraction, views, target, 1, self.preparation, choices)
             if tilings and tilings[0].seconds is not None:
                 runs = prod(loop.trips for loop in around)
                 found.append(-(-runs // target.shared_level.size) * tilings[0].seconds)

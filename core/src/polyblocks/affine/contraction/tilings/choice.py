@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 
 from polyblocks.affine.analysis.contractions import Contraction
@@ -12,6 +13,8 @@ from polyblocks.affine.contraction.tilings.tiling_cost import TilingCost
 from polyblocks.affine.contraction.tilings.tiling_space import TilingSpace
 from polyblocks.affine.element import element_bytes
 from polyblocks.affine.flat_views import FlatViews
+from polyblocks.affine.likeness import likeness
+from polyblocks.affine.model import Node, Sequence
 from polyblocks.affine.prologue import Prologue
 from polyblocks.target import TargetDescription
 
@@ -31,12 +34,34 @@ class Tiled:
     seconds: float | None
 
 
+class Choices:
+    """The tilings chosen for some code; several passes choose for it, and layers are alike.
+
+    Args:
+        sequence: that the code is in, which keeps them.
+        nodes: the code of a contraction.
+    """
+
+    def __init__(self, sequence: Sequence, nodes: list[Node]) -> None:
+        self._chosen: dict[Hashable, Tiling | None] = sequence.memos.setdefault(Choices, {})
+        self._code = likeness(nodes)
+
+    def of(self, cost: TilingCost, number: int) -> Tiling | None:
+        """The choice of :func:`choose_tiling` for one of the products that the code can be."""
+        kept = tuple([operand.kept for operand in cost.product.operands])
+        key = self._code, number, kept, cost.available, cost.lasting
+        if key not in self._chosen:
+            self._chosen[key] = choose_tiling(cost)
+        return self._chosen[key]
+
+
 def tilings_of(
     contraction: Contraction,
     views: FlatViews,
     target: TargetDescription,
     threads: int | None,
     prologue: Prologue | None = None,
+    choices: Choices | None = None,
 ) -> list[Tiled]:
     """The best tiling of each product that a contraction can be seen as, the fastest one first.
 
@@ -46,11 +71,12 @@ def tilings_of(
         target: the chip.
         threads: threads for it; None for all that there are.
         prologue: of the program, if it has constant arguments, or of the loop that this is in.
+        choices: those known for the contraction's code; None: each is made anew.
     """
     ranked: list[tuple[float, Tiled]] = []
-    for product in candidate_products(contraction, views, target, prologue):
+    for number, product in enumerate(candidate_products(contraction, views, target, prologue)):
         cost = cost_of(product, target, threads, prologue)
-        tiling = choose_tiling(cost)
+        tiling = choose_tiling(cost) if choices is None else choices.of(cost, number)
         if tiling is not None:
             time = cost.time(tiling)
             # Units differ in what a multiply-add of theirs takes.
