@@ -39,3 +39,28 @@ func.func @main(%words: memref<8x1000xi64>) {
   }
   return
 }
+
+// Long rows are sorted by three digits of 11, 11 and 10 bits, and copied back.
+
+// CHECK-LABEL: @long
+// CHECK:         %[[OTHER:.*]] = memref.alloc() : memref<300000xi64>
+// CHECK:         memref.alloc() : memref<5120xi32>
+// CHECK-COUNT-3: memref.store %{{.*}} : memref<5120xi32>
+// CHECK:         memref.store %{{.*}}, %[[OTHER]][
+// CHECK:         memref.store %{{.*}}, %arg0[
+// CHECK:         arith.xori %{{.*}}, %c512{{.*}} : i64
+// CHECK:         memref.store %{{.*}}, %[[OTHER]][
+// CHECK:         affine.for %[[I:.*]] = 0 to 300000 {
+// CHECK-NEXT:      %[[W:.*]] = affine.load %[[OTHER]][%[[I]]]
+// CHECK-NEXT:      affine.store %[[W]], %arg0[%[[I]]]
+func.func private @long(%words: memref<300000xi64>) {
+  tm_tensor.sort dimension(0) outs(%words : memref<300000xi64>) {
+  ^bb0(%a: i64, %b: i64):
+    %c32 = arith.constant 32 : i64
+    %k = arith.shrsi %a, %c32 : i64
+    %l = arith.shrsi %b, %c32 : i64
+    %c = arith.cmpi slt, %k, %l : i64
+    tm_tensor.yield %c : i1
+  }
+  return
+}
