@@ -5,7 +5,7 @@ first test that wants a framework starts a server, which imports it, and has no 
 for each test it forks. It imports nothing of ours, which knows a forked process from others. It
 serves all tests that name the same folder, so all parts of a run, and ends when the folder is gone.
 
-``python preloaded.py torch FOLDER`` is the server.
+``python preloaded.py torch FOLDER PIPE`` is the server.
 """
 
 from __future__ import annotations
@@ -117,25 +117,30 @@ def _connected(framework: str, folder: Path) -> socket.socket:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if (connection := _tried(address)) is not None:
             return connection
-        with open(folder / f"{framework}.log", "w+") as log:
-            server = subprocess.Popen(
-                [sys.executable, __file__, framework, str(folder)],
-                # One thread: what is forked has no other.
-                env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
-            begin = time.monotonic()
-            while server.poll() is None and time.monotonic() - begin < START_S:
+        starting, ready = os.pipe()
+        try:
+            with open(folder / f"{framework}.log", "w+") as log:
+                # Returns at once: a server is no child of the process that happens to start it.
+                subprocess.run(
+                    [sys.executable, __file__, framework, str(folder), str(ready)],
+                    # One thread: what is forked has no other.
+                    env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    start_new_session=True,
+                    pass_fds=[ready],
+                    check=True,
+                )
+                os.close(ready)
+                # The server closes it as well, or has died.
+                select.select([starting], [], [], START_S)
                 if (connection := _tried(address)) is not None:
                     return connection
-                time.sleep(0.05)
-            server.kill()
-            server.wait()
-            log.seek(0)
-            raise RuntimeError(f"no process with {framework} can be started: {log.read()}")
+                log.seek(0)
+                raise RuntimeError(f"no process with {framework} can be started: {log.read()}")
+        finally:
+            os.close(starting)
 
 
 def _tried(address: Path) -> socket.socket | None:
@@ -176,8 +181,16 @@ def _send(connection: socket.socket, **message: Any) -> None:
 # --- the server --------------------------------------------------------------------------------
 
 
-def _serve(framework: str, folder: Path) -> dict[str, Any]:
-    """Fork for each request; returns in the process that is to run one, with the request."""
+def _serve(framework: str, folder: Path, ready: int) -> dict[str, Any]:
+    """Fork for each request; returns in the process that is to run one, with the request.
+
+    Args:
+        framework: what is imported.
+        folder: for the socket.
+        ready: file descriptor that is closed when requests are heard.
+    """
+    if os.fork():
+        os._exit(0)
     for name in MODULES[framework]:
         importlib.import_module(name)
     threads = os.listdir("/proc/self/task")
@@ -188,6 +201,7 @@ def _serve(framework: str, folder: Path) -> dict[str, Any]:
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     listener.bind(str(address))
     listener.listen()
+    os.close(ready)
     listener.settimeout(1)
     last = time.monotonic()
     while address.exists() and time.monotonic() - last < IDLE_S:
@@ -247,4 +261,4 @@ def _run(request: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    _run(_serve(sys.argv[1], Path(sys.argv[2])))
+    _run(_serve(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])))

@@ -104,21 +104,25 @@ def test_a_server_that_cannot_be_started_says_why(tmp_path, monkeypatch):
         preloaded.run("torch", tmp_path, "", (), dict(os.environ), 60)
 
 
-def test_a_server_ends_with_its_folder(tmp_path):
+def test_a_server_ends_with_its_folder_and_is_no_child(tmp_path):
     preloaded.run("torch", tmp_path, "", (), dict(os.environ), 60)
-    assert _processes(tmp_path)
+    parents = _parents(tmp_path)
+    assert parents
+    assert os.getpid() not in parents
     (tmp_path / "torch.socket").unlink()
     for _ in range(200):
-        if not _processes(tmp_path):
+        if not _parents(tmp_path):
             return
         time.sleep(0.05)
     pytest.fail("the server lives")
 
 
-def _processes(folder: Path) -> list[Path]:
-    """Those that a folder is an argument of."""
-    found = []
+def _parents(folder: Path) -> set[int]:
+    """Of the processes that a folder is an argument of."""
+    found = set()
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):  # it has ended
-            found += [path] if str(folder) in path.read_text() else []
+            if str(folder) in path.read_text():
+                lines = path.with_name("status").read_text().splitlines()
+                found |= {int(line.split()[1]) for line in lines if line.startswith("PPid:")}
     return found
