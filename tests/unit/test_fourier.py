@@ -11,6 +11,7 @@ from tests.support.fourier_programs import run
 from polyblocks.algorithms.fourier import Kind, factors
 from polyblocks.algorithms.fourier.butterflies import butterfly
 from polyblocks.algorithms.fourier.roots import root, roots
+from polyblocks.errors import UnsupportedError
 
 PI = np.longdouble("3.14159265358979323846264338327950288")
 
@@ -51,7 +52,7 @@ def test_roots_are_rounded_once(n):
 
 
 @pytest.mark.parametrize("sign", [-1, 1])
-@pytest.mark.parametrize("r", [1, 2, 3, 4, 5, 7, 8, 11, 13, 16])
+@pytest.mark.parametrize("r", [1, 2, 3, 4, 5, 7, 8, 11, 13, 16, 17])
 @pytest.mark.parametrize("real", [False, True])
 def test_butterflies(r, sign, real):
     rng = np.random.default_rng(r)
@@ -76,8 +77,14 @@ def test_splits_are_near_each_other_and_full_of_lanes():
     assert sorted(factors.split(1000)) == [25, 40]
 
 
+def test_lengths_that_are_too_long_are_refused():
+    factors.check_length(1 << 22)
+    with pytest.raises(UnsupportedError, match="of 2097169 numbers needs 6291456 factors"):
+        factors.check_length(2097169)
+
+
 def test_lengths_of_convolutions():
-    for n in (17, 19, 97, 4099):
+    for n in (19, 23, 97, 4099):
         m = factors.convolution_length(n)
         assert m >= 2 * n - 1
         assert factors.is_smooth(m)
@@ -88,7 +95,7 @@ CASES = [
     (Kind.COMPLEX, (3, 1, 1)),
     (Kind.COMPLEX, (20, 12, 1)),
     (Kind.COMPLEX, (1, 105, 1)),
-    (Kind.COMPLEX, (2, 17, 1)),
+    (Kind.COMPLEX, (2, 19, 1)),
     (Kind.COMPLEX, (2, 256, 1)),
     (Kind.COMPLEX, (2, 30, 20)),
     (Kind.COMPLEX, (2, 9, 3)),
@@ -128,10 +135,11 @@ def test_a_real_input_of_a_complex_transform_needs_no_imaginary_parts():
     np.testing.assert_allclose(got, np.fft.fft(x, axis=1), rtol=1e-13, atol=1e-13)
 
 
+@pytest.mark.parametrize("n", [19, 24, 256])
 @pytest.mark.parametrize("arch", ["sm_90a", "gfx1100"])
-def test_the_same_program_on_a_gpu(arch):
+def test_the_same_program_on_a_gpu(arch, n):
     rng = np.random.default_rng(1)
-    re, im = rng.standard_normal((2, 3, 24, 1)).astype(np.float32)
+    re, im = rng.standard_normal((2, 3, n, 1)).astype(np.float32)
     target = "nvgpu" if arch.startswith("sm") else "amdgpu"
-    got = run(Kind.COMPLEX, re, im, 24, -1, 1.0, target=target, arch=arch, simulate=True)
+    got = run(Kind.COMPLEX, re, im, n, -1, 1.0, target=target, arch=arch, simulate=True)
     np.testing.assert_allclose(got, np.fft.fft(re + 1j * im, axis=1), rtol=1e-5, atol=1e-5)

@@ -328,6 +328,11 @@ def test_unknown_complex_operation_is_refused() -> None:
         traced(torch.linalg.eig, torch.randn(3, 3, dtype=torch.complex64))
 
 
+def test_fourier_transforms_that_are_too_long_are_refused() -> None:
+    with pytest.raises(UnsupportedError, match="_fft_c2c.*5000000 numbers needs 5000000 factors"):
+        traced(torch.fft.fft, torch.empty(5_000_000, dtype=torch.complex64))
+
+
 def test_division_by_complex_numbers_equals_eager() -> None:
     parts = [complex(a, b) for a in (0, 1, -2, torch.inf, torch.nan) for b in (0, 3, -torch.inf)]
     edges = torch.tensor(parts, dtype=torch.complex64)

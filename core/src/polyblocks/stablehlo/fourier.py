@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
-from polyblocks.algorithms.fourier import Kind, transform
+from polyblocks.algorithms.fourier import Kind, check_length, transform
 from polyblocks.stablehlo import code
 from polyblocks.stablehlo.array import Array
 from polyblocks.stablehlo.attributes import integers, keyword
@@ -23,6 +23,8 @@ def _fft(lowering: Lowering, op: Any, arguments: list[Array]) -> Array:
         return Array(shape, element, splat=0)
     kind = keyword(op, "fft_type")
     lengths = integers(op, "fft_length")
+    for length in lengths:
+        check_length(length)
     sign = 1 if kind.startswith("I") else -1
     # Inverse transforms are means.
     scale = 1.0 / prod(lengths) if sign > 0 else 1.0

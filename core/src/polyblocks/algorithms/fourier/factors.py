@@ -4,11 +4,32 @@ from __future__ import annotations
 
 import math
 
+from polyblocks.errors import UnsupportedError
+
 #: Lanes that a contiguous dimension should fill: those of the widest vectors of float32.
 LANES = 16
 
 #: Odd radices that are straight-line code; lengths with other prime factors are convolutions.
-PRIMES = (13, 11, 7, 5, 3)
+PRIMES = (17, 13, 11, 7, 5, 3)
+
+#: Numbers of the longest transforms: their factors are constants of the program, of 64 MiB in
+#: float64.
+LONGEST = 1 << 22
+
+
+def check_length(n: int) -> None:
+    """Refuse a length with too many factors.
+
+    Raises:
+        UnsupportedError: it, or that of the convolution that stands for it, is above
+            :data:`LONGEST`.
+    """
+    needed = n if is_smooth(n) else convolution_length(n)
+    if needed > LONGEST:
+        raise UnsupportedError(
+            f"a Fourier transform of {n} numbers needs {needed} factors, and programs hold "
+            f"{LONGEST} at most; use a shorter transform"
+        )
 
 
 def is_smooth(n: int) -> bool:

@@ -5,7 +5,7 @@ radix up to 8, every one a nest whose innermost loop walks memory in order. Wher
 short for vectors, a long row ``n = a b`` is an [a, b] matrix: transforms of its columns, which are
 contiguous, factors, a transposition, and columns again (D. H. Bailey, FFTs in external or
 hierarchical memory, 1990). Short rows are transposed, so that lanes are rows. Other lengths than
-products of 2, 3, 5, 7, 11 and 13 are circular convolutions (L. I. Bluestein, 1970).
+products of primes up to 17 are circular convolutions (L. I. Bluestein, 1970).
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import fx
 
+from polyblocks.algorithms.fourier import check_length
 from polyblocks_torch.importing.fourier import FOURIER, FOURIER_TO_REAL
 from polyblocks_torch.rewrites.emitter import Emitter
 
@@ -45,6 +46,7 @@ def transform_to_real(
     emitter: Emitter, re: fx.Node, im: fx.Node, dim: int, n: int, sign: int, scale: float
 ) -> fx.Node:
     """The n real results of the transform of half of a Hermitian sequence."""
+    check_length(n)
     head = n // 2 + 1
     heads = [emitter.emit(aten.slice.Tensor, part, dim, 0, head) for part in (re, im)]
     parts = [_folded(emitter, part, dim) for part in heads]
@@ -63,6 +65,7 @@ def _pair(
     half: bool,
 ) -> tuple[fx.Node, fx.Node]:
     shape = _shape(re)
+    check_length(shape[dim])
     parts = [None if part is None else _folded(emitter, part, dim) for part in (re, im)]
     both = emitter.emit(FOURIER, *parts, shape[dim], sign, scale, half)
     n = shape[dim] // 2 + 1 if half else shape[dim]
