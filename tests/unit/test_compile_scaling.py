@@ -61,7 +61,7 @@ def work(operations: int) -> dict[str, int]:
 
 def test_no_pass_is_quadratic() -> None:
     work(5)  # what happens once in a process
-    small, large = work(60), work(300)
+    small, large = work(80), work(400)
     # Five times the program: linear is 5, quadratic is 25; what passes find in a program differs,
     # too, which counts for less the longer one of them is. What takes next to nothing, or a fixed
     # number of calls as upstream passes do, is left out.
