@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -98,6 +98,29 @@ class Code:
             if loop.body:
                 around.append(loop)
         self._body = around
+
+    def groups(
+        self, extent: int, end: Expr, size: int
+    ) -> Iterator[tuple[AbstractContextManager[Expr], int]]:
+        """Loops over 0 … end - 1, by groups of ``size`` and then one by one.
+
+        Args:
+            extent: more than ``end`` ever is.
+            end: an index.
+            size: of a group.
+
+        Returns:
+            For each loop, what opens it and gives the first number of a group; and how many it has.
+        """
+        whole = end // size
+        if extent > size:
+            yield self._group(extent // size, whole, size), size
+        yield self.loop(extent, lower=whole * size, upper=end), 1
+
+    @contextmanager
+    def _group(self, extent: int, whole: Expr, size: int) -> Iterator[Expr]:
+        with self.loop(extent, upper=whole) as number:
+            yield number * size
 
     def array(self, shape: Sequence[int], element: Any, batch: int, b: Index) -> Part:
         """An array for one matrix of a batch, of the iteration that the code is in.

@@ -9,6 +9,9 @@ from polyblocks.affine.model import Buffer
 from polyblocks.affine.ops import integer
 from polyblocks.algorithms.code import Code, Part
 
+#: Rows that are subtracted from another one at a time, which is stored once for all of them.
+_TOGETHER = 4
+
 
 def cholesky(code: Code, inputs: Sequence[Buffer], outputs: Sequence[Buffer]) -> None:
     """Write loops that factorize matrices.
@@ -41,10 +44,14 @@ def cholesky(code: Code, inputs: Sequence[Buffer], outputs: Sequence[Buffer]) ->
 
 def _row(code: Code, rows: Part, failed: Part, k: Expr, n: int) -> None:
     """Row ``k`` from the diagonal on."""
-    with code.loop(n, upper=k) as r:
-        factor = code.load(rows, r, k)
-        with code.loop(n, lower=k) as j:
-            code.subtract_from(code.multiply(factor, code.load(rows, r, j)), rows, k, j)
+    for first, count in code.groups(n, k, _TOGETHER):
+        with first as r:
+            factors = [code.load(rows, r + u, k) for u in range(count)]
+            with code.loop(n, lower=k) as j:
+                value = code.load(rows, k, j)
+                for u, factor in enumerate(factors):
+                    value = code.subtract(value, code.multiply(factor, code.load(rows, r + u, j)))
+                code.store(value, rows, k, j)
     pivot = code.load(rows, k, k)
     positive = code.greater(pivot, code.like(0.0, pivot))
     code.note_first(code.negated(positive), k + 1, failed)

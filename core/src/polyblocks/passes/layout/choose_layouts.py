@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from polyblocks.affine.access import begins_and_ends_with_memory
 from polyblocks.affine.analysis.layout_votes import Ballot
-from polyblocks.affine.model import Buffer, Nest, Opaque, Sequence
+from polyblocks.affine.model import Buffer, For, Nest, Opaque, Sequence, walk
 from polyblocks.affine.rewrites.permuting import permuted, reorder
 from polyblocks.affine.users import Users
 from polyblocks.passes.base import NestPass
@@ -81,9 +81,18 @@ class ChooseLayoutsPass(NestPass):
             if not begins_and_ends_with_memory(buffer):
                 continue
             items = [*users.readers(buffer), *users.writers(buffer)]
-            if not any(isinstance(item, Opaque) for item in items):
+            if any(isinstance(item, Opaque) for item in items):
+                continue
+            # Loops whose bounds depend on others' variables have no lanes that a layout is for.
+            updating = set(users.readers(buffer)) & set(users.writers(buffer))
+            if not any(isinstance(item, Nest) and _is_bounded(item) for item in updating):
                 found[buffer] = None
         return found
+
+
+def _is_bounded(nest: Nest) -> bool:
+    """Whether a loop of a nest has bounds that depend on the loops around it."""
+    return any(isinstance(node, For) and node.bounded for node in walk(nest.body))
 
 
 def _nests(users: Users, buffer: Buffer) -> Iterator[Nest]:
