@@ -83,7 +83,7 @@ class ChooseLayoutsPass(NestPass):
             items = [*users.readers(buffer), *users.writers(buffer)]
             if any(isinstance(item, Opaque) for item in items):
                 continue
-            # Loops whose bounds depend on others' variables have no lanes that a layout is for.
+            # A loop whose bounds depend on loops around it has no lanes that a layout is for.
             updating = set(users.readers(buffer)) & set(users.writers(buffer))
             if not any(isinstance(item, Nest) and _is_bounded(item) for item in updating):
                 found[buffer] = None
