@@ -1,0 +1,39 @@
+"""Factorizations in generated GPU kernels, run by the simulator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor
+
+import polyblocks_torch.algorithms.factorizations  # noqa: F401
+from polyblocks.torch_polyblocks_compiler import polyblocks_jit_torch
+
+CHIPS = [("nvgpu", "sm_90a"), ("amdgpu", "gfx1100")]
+OWN = torch.ops.polyblocks
+
+#: A function, and what it has to give.
+FUNCTIONS: dict[str, tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor]]] = {
+    "cholesky": (lambda a: torch.linalg.cholesky_ex(a)[0], torch.linalg.cholesky),
+    "lu": (lambda a: torch.linalg.lu_factor_ex(a)[0], lambda a: torch.linalg.lu_factor(a)[0]),
+    "qr": (lambda a: torch.linalg.qr(a)[1], lambda a: torch.linalg.qr(a)[1]),
+    "solve": (
+        lambda a: torch.linalg.solve_ex(a, a.mT + 1)[0],
+        lambda a: torch.linalg.solve(a, a.mT + 1),
+    ),
+    "eigenvalues": (lambda a: OWN.symmetric_eigen.default(a)[0], torch.linalg.eigvalsh),
+    "singular values": (lambda a: OWN.orthogonal_rows.default(a)[0], torch.linalg.svdvals),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize(("target", "arch"), CHIPS)
+def test_as_on_the_cpu(target: str, arch: str, name: str) -> None:
+    function, expected = FUNCTIONS[name]
+    a = torch.randn(3, 5, 5, generator=torch.Generator().manual_seed(0))
+    a = a @ a.mT + torch.eye(5)
+    options = {"target": target, "arch": arch, "simulate": True, "strict_target": True}
+    found = polyblocks_jit_torch(function, compile_options=options)(a)
+    torch.testing.assert_close(found, expected(a), rtol=1e-4, atol=1e-4)
