@@ -61,13 +61,13 @@ def work(operations: int) -> dict[str, int]:
 
 def test_no_pass_is_quadratic() -> None:
     work(5)  # what happens once in a process
-    small, large = work(80), work(400)
-    # Five times the program: linear is 5, quadratic is 25; what passes find in a program differs,
+    small, large = work(160), work(640)
+    # Four times the program: linear is 4, quadratic is 16; what passes find in a program differs,
     # too, which counts for less the longer one of them is. What takes next to nothing, or a fixed
     # number of calls as upstream passes do, is left out.
     growth = {name: large[name] / small[name] for name in large if small[name] > 2000}
     assert len(growth) > 10
-    assert {name: round(g, 1) for name, g in growth.items() if g > 10} == {}
+    assert {name: round(g, 1) for name, g in growth.items() if g > 9} == {}
 
 
 def test_a_generated_program_computes_what_pytorch_does() -> None:

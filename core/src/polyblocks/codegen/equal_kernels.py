@@ -18,6 +18,7 @@ class EqualKernels:
         keepers: the kernels that stay, by name.
         replaced: for each other kernel's name the name of its keeper.
         origins: the origin of every kernel, by its own name, in the given order.
+        members: the names of the kernels of each group, in the given order, by its keeper's.
 
     Args:
         kernels: functions, in the order of the module; their attributes of origin are taken off.
@@ -29,6 +30,7 @@ class EqualKernels:
         self.keepers: dict[str, Any] = {}
         self.replaced: dict[str, str] = {}
         self.origins: dict[str, Origin] = {}
+        self.members: dict[str, list[str]] = {}
         headers: dict[str, frozenset[tuple[str, Any]]] = {}
         found = list(kernels)
         for kernel in found:
@@ -43,6 +45,7 @@ class EqualKernels:
             keeper = name
             if counts[header] > 1:
                 keeper = first.setdefault(_text(kernel, name), name)
+            self.members.setdefault(keeper, []).append(name)
             if keeper == name:
                 self.keepers[name] = kernel
             else:
@@ -54,12 +57,7 @@ class EqualKernels:
 
     def gathered(self, keeper: str, attribute: str) -> list[Any]:
         """The values of an attribute in all kernels of a group."""
-        return [
-            value
-            for name, origin in self.origins.items()
-            if self.keeper(name) == keeper
-            for value in origin[attribute]
-        ]
+        return [value for name in self.members[keeper] for value in self.origins[name][attribute]]
 
 
 def _taken(kernel: Any, origin: Sequence[str]) -> Origin:

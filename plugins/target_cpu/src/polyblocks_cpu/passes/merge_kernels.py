@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -50,7 +49,6 @@ class MergeKernelsPass:
             for function in functions:
                 if function.attributes["sym_name"].value in equal.replaced:
                     function.erase()
-            calls = Counter(map(equal.keeper, equal.origins))
             for name, function in equal.keepers.items():
                 unique = list(dict.fromkeys(equal.gathered(name, SOURCES_ATTRIBUTE)))
                 function.attributes[SOURCES_ATTRIBUTE] = ir.ArrayAttr.get(unique)
@@ -60,9 +58,9 @@ class MergeKernelsPass:
                 function.attributes[ESTIMATES_ATTRIBUTE] = ir.ArrayAttr.get(
                     equal.gathered(name, ESTIMATE_ATTRIBUTE)
                 )
-                if calls[name] > 1:
+                if (calls := len(equal.members[name])) > 1:
                     i64 = ir.IntegerType.get_signless(64)
-                    function.attributes[CALLS] = ir.IntegerAttr.get(i64, calls[name])
+                    function.attributes[CALLS] = ir.IntegerAttr.get(i64, calls)
             if equal.replaced:
                 for op in list(nested(signature.main_of(module).operation)):
                     if op.name == "func.call" and op.attributes["callee"].value in equal.replaced:

@@ -41,6 +41,9 @@ class MergeKernelsPass:
         with module.context, ir.Location.unknown():
             equal = EqualKernels(found, (SOURCES_ATTRIBUTE, ESTIMATE_ATTRIBUTE))
             merged = set(equal.replaced.values())
+            launched: dict[str, list[str]] = {}
+            for row in launches:
+                launched.setdefault(equal.keeper(row["kernel"]), []).append(row["kernel"])
             for keeper, kernel in equal.keepers.items():
                 attributes = kernel.attributes
                 sources = list(dict.fromkeys(equal.gathered(keeper, SOURCES_ATTRIBUTE)))
@@ -50,7 +53,7 @@ class MergeKernelsPass:
                     for estimate in equal.origins[keeper][ESTIMATE_ATTRIBUTE]:
                         attributes[ESTIMATE_ATTRIBUTE] = estimate
                     continue
-                nests = [row["kernel"] for row in launches if equal.keeper(row["kernel"]) == keeper]
+                nests = launched.get(keeper, [])
                 names = [ir.StringAttr.get(nest) for nest in nests]
                 costs = [e for nest in nests for e in equal.origins[nest][ESTIMATE_ATTRIBUTE]]
                 attributes[NESTS_ATTRIBUTE] = ir.ArrayAttr.get(names)
