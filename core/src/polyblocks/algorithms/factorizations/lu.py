@@ -3,11 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from polyblocks.affine.expr import Expr
 from polyblocks.affine.model import Buffer, Value
 from polyblocks.affine.ops import integer
-from polyblocks.algorithms.code import Code, Part
+from polyblocks.algorithms.code import Code, Index, Part
+
+#: Columns that are eliminated behind each other before the ones behind them are changed, once for
+#: all of these: a row of so many numbers stays in registers.
+_PANEL = 8
+#: Rows and columns from which on a matrix is factorized by panels; smaller ones stay in a cache.
+_BY_PANELS = 32
+
+
+@dataclass(frozen=True)
+class _Work:
+    """Arrays of a factorization.
+
+    Attributes:
+        rows: what is left of the matrix, [m, n].
+        pivots: as :func:`lu` returns them.
+        failed: the first pivot of zero, [1].
+        best, chosen: the largest magnitude of a column so far, and its row, [1].
+    """
+
+    rows: Part
+    pivots: Part
+    failed: Part
+    best: Part
+    chosen: Part
 
 
 def lu(code: Code, inputs: Sequence[Buffer], outputs: Sequence[Buffer]) -> None:
@@ -32,11 +57,13 @@ def lu(code: Code, inputs: Sequence[Buffer], outputs: Sequence[Buffer]) -> None:
         with code.loop(m) as i, code.loop(n) as j:
             code.copy(a, (i, j), rows, (i, j))
         code.fill(0, failed, 0)
-        with code.loop(min(m, n)) as k:
-            row = _pivot_row(code, rows, k, best, chosen)
-            code.store(code.plus(row, 1), pivots, k)
-            _exchange(code, rows, k, row)
-            _eliminate(code, rows, k, failed)
+        work = _Work(rows, pivots, failed, best, chosen)
+        steps = min(m, n)
+        whole = steps // _PANEL if steps >= _BY_PANELS else 0
+        with code.loop(whole) as panel:
+            _panel(code, work, panel * _PANEL, _PANEL)
+            _update(code, rows, panel * _PANEL)
+        _panel(code, work, Expr(whole * _PANEL), steps - whole * _PANEL)
         with code.loop(m) as i, code.loop(n) as j:
             code.copy(rows, (i, j), factors, (i, j))
         code.copy(failed, (0,), info, ())
@@ -66,8 +93,32 @@ def _exchange(code: Code, rows: Part, k: Expr, row: Value) -> None:
         code.store(other, rows, k, j)
 
 
-def _eliminate(code: Code, rows: Part, k: Expr, failed: Part) -> None:
-    """Subtract multiples of row ``k`` from the rows behind it, and keep the multipliers."""
+def _panel(code: Code, work: _Work, first: Expr, size: int) -> None:
+    """Factorize some columns, and compute the rows of U that they give.
+
+    Args:
+        code: where to write.
+        work: the arrays.
+        first: the first of the columns.
+        size: how many there are.
+    """
+    rows = work.rows
+    _, n = rows.shape
+    with code.loop(size) as step:
+        k = first + step
+        row = _pivot_row(code, rows, k, work.best, work.chosen)
+        code.store(code.plus(row, 1), work.pivots, k)
+        _exchange(code, rows, k, row)
+        _eliminate(code, rows, k, first + size, work.failed)
+    with code.loop(size) as step, code.loop(size, upper=step) as before:
+        factor = code.load(rows, first + step, first + before)
+        with code.loop(n, lower=first + size) as j:
+            product = code.multiply(factor, code.load(rows, first + before, j))
+            code.subtract_from(product, rows, first + step, j)
+
+
+def _eliminate(code: Code, rows: Part, k: Expr, end: Index, failed: Part) -> None:
+    """Subtract multiples of row ``k`` from the rows behind it, up to a column; keep the factors."""
     m, n = rows.shape
     pivot = code.load(rows, k, k)
     zero = code.equal_zero(pivot)
@@ -78,8 +129,21 @@ def _eliminate(code: Code, rows: Part, k: Expr, failed: Part) -> None:
     with code.loop(m, lower=k + 1) as i:
         factor = code.divide(code.multiply(code.load(rows, i, k), lift), divisor)
         code.store(factor, rows, i, k)
-        with code.loop(n, lower=k + 1) as j:
+        with code.loop(n, lower=k + 1, upper=end) as j:
             code.subtract_from(code.multiply(factor, code.load(rows, k, j)), rows, i, j)
+
+
+def _update(code: Code, rows: Part, first: Expr) -> None:
+    """Subtract the product of a panel's columns and its rows from what is behind both."""
+    m, n = rows.shape
+    behind = first + _PANEL
+    with code.loop(m, lower=behind) as i:
+        factors = [code.load(rows, i, first + u) for u in range(_PANEL)]
+        with code.loop(n, lower=behind) as j:
+            value = code.load(rows, i, j)
+            for u, factor in enumerate(factors):
+                value = code.subtract(value, code.multiply(factor, code.load(rows, first + u, j)))
+            code.store(value, rows, i, j)
 
 
 def permutation(code: Code, inputs: Sequence[Buffer], outputs: Sequence[Buffer]) -> None:
