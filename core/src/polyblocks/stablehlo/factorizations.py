@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from polyblocks.algorithms.expand import call
-from polyblocks.algorithms.factorizations.limits import MOST_ROTATED
+from polyblocks.algorithms.factorizations.limits import MOST_REFLECTED, MOST_ROTATED, too_large
 from polyblocks.errors import UnsupportedError
 from polyblocks.mlir import ir
 from polyblocks.stablehlo import code
@@ -180,12 +180,14 @@ def _write_getrf(
 def _write_geqrf(
     lowering: Lowering, arguments: list[Array], kinds: Any, options: dict[str, str]
 ) -> list[Array]:
+    _check_size(arguments[0], MOST_REFLECTED)
     return _called(lowering, "householder", arguments, kinds)
 
 
 def _write_orgqr(
     lowering: Lowering, arguments: list[Array], kinds: Any, options: dict[str, str]
 ) -> list[Array]:
+    _check_size(arguments[0], MOST_REFLECTED)
     return _called(lowering, "reflections", arguments, kinds)
 
 
@@ -193,7 +195,7 @@ def _write_syevd(
     lowering: Lowering, arguments: list[Array], kinds: Any, options: dict[str, str]
 ) -> list[Array]:
     (a,) = arguments
-    _check_rotated(a)
+    _check_size(a, MOST_ROTATED)
     if options["uplo"] != "L":
         a = _transposed(lowering, a)
     (shape, element), values, (batch, integer) = kinds
@@ -205,7 +207,7 @@ def _write_gesdd(
     lowering: Lowering, arguments: list[Array], kinds: Any, options: dict[str, str]
 ) -> list[Array]:
     (a,) = arguments
-    _check_rotated(a)
+    _check_size(a, MOST_ROTATED)
     _, values, (left, element), (right, _), (batch, integer) = kinds
     info = _unfinished(lowering, a, batch, integer)
     rows, columns = a.shape[-2:]
@@ -266,9 +268,9 @@ def _unfinished(lowering: Lowering, a: Array, batch: Sequence[int], integer: Ele
     return Array(tuple(batch), integer, tensor)
 
 
-def _check_rotated(a: Array) -> None:
-    if min(a.shape[-2:]) > MOST_ROTATED:
-        raise UnsupportedError(f"of matrices with more than {MOST_ROTATED} rows and columns")
+def _check_size(a: Array, most: int) -> None:
+    if min(a.shape[-2:]) > most:
+        raise UnsupportedError(too_large(most))
 
 
 def _loop(dim: int) -> Any:

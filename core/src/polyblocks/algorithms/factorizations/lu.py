@@ -11,7 +11,7 @@ from polyblocks.affine.ops import integer
 from polyblocks.algorithms.code import Code, Index, Part
 
 #: Columns that are eliminated behind each other before the ones behind them are changed, once for
-#: all of these: a row of so many numbers stays in registers.
+#: all of these: a row of that many numbers stays in registers.
 _PANEL = 8
 #: Rows and columns from which on a matrix is factorized by panels; smaller ones stay in a cache.
 _BY_PANELS = 32

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from polyblocks.algorithms.factorizations.limits import MOST_ROTATED
+from polyblocks.algorithms.factorizations.limits import MOST_REFLECTED, MOST_ROTATED, too_large
 from polyblocks_torch.control_flow.operators import is_control_flow
 
 _RANDOM = "random numbers come from PyTorch's own generator"
@@ -29,9 +29,11 @@ MISCOMPILED: dict[str, str] = {
     "_assert_scalar": "a check of a number that must raise in PyTorch",
 }
 
-#: Overload packets of what Jacobi's methods compute. With larger matrices rotations take more steps
-#: than what PyTorch's library does.
-_ROTATED = frozenset({"_linalg_eigh", "_linalg_svd"})
+#: By overload packet, the most rows and columns of matrices that are factorized.
+_MOST = {
+    **dict.fromkeys(("_linalg_eigh", "_linalg_svd"), MOST_ROTATED),
+    **dict.fromkeys(("linalg_qr", "geqrf", "linalg_householder_product", "ormqr"), MOST_REFLECTED),
+}
 
 #: Overload packets whose kernels for bytes round otherwise than floating-point numbers do.
 _FIXED_POINT = frozenset({"upsample_bilinear2d", "upsample_bicubic2d"})
@@ -66,8 +68,10 @@ def refusal(node: torch.fx.Node) -> str | None:
         return _RANDOM
     if name in _FIXED_POINT and value.dtype is torch.uint8:
         return "PyTorch resizes bytes with fixed-point weights"
-    if name in _ROTATED and min(node.all_input_nodes[0].meta["val"].shape[-2:]) > MOST_ROTATED:
-        return f"of matrices with more than {MOST_ROTATED} rows and columns"
+    if (most := _MOST.get(name)) is not None:
+        shape = node.all_input_nodes[0].meta["val"].shape
+        if min(shape[-2:]) > most:
+            return too_large(most)
     if name in ("sub", "rsub") and any(_is_boolean(n) for n in node.args[:2]):
         return "PyTorch does not subtract booleans"
     return MISCOMPILED.get(name)
