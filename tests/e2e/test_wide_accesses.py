@@ -24,7 +24,7 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], list[torch.Tensor], float]] = {
     "long integers": (lambda x: x * 3, [torch.arange(4096).reshape(64, 64)], 512),
     "an index": (lambda x: x + torch.arange(64), [r(32, 64)], 512),
     "a row of another length": (lambda x: x * 3, [r(33, 63)], 416),
-    "transposed": (lambda x: (x.t() + 1).contiguous(), [r(64, 64)], 128),
+    "transposed": (lambda x: (x.t() + 1).contiguous(), [r(512, 512)], 128),
 }
 
 

@@ -10,7 +10,7 @@ import torch
 from tests.e2e.test_kernels_simulated import simulate
 from torch.nn import functional
 
-from polyblocks.affine.gpu import choose
+from polyblocks.affine.gpu import choose, predict
 from polyblocks.affine.gpu.mapping.wide import is_one_walk, widest
 from polyblocks.affine.gpu.plans.groups import GroupPlan
 
@@ -63,16 +63,16 @@ ROWS: dict[str, tuple[Callable[..., Any], Callable[[], list[torch.Tensor]], set[
 def wide_rows(monkeypatch: pytest.MonkeyPatch) -> list[GroupPlan]:
     """Let the model prefer groups of 32 threads; the kernels that have these."""
     chosen: list[GroupPlan] = []
-    usual = choose.predict_groups
+    usual = predict.predict_groups
 
-    def predict(plan: GroupPlan, *given: Any) -> Any:
+    def predict_groups(plan: GroupPlan, *given: Any) -> Any:
         found = usual(plan, *given)
         if plan.group != 32 or plan.strided or plan.copied:
             return type(found)(1.0, 1.0, 1.0)
         chosen.append(plan)
         return found
 
-    monkeypatch.setattr(choose, "predict_groups", predict)
+    monkeypatch.setattr(predict, "predict_groups", predict_groups)
     return chosen
 
 

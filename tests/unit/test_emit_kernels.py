@@ -138,6 +138,7 @@ def test_both_gpu_targets_have_one_list_of_passes_and_share_most_with_the_cpu() 
     team |= {"straighten-copies", "choose-layouts", "interchange-loops"}
     team |= {"split-stacks", "merge-margins"}
     vectors = {
+        "split-complex",
         "pack-arguments",
         "plan-contractions",
         "tile-contractions",

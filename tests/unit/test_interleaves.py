@@ -33,7 +33,9 @@ def test_loads_are_groups_that_need_not_be_complete() -> None:
     assert places(loads(i, 5, 0, 1, 3), i) == [(5, 3, 0), (5, 3, 1), (5, 3, 3)]
     assert places(loads(i, 17, *range(17)), i) == [None] * 17
     assert places(loads(i, 1, 0, 1), i) == [None, None]
-    assert places(loads(i, -2, 390), i) == [None]
+    # Read backwards.
+    assert places(loads(i, -2, 390), i) == [(2, 0, 0)]
+    assert places(loads(i, -17, 1700), i) == [None]
 
 
 def test_stores_leave_nothing_out() -> None:

@@ -184,7 +184,7 @@ def test_the_list_of_plugins_names_it_beside_ours(install, run_python):
         f"warning: the distribution polyblocks 0.1.5 in {site} has a package of the same name as "
         f"{CORE}; {REMEDY}"
     ]
-    assert "target cpu polyblocks-cpu 0.1.0 1 loaded" in " ".join(done.stdout.split())
+    assert "target cpu polyblocks-cpu 0.1.0 2 loaded" in " ".join(done.stdout.split())
 
 
 def test_the_remedy_puts_it_right(install, run_python):
@@ -195,7 +195,7 @@ def test_the_remedy_puts_it_right(install, run_python):
     install("polyblocks_compiler")
     done = run_python(LIST, path=site)
     assert (done.returncode, done.stderr) == (0, "")
-    assert "target cpu polyblocks-cpu 0.1.0 1 loaded" in " ".join(done.stdout.split())
+    assert "target cpu polyblocks-cpu 0.1.0 2 loaded" in " ".join(done.stdout.split())
 
 
 def test_make_uninstalls_what_the_core_was_called(tmp_path):

@@ -338,7 +338,7 @@ GROUPS: dict[str, tuple[str, dict[str, Any], str]] = {
     "private": ("blur", {"places": ["private", "shared"]}, "local buffer 0 can live in 'shared'"),
     "pitch": (
         "blur",
-        {"distributed": [{"loop": 2, "pitch": 8, "lead": 0}]},
+        {"distributed": [{"loop": 2, "pitch": 1, "lead": 0}]},
         r"expected 0 for 'pitch' of loop 2, or at least \d+ for a loop over rows",
     ),
     "copies": ("softmax", {"copies": [0]}, "buffer 0 cannot be copied: not all groups read"),

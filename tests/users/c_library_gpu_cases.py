@@ -153,6 +153,11 @@ def test_gpu_program_of_any_name(target, pointwise, connect, tmp_path, name):
     np.testing.assert_allclose(out, double_and_more(x, y), rtol=1e-5, atol=1e-6)
 
 
+#: A matrix for which these steps are not one kernel, and its elements.
+STEPS = (128, 64)
+COUNT = 8192
+
+
 def several_steps(x):
     return torch.cumsum((x @ x.T).sum(0), 0)[:, None] + x, x.sum()
 
@@ -160,11 +165,11 @@ def several_steps(x):
 def test_gpu_reductions_with_a_workspace(target, connect, tmp_path):
     arch = TARGETS[target][0][0]
     stand_in = connect(target, arch)
-    x = torch.rand(32, 16)
+    x = torch.rand(*STEPS)
     artifact = built(several_steps, [x], target, arch)
     assert artifact.manifest["workspace_bytes"]
     library = Library(artifact, tmp_path)
-    one, two = np.zeros((32, 16), np.float32), np.zeros((), np.float32)
+    one, two = np.zeros(STEPS, np.float32), np.zeros((), np.float32)
     assert library(x.numpy(), one, two) == OK, library.error()
     for got, wanted in zip((one, two), several_steps(x), strict=True):
         np.testing.assert_allclose(got, wanted, rtol=1e-4)
@@ -342,7 +347,7 @@ def test_gpu_arrays_on_the_device(target, connect, tmp_path):
     arch = TARGETS[target][0][0]
     stand_in = connect(target, arch)
     stand_in.current = 0
-    x = torch.rand(32, 16)
+    x = torch.rand(*STEPS)
     library = Library(built(several_steps, [x], target, arch, on_gpu_tensors=True), tmp_path)
     assert "program(\n    void *stream,\n    const float *x,\n    size_t x_count," in library.header
     for named in (True, False):
@@ -350,12 +355,12 @@ def test_gpu_arrays_on_the_device(target, connect, tmp_path):
         if named:
             stand_in.create_stream(ctypes.addressof(place), 1)
         stream = place.value
-        one, two = np.zeros((32, 16), np.float32), np.zeros((), np.float32)
+        one, two = np.zeros(STEPS, np.float32), np.zeros((), np.float32)
         addresses = [stand_in.upload(a) for a in (x.numpy(), one, two)]
         before = set(stand_in.memory)
         assert library.arch() == arch, "it is loaded"
         waits = stand_in.calls.count("wait")
-        assert library.on_stream(stream, addresses, [512, 512, 1]) == OK, library.error()
+        assert library.on_stream(stream, addresses, [COUNT, COUNT, 1]) == OK, library.error()
         assert stand_in.calls.count("wait") == waits, "a call waits for nothing"
         np.testing.assert_array_equal(stand_in.download(addresses[1], one), one)
         assert set(stand_in.memory) > before, "its workspace"
@@ -495,13 +500,13 @@ def test_gpu_picks_the_best_code(connect, tmp_path):
 def test_gpu_code_of_each_architecture(target, connect, tmp_path):
     """Two devices of one process, each with its own code and plan."""
     archs = TARGETS[target][0]
-    x = torch.rand(32, 16)
+    x = torch.rand(*STEPS)
     artifact = join([built(several_steps, [x], target, arch) for arch in archs])
     stand_in = connect(target, *archs)
     library = Library(artifact, tmp_path)
     for device, arch in enumerate(archs):
         stand_in.current = device
-        one, two = np.zeros((32, 16), np.float32), np.zeros((), np.float32)
+        one, two = np.zeros(STEPS, np.float32), np.zeros((), np.float32)
         assert library(x.numpy(), one, two) == OK, library.error()
         np.testing.assert_allclose(one, several_steps(x)[0], rtol=1e-4)
         assert library.arch() == arch
@@ -554,11 +559,11 @@ def test_gpu_without_memory(target, pointwise, connect, tmp_path):
 def test_gpu_without_memory_on_a_stream(connect, tmp_path):
     stand_in = connect("nvgpu", "sm_80")
     library = Library(
-        built(several_steps, [torch.rand(32, 16)], "nvgpu", "sm_80", on_gpu_tensors=True), tmp_path
+        built(several_steps, [torch.rand(*STEPS)], "nvgpu", "sm_80", on_gpu_tensors=True), tmp_path
     )
-    addresses = [stand_in.upload(np.zeros(512, np.float32)) for _ in range(3)]
+    addresses = [stand_in.upload(np.zeros(COUNT, np.float32)) for _ in range(3)]
     stand_in.failing["allocate_on_stream"] = OUT_OF_MEMORY
-    assert library.on_stream(0, addresses, [512, 512, 1]) == NO_MEMORY
+    assert library.on_stream(0, addresses, [COUNT, COUNT, 1]) == NO_MEMORY
     assert "cuMemAllocAsync failed: out of memory" in library.error()
     assert stand_in.launches == []
 

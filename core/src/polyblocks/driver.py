@@ -375,6 +375,7 @@ def preload(target: Plugin) -> None:
         "polyblocks.affine.mlir.reader",
         "polyblocks.affine.mlir.value_ranges",
         "polyblocks.affine.mlir.writer",
+        "polyblocks.algorithms.sorting.places",
     )
     if _verifies_s3():
         ours += ("polyblocks.s3.verify",)

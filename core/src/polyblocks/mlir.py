@@ -94,7 +94,7 @@ _OURS = (
     "affine arith bufferization builtin cf complex func irdl linalg llvm math memref scf tensor ub "
     "vector"
 ).split()
-#: As well, without functions that make them, so that there is no Python module to import.
+#: As well; their operations are written by name, and their Python modules are not imported.
 _BY_NAME = ("gpu",)
 
 _DIALECT_MODULES = {"omp": "openmp", "acc": "openacc"}
@@ -128,8 +128,10 @@ def make_context(*, every_dialect: bool = True) -> Any:
             operations, when a pass of upstream depends on them, and by :func:`dialect`. That
             takes a fifth of the time of a small program less.
     """
-    context = ir.Context(load_on_create_dialects=None if every_dialect else [*_OURS, *_BY_NAME])
+    context = ir.Context(load_on_create_dialects=None if every_dialect else _OURS)
     context.enable_multithreading(False)
+    for name in _BY_NAME:
+        context.get_dialect_descriptor(name)
     # Scans, scatters and sorts are a dialect that only its passes can load.
     with context:
         loader = passmanager.PassManager.parse("builtin.module(func.func(tm-tensor-bufferize))")

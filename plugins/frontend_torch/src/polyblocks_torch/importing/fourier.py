@@ -68,7 +68,7 @@ FOURIER_TO_REAL = torch.ops.polyblocks.fourier_to_real.default
 
 
 #: On a function that is declared: which transform its calls stand for.
-_ATTRIBUTE = "polyblocks.fourier"
+_ATTRIBUTE = "polyblocks.transform"
 
 
 def _replace(op: Any) -> None:
