@@ -24,12 +24,14 @@ class Case:
         function: of the framework's tensors.
         operands: makes them for about so many elements.
         gradient: whether those of all floating operands are asked for as well.
+        choosing: whether results but the first are places, where any of equal elements may be.
     """
 
     name: str
     function: Callable[..., Any]
     operands: Callable[[Draw, int], tuple[Array, ...]]
     gradient: bool = False
+    choosing: bool = False
 
     def draw(self, size: str) -> tuple[Array, ...]:
         """The operands of a size of :data:`SIZES`, the same ones in every process."""

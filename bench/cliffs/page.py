@@ -7,7 +7,7 @@ from typing import Any
 
 from bench.cells import NONE, milliseconds, number, table
 from bench.cliffs.case import SIZES
-from bench.cliffs.table import BAR, COMPILE_BAR_S, OURS
+from bench.cliffs.table import BAR, COMPILE_BAR_S, COMPILER, OURS
 from bench.page import BUSY
 
 Json = dict[str, Any]
@@ -34,6 +34,10 @@ def markdown(results: Json) -> str:
         "The picture beside this page has all rows, the JSON their numbers.",
         "",
     ]
+    for framework, compiler in COMPILER.items():
+        there = [row for row in rows if row["framework"] == framework]
+        if there and not any(compiler in row["peers"] for row in there):
+            lines += [f"{compiler} was not asked for any of {framework}'s rows.", ""]
     heads = ["", "rows", "geometric mean", f"below {BAR:.2f}", "refused", "wrong",
              f"compile longer than {COMPILE_BAR_S:g} s"]  # fmt: skip
     cells = [

@@ -99,6 +99,16 @@ def test_errors_may_be_twice_those_of_the_framework(factor: float, right: bool) 
     assert answer["peers"][1]["correct"] is right
 
 
+@pytest.mark.parametrize("choosing", [False, True])
+def test_places_of_equal_elements_may_differ(choosing: bool) -> None:
+    case = Case("sorted", lambda x: x, lambda draw, n: (ONES,), choosing=choosing)
+    made = framework(eager=lambda f: f, polyblocks=lambda f: f)
+    places = iter((0, 1))
+    made.arrays = lambda result: [result, np.array([next(places)])]
+    answer = worker.measure(made, case, "small", list(made.PEERS), 0)
+    assert answer["peers"][1]["correct"] is choosing
+
+
 @pytest.mark.parametrize("name", FRAMEWORKS)
 def test_every_name_of_a_framework_is_one_case(name: str) -> None:
     cases = importlib.import_module(FRAMEWORKS[name]).CASES
@@ -186,6 +196,7 @@ def test_page_and_picture(tmp_path: Path) -> None:
     assert "- JAX: kron (small): FallbackError: no" in text
     assert "- TensorFlow: kron (small)" in text
     assert f"| PyTorch: kron (small) | {COMPILE_BAR_S + 1:.2f} |" in text
+    assert "Inductor was not asked for any of PyTorch's rows." in text
     assert "do not trust" not in text
     assert "do not trust" in page.markdown(found | {"busy": 1.5})
     picture.draw(found, tmp_path / "all.png")

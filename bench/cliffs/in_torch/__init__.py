@@ -67,11 +67,14 @@ def operands(arrays: tuple[Array, ...]) -> tuple[torch.Tensor, ...]:
 
 
 def call(case: Case, made: Any, operands: tuple[torch.Tensor, ...]) -> Callable[[], Any]:
-    """What is timed: the results, or the gradients of their sum."""
+    """What is timed: the results, or the gradients of a sum of them with weights."""
     if not case.gradient:
         return lambda: made(*operands)
     leaves = [x.detach().requires_grad_(x.is_floating_point()) for x in operands]
     inputs = [x for x in leaves if x.requires_grad]
+
+    # Sums would be of no use: of what is normalized they are always the same.
+    weights: list[torch.Tensor] = []
 
     def gradients() -> Any:
         results = [
@@ -79,8 +82,13 @@ def call(case: Case, made: Any, operands: tuple[torch.Tensor, ...]) -> Callable[
             for y in pytree.tree_leaves(made(*leaves))
             if isinstance(y, torch.Tensor) and y.requires_grad
         ]
-        ones = [torch.ones((), dtype=y.dtype).expand(y.shape) for y in results]
-        return torch.autograd.grad(results, inputs, ones, allow_unused=True)
+        if not weights:
+            generator = torch.Generator().manual_seed(len(results))
+            weights.extend(
+                torch.randn(y.shape, generator=generator, dtype=torch.float32).to(y.dtype)
+                for y in results
+            )
+        return torch.autograd.grad(results, inputs, weights, allow_unused=True)
 
     return gradients
 
