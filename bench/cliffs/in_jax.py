@@ -12,12 +12,13 @@ import numpy as np
 from jax import lax
 from jax.scipy import linalg, special
 
-from bench.cliffs.case import Array, Case, Draw, rows, side
+from bench.cliffs.case import Array, Case, rows, side
+from bench.cliffs.operands import definite, flat, image, image_and, of_rows, scattered, squares
 from bench.cliffs.table import OURS
-from bench.engines.pytorch import predicted_seconds
+from bench.predictions import of_last_call as report
 from polyblocks.jax_polyblocks_compiler import polyblocks_jit_jax
 
-Maker = Callable[[Draw, int], tuple[Array, ...]]
+__all__ = ["CASES", "PEERS", "arrays", "call", "exact", "forget", "operands", "report", "start"]
 
 PEERS: dict[str, Callable[[Any], Any]] = {
     "jax.jit": jax.jit,
@@ -25,58 +26,6 @@ PEERS: dict[str, Callable[[Any], Any]] = {
         function, compile_options={"target": "cpu", "strict_target": True}
     ),
 }
-
-
-def _flat(low: float = -4, high: float = 4, count: int = 1) -> Maker:
-    return lambda draw, n: tuple(draw.uniform(low, high, n // count) for _ in range(count))
-
-
-def _rows(width: int, count: int = 1) -> Maker:
-    return lambda draw, n: tuple(draw.normal(*rows(n // count, width)) for _ in range(count))
-
-
-def _squares(count: int = 1, parts: int = 1) -> Maker:
-    return lambda draw, n: tuple(
-        draw.normal(side(n // parts), side(n // parts)) for _ in range(count)
-    )
-
-
-def _definite(extent: int, columns: int = 0) -> Maker:
-    """Definite matrices, one large one if ``extent`` is 0; with right-hand sides if asked."""
-
-    def make(draw: Draw, n: int) -> tuple[Array, ...]:
-        if extent:
-            a = draw.positive_definite(n // (8 * extent * extent), extent, extent)
-        else:
-            a = draw.positive_definite(side(n // 4), side(n // 4))
-        return (a, draw.normal(*a.shape[:-1], columns)) if columns else (a,)
-
-    return make
-
-
-def _image(channels: int = 32) -> Maker:
-    def make(draw: Draw, n: int) -> tuple[Array, ...]:
-        extent = side(n, 2, 4 * channels)
-        return (draw.normal(4, extent, extent, channels),)
-
-    return make
-
-
-def _image_and(*weights: int) -> Maker:
-    def make(draw: Draw, n: int) -> tuple[Array, ...]:
-        extent = side(n // 4, 2, 4 * weights[-2])
-        return draw.normal(4, extent, extent, weights[-2]), draw.normal(*weights) / 8
-
-    return make
-
-
-def _scattered(draw: Draw, n: int) -> tuple[Array, ...]:
-    count = n // 64
-    return (
-        draw.normal(count, 64),
-        draw.integers(0, count, count, dtype=np.int32),
-        draw.normal(count, 64),
-    )
 
 
 def _pool(x: Any, start: Any, step: Any, extent: int = 2) -> Any:
@@ -113,19 +62,19 @@ def _pointwise() -> tuple[Case, ...]:
             Case(
                 name,
                 getattr(jnp, name),
-                _flat(-0.99, 0.99) if name in narrow else _flat(0.1 if name in positive else -4, 4),
+                flat(-0.99, 0.99) if name in narrow else flat(0.1 if name in positive else -4, 4),
             )
             for name in unary
         ),
-        *(Case(name, getattr(jnp, name), _flat(0.1, 4, 2)) for name in binary),
+        *(Case(name, getattr(jnp, name), flat(0.1, 4, 2)) for name in binary),
         *(
-            Case(name, getattr(special, name), _flat(0.1, 4))
+            Case(name, getattr(special, name), flat(0.1, 4))
             for name in ("erf", "erfc", "erfinv", "gammaln", "digamma", "i0e", "ndtri", "expit")
             if name not in ("erfinv", "ndtri")
         ),
-        Case("erfinv", special.erfinv, _flat(-0.99, 0.99)),
+        Case("erfinv", special.erfinv, flat(-0.99, 0.99)),
         *(
-            Case(name, getattr(jax.nn, name), _flat())
+            Case(name, getattr(jax.nn, name), flat())
             for name in ("gelu", "silu", "softplus", "elu", "mish", "log_sigmoid")
         ),
     )
@@ -134,39 +83,39 @@ def _pointwise() -> tuple[Case, ...]:
 CASES = (
     *_pointwise(),
     *(
-        Case(f"{name} of rows", partial(getattr(jnp, name), axis=-1), _rows(1024))
+        Case(f"{name} of rows", partial(getattr(jnp, name), axis=-1), of_rows(1024))
         for name in ("sum", "mean", "prod", "max", "argmax", "std", "var", "any")
     ),
     *(
-        Case(f"{name} of columns", partial(getattr(jnp, name), axis=0), _rows(1024))
+        Case(f"{name} of columns", partial(getattr(jnp, name), axis=0), of_rows(1024))
         for name in ("sum", "max", "argmax", "std")
     ),
-    Case("softmax", jax.nn.softmax, _rows(1024)),
-    Case("softmax, gradient", _summed(lambda x: jax.nn.softmax(x) ** 2), _rows(1024)),
-    Case("logsumexp", lambda x: jax.nn.logsumexp(x, -1), _rows(1024)),
-    Case("standardize", jax.nn.standardize, _rows(768)),
-    Case("cumsum, rows", lambda x: jnp.cumsum(x, -1), _rows(1024)),
-    Case("cumsum, columns", lambda x: jnp.cumsum(x, 0), _rows(1024)),
-    Case("cummax, rows", lambda x: lax.cummax(x, 1), _rows(1024)),
-    Case("cumlogsumexp, rows", lambda x: lax.cumlogsumexp(x, 1), _rows(1024)),
+    Case("softmax", jax.nn.softmax, of_rows(1024)),
+    Case("softmax, gradient", _summed(lambda x: jax.nn.softmax(x) ** 2), of_rows(1024)),
+    Case("logsumexp", lambda x: jax.nn.logsumexp(x, -1), of_rows(1024)),
+    Case("standardize", jax.nn.standardize, of_rows(768)),
+    Case("cumsum, rows", lambda x: jnp.cumsum(x, -1), of_rows(1024)),
+    Case("cumsum, columns", lambda x: jnp.cumsum(x, 0), of_rows(1024)),
+    Case("cummax, rows", lambda x: lax.cummax(x, 1), of_rows(1024)),
+    Case("cumlogsumexp, rows", lambda x: lax.cumlogsumexp(x, 1), of_rows(1024)),
     Case(
         "associative_scan of products",
         lambda x: lax.associative_scan(jnp.multiply, x, axis=1),
-        _rows(256),
+        of_rows(256),
     ),
     Case(
         "scan of 32 steps",
         _scan,
         lambda d, n: (d.uniform(0.5, 0.9, n // 32), d.normal(32, n // 32)),
     ),
-    Case("sort, rows of 64", jnp.sort, _rows(64)),
-    Case("sort, rows of 1024", jnp.sort, _rows(1024)),
-    Case("sort, all", jnp.sort, _flat()),
-    Case("argsort, rows of 1024", jnp.argsort, _rows(1024)),
-    Case("top_k 8 of 8192", lambda x: lax.top_k(x, 8), _rows(8192)),
-    Case("top_k 50 of 50257", lambda x: lax.top_k(x, 50), _rows(50257)),
-    Case("median of 1024", lambda x: jnp.median(x, -1), _rows(1024)),
-    Case("quantile of 1024", lambda x: jnp.quantile(x, 0.3, -1), _rows(1024)),
+    Case("sort, rows of 64", jnp.sort, of_rows(64)),
+    Case("sort, rows of 1024", jnp.sort, of_rows(1024)),
+    Case("sort, all", jnp.sort, flat()),
+    Case("argsort, rows of 1024", jnp.argsort, of_rows(1024)),
+    Case("top_k 8 of 8192", lambda x: lax.top_k(x, 8), of_rows(8192)),
+    Case("top_k 50 of 50257", lambda x: lax.top_k(x, 50), of_rows(50257)),
+    Case("median of 1024", lambda x: jnp.median(x, -1), of_rows(1024)),
+    Case("quantile of 1024", lambda x: jnp.quantile(x, 0.3, -1), of_rows(1024)),
     Case(
         "searchsorted",
         lambda e, x: jnp.searchsorted(jnp.cumsum(e), x),
@@ -182,34 +131,34 @@ CASES = (
         lambda x: jnp.bincount(x, length=1024),
         lambda d, n: (d.integers(0, 1024, n, dtype=np.int32),),
     ),
-    Case("histogram", lambda x: jnp.histogram(x, 256, (-4, 4))[0], _flat()),
-    Case("transpose", jnp.transpose, _squares()),
-    Case("roll", lambda x: jnp.roll(x, (3, 5), (0, 1)), _squares()),
-    Case("flip", jnp.flip, _squares()),
-    Case("concatenate, columns", lambda x, y: jnp.concatenate((x, y), 1), _rows(512, 2)),
-    Case("stack, last", lambda x, y: jnp.stack((x, y), -1), _rows(512, 2)),
-    Case("tril", jnp.tril, _squares()),
-    Case("pad, reflect", lambda x: jnp.pad(x, 2, "reflect"), _squares()),
-    Case("pad, wrap", lambda x: jnp.pad(x, 2, "wrap"), _squares()),
-    Case("repeat", lambda x: jnp.repeat(x, 4, -1), _rows(256)),
+    Case("histogram", lambda x: jnp.histogram(x, 256, (-4, 4))[0], flat()),
+    Case("transpose", jnp.transpose, squares()),
+    Case("roll", lambda x: jnp.roll(x, (3, 5), (0, 1)), squares()),
+    Case("flip", jnp.flip, squares()),
+    Case("concatenate, columns", lambda x, y: jnp.concatenate((x, y), 1), of_rows(512, 2)),
+    Case("stack, last", lambda x, y: jnp.stack((x, y), -1), of_rows(512, 2)),
+    Case("tril", jnp.tril, squares()),
+    Case("pad, reflect", lambda x: jnp.pad(x, 2, "reflect"), squares()),
+    Case("pad, wrap", lambda x: jnp.pad(x, 2, "wrap"), squares()),
+    Case("repeat", lambda x: jnp.repeat(x, 4, -1), of_rows(256)),
     Case("where", jnp.where, lambda d, n: (d.flags(n // 2), d.normal(n // 2), d.normal(n // 2))),
-    Case("gather of rows", lambda x, i, _: x[i], _scattered),
+    Case("gather of rows", lambda x, i, _: x[i], scattered),
     Case(
         "take_along_axis",
         lambda x, i: jnp.take_along_axis(x, i, 1),
         lambda d, n: (d.normal(*rows(n, 256)), d.integers(0, 256, *rows(n, 256), dtype=np.int32)),
     ),
-    Case("at[].add of rows", lambda x, i, y: x.at[i].add(y), _scattered),
-    Case("at[].set of rows", lambda x, i, y: x.at[jnp.sort(i)].set(y), _scattered),
-    Case("at[].max of rows", lambda x, i, y: x.at[i].max(y), _scattered),
-    Case("segment_sum", lambda x, i, y: jax.ops.segment_sum(y, i, x.shape[0]), _scattered),
+    Case("at[].add of rows", lambda x, i, y: x.at[i].add(y), scattered),
+    Case("at[].set of rows", lambda x, i, y: x.at[jnp.sort(i)].set(y), scattered),
+    Case("at[].max of rows", lambda x, i, y: x.at[i].max(y), scattered),
+    Case("segment_sum", lambda x, i, y: jax.ops.segment_sum(y, i, x.shape[0]), scattered),
     Case(
         "one_hot",
         lambda i: jax.nn.one_hot(i, 64),
         lambda d, n: (d.integers(0, 64, n // 64, dtype=np.int32),),
     ),
-    Case("product", jnp.matmul, _squares(2, 4)),
-    Case("product, gradient", _summed(lambda x, y: jnp.tanh(x @ y)), _squares(2, 4)),
+    Case("product", jnp.matmul, squares(2, 4)),
+    Case("product, gradient", _summed(lambda x, y: jnp.tanh(x @ y)), squares(2, 4)),
     Case(
         "batched product",
         jnp.matmul,
@@ -225,25 +174,25 @@ CASES = (
         jax.nn.dot_product_attention,
         lambda d, n: tuple(d.normal(max(1, n // 393216), 256, 8, 64) for _ in range(3)),
     ),
-    Case("convolution 3x3", _convolve, _image_and(3, 3, 32, 32)),
+    Case("convolution 3x3", _convolve, image_and(3, 3, 32, 32)),
     Case(
         "convolution 3x3, gradient",
         _summed(lambda x, w: _convolve(x, w) ** 2, 1),
-        _image_and(3, 3, 32, 32),
+        image_and(3, 3, 32, 32),
     ),
-    Case("convolution 3x3/2", lambda x, w: _convolve(x, w, 2), _image_and(3, 3, 32, 32)),
-    Case("max pool", lambda x: _pool(x, -jnp.inf, lax.max), _image()),
-    Case("max pool, gradient", _summed(lambda x: _pool(x, -jnp.inf, lax.max) ** 2), _image()),
-    Case("mean pool 3/2", lambda x: _pool(x, 0.0, lax.add, 3) / 9, _image()),
+    Case("convolution 3x3/2", lambda x, w: _convolve(x, w, 2), image_and(3, 3, 32, 32)),
+    Case("max pool", lambda x: _pool(x, -jnp.inf, lax.max), image()),
+    Case("max pool, gradient", _summed(lambda x: _pool(x, -jnp.inf, lax.max) ** 2), image()),
+    Case("mean pool 3/2", lambda x: _pool(x, 0.0, lax.add, 3) / 9, image()),
     Case(
         "resize, linear",
         lambda x: jax.image.resize(x, (4, 2 * x.shape[1], 2 * x.shape[2], x.shape[3]), "linear"),
-        _image(8),
+        image(8),
     ),
     Case(
         "resize, cubic",
         lambda x: jax.image.resize(x, (4, 2 * x.shape[1], 2 * x.shape[2], x.shape[3]), "cubic"),
-        _image(8),
+        image(8),
     ),
     Case(
         "map_coordinates",
@@ -255,36 +204,36 @@ CASES = (
         lambda x, k: jnp.correlate(x, k, "same"),
         lambda d, n: (d.normal(n), d.normal(31)),
     ),
-    Case("cholesky", jnp.linalg.cholesky, _definite(0)),
-    Case("cholesky of 16x16", jnp.linalg.cholesky, _definite(16)),
-    Case("cho_solve", lambda a, b: linalg.cho_solve(linalg.cho_factor(a), b), _definite(0, 4)),
-    Case("solve", jnp.linalg.solve, _definite(0, 4)),
-    Case("solve of 3x3", jnp.linalg.solve, _definite(3, 1)),
-    Case("inv of 16x16", jnp.linalg.inv, _definite(16)),
-    Case("det of 3x3", jnp.linalg.det, _definite(3)),
+    Case("cholesky", jnp.linalg.cholesky, definite(0)),
+    Case("cholesky of 16x16", jnp.linalg.cholesky, definite(16)),
+    Case("cho_solve", lambda a, b: linalg.cho_solve(linalg.cho_factor(a), b), definite(0, 4)),
+    Case("solve", jnp.linalg.solve, definite(0, 4)),
+    Case("solve of 3x3", jnp.linalg.solve, definite(3, 1)),
+    Case("inv of 16x16", jnp.linalg.inv, definite(16)),
+    Case("det of 3x3", jnp.linalg.det, definite(3)),
     Case(
         "solve_triangular",
         lambda a, b: linalg.solve_triangular(jnp.tril(a), b, lower=True),
-        _definite(0, 4),
+        definite(0, 4),
     ),
-    Case("qr", lambda a: jnp.abs(jnp.linalg.qr(a)[1]), _definite(0)),
-    Case("eigvalsh of 16x16", jnp.linalg.eigvalsh, _definite(16)),
-    Case("singular values of 16x16", lambda a: jnp.linalg.svd(a, compute_uv=False), _definite(16)),
+    Case("qr", lambda a: jnp.abs(jnp.linalg.qr(a)[1]), definite(0)),
+    Case("eigvalsh of 16x16", jnp.linalg.eigvalsh, definite(16)),
+    Case("singular values of 16x16", lambda a: jnp.linalg.svd(a, compute_uv=False), definite(16)),
     Case("fft of 1024", jnp.fft.fft, lambda d, n: (d.complex(*rows(n // 2, 1024)),)),
-    Case("rfft of 4096", jnp.fft.rfft, _rows(4096)),
+    Case("rfft of 4096", jnp.fft.rfft, of_rows(4096)),
     Case("fft2", jnp.fft.fft2, lambda d, n: (d.complex(4, side(n // 8), side(n // 8)),)),
     Case(
         "circular convolution by fft",
         lambda x, k: jnp.fft.irfft(jnp.fft.rfft(x) * jnp.fft.rfft(k)),
-        _rows(4096, 2),
+        of_rows(4096, 2),
     ),
     Case(
         "product of complex numbers",
         jnp.multiply,
         lambda d, n: (d.complex(n // 4), d.complex(n // 4)),
     ),
-    Case("random bits", lambda x: jax.random.uniform(jax.random.key(0), x.shape), _flat()),
-    Case("random normal", lambda x: jax.random.normal(jax.random.key(0), x.shape), _flat()),
+    Case("random bits", lambda x: jax.random.uniform(jax.random.key(0), x.shape), flat()),
+    Case("random normal", lambda x: jax.random.normal(jax.random.key(0), x.shape), flat()),
 )
 
 
@@ -320,13 +269,6 @@ def exact(case: Case, operands: Any) -> list[Array] | None:
 
 def _widened(array: Array) -> Array:
     return array.astype({"f": np.float64, "c": np.complex128}.get(array.dtype.kind, array.dtype))
-
-
-def report(made: Any) -> dict[str, Any]:
-    """What our cost model says of the last call's program."""
-    found = made.polyblocks_report().to_json()
-    kernels = sum(len(part["kernels"]) for part in found["parts"])
-    return {"predicted": predicted_seconds(found), "kernels": kernels}
 
 
 def forget() -> None:

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from bench.cliffs.case import Array, Case, Draw, rows, side
+from bench.cliffs.case import Array, Case, rows
+from bench.cliffs.operands import definite, flat, image, image_and, of_rows, scattered, squares
 from bench.cliffs.table import OURS
-from bench.engines.pytorch import predicted_seconds
+from bench.predictions import of_last_call as report
 from polyblocks.tf_polyblocks_compiler import polyblocks_jit_tf
 
-Maker = Callable[[Draw, int], tuple[Array, ...]]
+__all__ = ["CASES", "PEERS", "arrays", "call", "exact", "forget", "operands", "report", "start"]
 
 PEERS: dict[str, Callable[[Any], Any]] = {
     "eager": lambda function: function,
@@ -23,58 +24,6 @@ PEERS: dict[str, Callable[[Any], Any]] = {
         function, compile_options={"target": "cpu", "strict_target": True}
     ),
 }
-
-
-def _flat(low: float = -4, high: float = 4, count: int = 1) -> Maker:
-    return lambda draw, n: tuple(draw.uniform(low, high, n // count) for _ in range(count))
-
-
-def _rows(width: int, count: int = 1) -> Maker:
-    return lambda draw, n: tuple(draw.normal(*rows(n // count, width)) for _ in range(count))
-
-
-def _squares(count: int = 1, parts: int = 1) -> Maker:
-    return lambda draw, n: tuple(
-        draw.normal(side(n // parts), side(n // parts)) for _ in range(count)
-    )
-
-
-def _definite(extent: int, columns: int = 0) -> Maker:
-    """Definite matrices, one large one if ``extent`` is 0; with right-hand sides if asked."""
-
-    def make(draw: Draw, n: int) -> tuple[Array, ...]:
-        if extent:
-            a = draw.positive_definite(n // (8 * extent * extent), extent, extent)
-        else:
-            a = draw.positive_definite(side(n // 4), side(n // 4))
-        return (a, draw.normal(*a.shape[:-1], columns)) if columns else (a,)
-
-    return make
-
-
-def _image(channels: int = 32) -> Maker:
-    def make(draw: Draw, n: int) -> tuple[Array, ...]:
-        extent = side(n, 2, 4 * channels)
-        return (draw.normal(4, extent, extent, channels),)
-
-    return make
-
-
-def _image_and(*weights: int) -> Maker:
-    def make(draw: Draw, n: int) -> tuple[Array, ...]:
-        extent = side(n // 4, 2, 4 * weights[2])
-        return draw.normal(4, extent, extent, weights[2]), draw.normal(*weights) / 8
-
-    return make
-
-
-def _scattered(draw: Draw, n: int) -> tuple[Array, ...]:
-    count = n // 64
-    return (
-        draw.normal(count, 64),
-        draw.integers(0, count, count, dtype=np.int32),
-        draw.normal(count, 64),
-    )
 
 
 def _gradient(function: Any) -> Any:
@@ -94,31 +43,33 @@ def _batch_norm(x: Any) -> Any:
 
 CASES = (
     *(
-        Case(name, getattr(tf.math, name), _flat(0.1, 4))
+        Case(name, getattr(tf.math, name), flat(0.1, 4))
         for name in "exp log log1p sin tan tanh atan sqrt rsqrt erf lgamma digamma floor".split()
     ),
     *(
-        Case(name, getattr(tf.math, name), _flat(0.1, 4, 2))
+        Case(name, getattr(tf.math, name), flat(0.1, 4, 2))
         for name in "multiply divide pow floormod floordiv atan2 squared_difference".split()
     ),
-    *(Case(name, getattr(tf.nn, name), _flat()) for name in ("gelu", "silu", "softplus", "selu")),
+    *(Case(name, getattr(tf.nn, name), flat()) for name in ("gelu", "silu", "softplus", "selu")),
     *(
-        Case(f"{name} of rows", partial(getattr(tf.math, name), axis=-1), _rows(1024))
+        Case(f"{name} of rows", partial(getattr(tf.math, name), axis=-1), of_rows(1024))
         for name in ("reduce_sum", "reduce_max", "reduce_std", "reduce_logsumexp", "argmax")
     ),
     *(
-        Case(f"{name} of columns", partial(getattr(tf.math, name), axis=0), _rows(1024))
+        Case(f"{name} of columns", partial(getattr(tf.math, name), axis=0), of_rows(1024))
         for name in ("reduce_sum", "reduce_max")
     ),
-    Case("softmax", tf.nn.softmax, _rows(1024)),
-    Case("softmax, gradient", _gradient(tf.nn.softmax), _rows(1024)),
-    Case("cumsum, rows", lambda x: tf.cumsum(x, -1), _rows(1024)),
-    Case("cumulative_logsumexp", lambda x: tf.math.cumulative_logsumexp(x, -1), _rows(256)),
-    Case("sort, rows of 1024", tf.sort, _rows(1024)),
-    Case("argsort, rows of 64", tf.argsort, _rows(64)),
-    Case("top_k 8 of 8192", lambda x: tf.math.top_k(x, 8), _rows(8192)),
-    Case("top_k 50 of 50257", lambda x: tf.math.top_k(x, 50), _rows(50257)),
-    Case("in_top_k", lambda x: tf.math.in_top_k(tf.zeros(x.shape[0], tf.int32), x, 5), _rows(1000)),
+    Case("softmax", tf.nn.softmax, of_rows(1024)),
+    Case("softmax, gradient", _gradient(tf.nn.softmax), of_rows(1024)),
+    Case("cumsum, rows", lambda x: tf.cumsum(x, -1), of_rows(1024)),
+    Case("cumulative_logsumexp", lambda x: tf.math.cumulative_logsumexp(x, -1), of_rows(256)),
+    Case("sort, rows of 1024", tf.sort, of_rows(1024)),
+    Case("argsort, rows of 64", tf.argsort, of_rows(64)),
+    Case("top_k 8 of 8192", lambda x: tf.math.top_k(x, 8), of_rows(8192)),
+    Case("top_k 50 of 50257", lambda x: tf.math.top_k(x, 50), of_rows(50257)),
+    Case(
+        "in_top_k", lambda x: tf.math.in_top_k(tf.zeros(x.shape[0], tf.int32), x, 5), of_rows(1000)
+    ),
     Case(
         "searchsorted",
         lambda e, x: tf.searchsorted(tf.cumsum(e), x),
@@ -129,65 +80,65 @@ CASES = (
         lambda x: tf.math.bincount(x, minlength=1024, maxlength=1024),
         lambda d, n: (d.integers(0, 1024, n, dtype=np.int32),),
     ),
-    Case("transpose", tf.transpose, _squares()),
-    Case("reverse", lambda x: tf.reverse(x, [0, 1]), _squares()),
-    Case("roll", lambda x: tf.roll(x, [3, 5], [0, 1]), _squares()),
-    Case("concat, columns", lambda x, y: tf.concat((x, y), 1), _rows(512, 2)),
-    Case("pad, reflect", lambda x: tf.pad(x, [[2, 2], [2, 2]], "REFLECT"), _squares()),
-    Case("space_to_depth", lambda x: tf.nn.space_to_depth(x, 2), _image()),
-    Case("band_part", lambda x: tf.linalg.band_part(x, 3, 5), _squares()),
-    Case("tile", lambda x: tf.tile(x, [2, 3]), _rows(256)),
+    Case("transpose", tf.transpose, squares()),
+    Case("reverse", lambda x: tf.reverse(x, [0, 1]), squares()),
+    Case("roll", lambda x: tf.roll(x, [3, 5], [0, 1]), squares()),
+    Case("concat, columns", lambda x, y: tf.concat((x, y), 1), of_rows(512, 2)),
+    Case("pad, reflect", lambda x: tf.pad(x, [[2, 2], [2, 2]], "REFLECT"), squares()),
+    Case("space_to_depth", lambda x: tf.nn.space_to_depth(x, 2), image()),
+    Case("band_part", lambda x: tf.linalg.band_part(x, 3, 5), squares()),
+    Case("tile", lambda x: tf.tile(x, [2, 3]), of_rows(256)),
     Case("where", tf.where, lambda d, n: (d.flags(n // 2), d.normal(n // 2), d.normal(n // 2))),
-    Case("gather of rows", lambda x, i, _: tf.gather(x, i), _scattered),
+    Case("gather of rows", lambda x, i, _: tf.gather(x, i), scattered),
     Case(
         "unsorted_segment_sum",
         lambda x, i, y: tf.math.unsorted_segment_sum(y, i, x.shape[0]),
-        _scattered,
+        scattered,
     ),
     Case(
         "tensor_scatter_nd_add",
         lambda x, i, y: tf.tensor_scatter_nd_add(x, i[:, None], y),
-        _scattered,
+        scattered,
     ),
     Case(
         "one_hot",
         lambda i: tf.one_hot(i, 64),
         lambda d, n: (d.integers(0, 64, n // 64, dtype=np.int32),),
     ),
-    Case("product", tf.matmul, _squares(2, 4)),
-    Case("product, gradient", _gradient(tf.matmul), _squares(2, 4)),
-    Case("conv2d 3x3", lambda x, w: tf.nn.conv2d(x, w, 1, "SAME"), _image_and(3, 3, 32, 32)),
+    Case("product", tf.matmul, squares(2, 4)),
+    Case("product, gradient", _gradient(tf.matmul), squares(2, 4)),
+    Case("conv2d 3x3", lambda x, w: tf.nn.conv2d(x, w, 1, "SAME"), image_and(3, 3, 32, 32)),
     Case(
         "conv2d 3x3, gradient",
         _gradient(lambda x, w: tf.nn.conv2d(x, w, 1, "SAME")),
-        _image_and(3, 3, 32, 32),
+        image_and(3, 3, 32, 32),
     ),
     Case(
         "depthwise 3x3",
         lambda x, w: tf.nn.depthwise_conv2d(x, w, [1, 1, 1, 1], "SAME"),
-        _image_and(3, 3, 32, 1),
+        image_and(3, 3, 32, 1),
     ),
-    Case("max_pool 2", lambda x: tf.nn.max_pool2d(x, 2, 2, "VALID"), _image()),
-    Case("avg_pool 3/2", lambda x: tf.nn.avg_pool2d(x, 3, 2, "SAME"), _image()),
-    Case("max_pool, gradient", _gradient(lambda x: tf.nn.max_pool2d(x, 2, 2, "VALID")), _image()),
+    Case("max_pool 2", lambda x: tf.nn.max_pool2d(x, 2, 2, "VALID"), image()),
+    Case("avg_pool 3/2", lambda x: tf.nn.avg_pool2d(x, 3, 2, "SAME"), image()),
+    Case("max_pool, gradient", _gradient(lambda x: tf.nn.max_pool2d(x, 2, 2, "VALID")), image()),
     Case(
         "resize, bilinear",
         lambda x: tf.image.resize(x, (2 * x.shape[1], 2 * x.shape[2])),
-        _image(8),
+        image(8),
     ),
     Case(
         "resize, nearest",
         lambda x: tf.image.resize(x, (2 * x.shape[1], 2 * x.shape[2]), "nearest"),
-        _image(8),
+        image(8),
     ),
-    Case("batch normalization", _batch_norm, _image()),
-    Case("cholesky", tf.linalg.cholesky, _definite(0)),
-    Case("inv of 16x16", tf.linalg.inv, _definite(16)),
-    Case("solve", tf.linalg.solve, _definite(0, 4)),
-    Case("triangular_solve", tf.linalg.triangular_solve, _definite(0, 4)),
-    Case("eigvalsh of 16x16", tf.linalg.eigvalsh, _definite(16)),
+    Case("batch normalization", _batch_norm, image()),
+    Case("cholesky", tf.linalg.cholesky, definite(0)),
+    Case("inv of 16x16", tf.linalg.inv, definite(16)),
+    Case("solve", tf.linalg.solve, definite(0, 4)),
+    Case("triangular_solve", tf.linalg.triangular_solve, definite(0, 4)),
+    Case("eigvalsh of 16x16", tf.linalg.eigvalsh, definite(16)),
     Case("fft of 1024", tf.signal.fft, lambda d, n: (d.complex(*rows(n // 2, 1024)),)),
-    Case("rfft of 4096", tf.signal.rfft, _rows(4096)),
+    Case("rfft of 4096", tf.signal.rfft, of_rows(4096)),
     Case(
         "stft of 512",
         lambda x: tf.abs(tf.signal.stft(x, 512, 128)),
@@ -227,13 +178,6 @@ def exact(case: Case, operands: Any) -> list[Array] | None:
         return arrays(case.function(*(tf.cast(x, wide.get(x.dtype, x.dtype)) for x in operands)))
     except (tf.errors.InvalidArgumentError, tf.errors.UnimplementedError, TypeError, ValueError):
         return None
-
-
-def report(made: Any) -> dict[str, Any]:
-    """What our cost model says of the last call's program."""
-    found = made.polyblocks_report().to_json()
-    kernels = sum(len(part["kernels"]) for part in found["parts"])
-    return {"predicted": predicted_seconds(found), "kernels": kernels}
 
 
 def forget() -> None:

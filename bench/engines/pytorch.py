@@ -12,6 +12,7 @@ import torch
 from bench import empty_backend, peers
 from bench.arrays import tensor
 from bench.engines import OURS, VARIANTS, Prepared, joined, written_in
+from bench.predictions import predicted_seconds
 
 _ALLOCATES = "allocated by PyTorch at each call"
 OUTPUTS = {
@@ -78,16 +79,6 @@ def capture_seconds(function: Any, arguments: list[torch.Tensor]) -> float:
         captured(*arguments)
         seconds.append(time.perf_counter() - begin)
     return seconds[0] - min(seconds[1:])
-
-
-def predicted_seconds(report: dict[str, Any]) -> float | None:
-    """What the cost model expects of one call; None if it says nothing about some kernel."""
-    kernels = [kernel for part in report["parts"] for kernel in part["kernels"]]
-    estimates = [kernel.get("estimate") for kernel in kernels]
-    if not kernels or any("predicted_seconds" not in (e or {}) for e in estimates):
-        return None
-    # Of a kernel that is called several times the estimate is that of all its calls.
-    return sum(estimate["predicted_seconds"] for estimate in estimates)
 
 
 def explain(name: str, error: Exception) -> str:

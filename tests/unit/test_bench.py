@@ -24,6 +24,7 @@ from bench import (
     page,
     peers,
     plot,
+    predictions,
     report,
     silence,
     table,
@@ -413,10 +414,10 @@ def test_the_prediction_is_the_sum_over_the_kernels() -> None:
         return {"calls": calls, "estimate": {"predicted_seconds": seconds}}
 
     parts = [{"kernels": [kernel(2.0, 1), kernel(1.0, 3)]}, {"kernels": [kernel(4.0, 1)]}]
-    assert pytorch.predicted_seconds({"parts": parts}) == 7.0
+    assert predictions.predicted_seconds({"parts": parts}) == 7.0
     parts[1]["kernels"].append({"calls": 1})
-    assert pytorch.predicted_seconds({"parts": parts}) is None
-    assert pytorch.predicted_seconds({"parts": []}) is None
+    assert predictions.predicted_seconds({"parts": parts}) is None
+    assert predictions.predicted_seconds({"parts": []}) is None
 
 
 def test_capture_takes_time_that_is_not_the_functions() -> None:

@@ -23,8 +23,10 @@ from bench.cliffs.in_torch import (
     sequences,
 )
 from bench.cliffs.table import OURS
-from bench.engines.pytorch import predicted_seconds
+from bench.predictions import of_last_call as report
 from polyblocks.torch_polyblocks_compiler import polyblocks_jit_torch
+
+__all__ = ["CASES", "PEERS", "arrays", "call", "exact", "forget", "operands", "report", "start"]
 
 _FORWARD = (
     *database.CASES,
@@ -113,13 +115,6 @@ def exact(case: Case, operands: tuple[torch.Tensor, ...]) -> list[Array] | None:
         return arrays(call(case, case.function, widened)())
     except (RuntimeError, TypeError):
         return None
-
-
-def report(made: Any) -> dict[str, Any]:
-    """What our cost model says of the last call's program."""
-    found = made.polyblocks_report().to_json()
-    kernels = sum(len(part["kernels"]) for part in found["parts"])
-    return {"predicted": predicted_seconds(found), "kernels": kernels}
 
 
 def forget() -> None:

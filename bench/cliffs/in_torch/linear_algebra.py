@@ -7,6 +7,7 @@ from collections.abc import Callable
 import torch
 
 from bench.cliffs.case import Array, Case, Draw, rows, side
+from bench.cliffs.operands import definite
 
 Maker = Callable[[Draw, int], tuple[Array, ...]]
 
@@ -20,27 +21,6 @@ def _batches(extent: int, count: int = 2) -> Maker:
     return lambda draw, n: tuple(
         draw.normal(n // (4 * extent * extent), extent, extent) for _ in range(count)
     )
-
-
-def _definite(extent: int) -> Maker:
-    """Many small matrices; with ``extent`` 0 a single one, smaller than what is only read."""
-
-    def make(draw: Draw, n: int) -> tuple[Array, ...]:
-        if not extent:
-            return (draw.positive_definite(side(n // 4), side(n // 4)),)
-        return (draw.positive_definite(max(1, n // (8 * extent * extent)), extent, extent),)
-
-    return make
-
-
-def _system(extent: int) -> Maker:
-    matrices = _definite(extent)
-
-    def make(draw: Draw, n: int) -> tuple[Array, ...]:
-        (a,) = matrices(draw, n)
-        return a, draw.normal(*a.shape[:-1], 4)
-
-    return make
 
 
 def _rows(width: int) -> Maker:
@@ -73,7 +53,7 @@ def _round_trip(x: torch.Tensor) -> torch.Tensor:
 def _lower(draw: Draw, n: int, extent: int = 0) -> tuple[Array, ...]:
     import numpy as np
 
-    a, b = _system(extent)(draw, n)
+    a, b = definite(extent, 4)(draw, n)
     return np.tril(a), b
 
 
@@ -129,31 +109,33 @@ CASES = (
     Case("pdist of 64", torch.nn.functional.pdist, lambda d, n: (d.normal(side(n // 2), 64),)),
     Case("matrix_power 5", lambda x: torch.linalg.matrix_power(x, 5), _batches(16, 1)),
     Case("matrix_exp of 8x8", torch.matrix_exp, _batches(8, 1)),
-    Case("cholesky", torch.linalg.cholesky, _definite(0), gradient=True),
-    Case("cholesky of 16x16", torch.linalg.cholesky, _definite(16)),
+    Case("cholesky", torch.linalg.cholesky, definite(0), gradient=True),
+    Case("cholesky of 16x16", torch.linalg.cholesky, definite(16)),
     Case(
-        "cholesky_solve", lambda a, b: torch.cholesky_solve(b, torch.linalg.cholesky(a)), _system(0)
+        "cholesky_solve",
+        lambda a, b: torch.cholesky_solve(b, torch.linalg.cholesky(a)),
+        definite(0, 4),
     ),
-    Case("inv", torch.linalg.inv, _definite(0)),
-    Case("inv of 3x3", torch.linalg.inv, _definite(3), gradient=True),
-    Case("inv of 16x16", torch.linalg.inv, _definite(16)),
-    Case("solve", torch.linalg.solve, _system(0)),
-    Case("solve of 3x3", torch.linalg.solve, _system(3), gradient=True),
-    Case("solve of 16x16", torch.linalg.solve, _system(16)),
+    Case("inv", torch.linalg.inv, definite(0)),
+    Case("inv of 3x3", torch.linalg.inv, definite(3), gradient=True),
+    Case("inv of 16x16", torch.linalg.inv, definite(16)),
+    Case("solve", torch.linalg.solve, definite(0, 4)),
+    Case("solve of 3x3", torch.linalg.solve, definite(3, 4), gradient=True),
+    Case("solve of 16x16", torch.linalg.solve, definite(16, 4)),
     Case(
         "solve_triangular",
         lambda a, b: torch.linalg.solve_triangular(a, b, upper=False),
         _lower,
         gradient=True,
     ),
-    Case("lu_factor", torch.linalg.lu_factor, _definite(0)),
-    Case("qr", lambda a: torch.linalg.qr(a)[1].abs(), _definite(0)),
-    Case("qr of 16x16", lambda a: torch.linalg.qr(a)[1].abs(), _definite(16)),
-    Case("det of 3x3", torch.linalg.det, _definite(3), gradient=True),
-    Case("slogdet of 16x16", torch.linalg.slogdet, _definite(16)),
-    Case("eigvalsh of 3x3", torch.linalg.eigvalsh, _definite(3)),
-    Case("eigvalsh of 16x16", torch.linalg.eigvalsh, _definite(16)),
-    Case("svdvals of 16x16", torch.linalg.svdvals, _definite(16)),
+    Case("lu_factor", torch.linalg.lu_factor, definite(0)),
+    Case("qr", lambda a: torch.linalg.qr(a)[1].abs(), definite(0)),
+    Case("qr of 16x16", lambda a: torch.linalg.qr(a)[1].abs(), definite(16)),
+    Case("det of 3x3", torch.linalg.det, definite(3), gradient=True),
+    Case("slogdet of 16x16", torch.linalg.slogdet, definite(16)),
+    Case("eigvalsh of 3x3", torch.linalg.eigvalsh, definite(3)),
+    Case("eigvalsh of 16x16", torch.linalg.eigvalsh, definite(16)),
+    Case("svdvals of 16x16", torch.linalg.svdvals, definite(16)),
     Case(
         "lstsq of 64x8",
         lambda a, b: torch.linalg.lstsq(a, b).solution,
