@@ -196,6 +196,24 @@ def parse_portable(data: bytes, context: Any) -> Any:
         raise ValueError(str(error)) from None
 
 
+def with_dims(expr: Any, count: int) -> Any:
+    """An affine expression whose symbols are dimensions behind ``count`` others, as ordered."""
+    if isinstance(expr, ir.AffineSymbolExpr):
+        return ir.AffineDimExpr.get(count + expr.position)
+    if isinstance(expr, (ir.AffineDimExpr, ir.AffineConstantExpr)):
+        return expr
+    left, right = with_dims(expr.lhs, count), with_dims(expr.rhs, count)
+    for kind, make in (
+        (ir.AffineAddExpr, ir.AffineExpr.get_add),
+        (ir.AffineMulExpr, ir.AffineExpr.get_mul),
+        (ir.AffineModExpr, ir.AffineExpr.get_mod),
+        (ir.AffineFloorDivExpr, ir.AffineExpr.get_floor_div),
+    ):
+        if isinstance(expr, kind):
+            return make(left, right)
+    return ir.AffineExpr.get_ceil_div(left, right)
+
+
 def run_textual(module: Any, pipeline: str, *, verify: bool = True) -> None:
     """Run a textual pass pipeline, e.g. ``canonicalize,cse``, on a module in place.
 

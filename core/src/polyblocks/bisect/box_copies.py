@@ -130,30 +130,6 @@ class _Expansion:
 
     def _results(self, amap: Any) -> list[Any]:
         """The results of a map, in which the variables of the box are dimensions behind others."""
-        from polyblocks.mlir import ir
+        from polyblocks.mlir import with_dims
 
-        count = len(self.around)
-        dims = [ir.AffineDimExpr.get(k) for k in range(count)]
-        own = [ir.AffineDimExpr.get(count + k) for k in range(len(self.shape))]
-        return [_replaced(e, dims, own) for e in amap.results]
-
-
-def _replaced(expr: Any, dims: list[Any], symbols: list[Any]) -> Any:
-    from polyblocks.mlir import ir
-
-    if isinstance(expr, ir.AffineDimExpr):
-        return dims[expr.position]
-    if isinstance(expr, ir.AffineSymbolExpr):
-        return symbols[expr.position]
-    if isinstance(expr, ir.AffineConstantExpr):
-        return expr
-    left, right = (_replaced(e, dims, symbols) for e in (expr.lhs, expr.rhs))
-    for kind, make in (
-        (ir.AffineAddExpr, ir.AffineExpr.get_add),
-        (ir.AffineMulExpr, ir.AffineExpr.get_mul),
-        (ir.AffineModExpr, ir.AffineExpr.get_mod),
-        (ir.AffineFloorDivExpr, ir.AffineExpr.get_floor_div),
-    ):
-        if isinstance(expr, kind):
-            return make(left, right)
-    return ir.AffineExpr.get_ceil_div(left, right)
+        return [with_dims(e, len(self.around)) for e in amap.results]

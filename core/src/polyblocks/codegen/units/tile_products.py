@@ -9,7 +9,7 @@ from typing import Any
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.mlir.affine_maps import expr_of
 from polyblocks.errors import UnsupportedError
-from polyblocks.mlir import ir
+from polyblocks.mlir import ir, with_dims
 
 #: Assumed values of a variable with unknown ones.
 _ANY = 1 << 31
@@ -43,7 +43,7 @@ class Matrix:
         index = [expr_of(e, given, [Expr.of(row), Expr.of(column)]) for e in map_.results]
         place = sum((e * s for e, s in zip(index, strides, strict=True)), Expr(0))
         count = len(operands)
-        exprs = [_with_dims(e, count) for e in map_.results]
+        exprs = [with_dims(e, count) for e in map_.results]
         maps = tuple(ir.AffineMap.get(count + 2, 0, [e]) for e in exprs)
         return cls(memref, maps, operands, place.coefficient(row), place.coefficient(column))
 
@@ -144,24 +144,6 @@ class TileProduct:
                     "apart and columns side by side; please report this program"
                 )
         return cls(op, unit, rows, columns, steps, accumulator, a, b)
-
-
-def _with_dims(expr: Any, count: int) -> Any:
-    """An affine expression whose symbols are dimensions behind ``count`` others, as ordered."""
-    if isinstance(expr, ir.AffineSymbolExpr):
-        return ir.AffineDimExpr.get(count + expr.position)
-    if isinstance(expr, (ir.AffineDimExpr, ir.AffineConstantExpr)):
-        return expr
-    left, right = _with_dims(expr.lhs, count), _with_dims(expr.rhs, count)
-    for kind, make in (
-        (ir.AffineAddExpr, ir.AffineExpr.get_add),
-        (ir.AffineMulExpr, ir.AffineExpr.get_mul),
-        (ir.AffineModExpr, ir.AffineExpr.get_mod),
-        (ir.AffineFloorDivExpr, ir.AffineExpr.get_floor_div),
-    ):
-        if isinstance(expr, kind):
-            return make(left, right)
-    return ir.AffineExpr.get_ceil_div(left, right)
 
 
 def index_constant(number: int) -> Any:
