@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from polyblocks.passes import facts
-from polyblocks.passes.tensor.control_flow import besides_bodies
+from polyblocks.passes.bufferize.replacing import replace_each
 
 
 @dataclass(frozen=True)
@@ -37,20 +37,8 @@ class LowerScattersPass:
 
     def run(self, module: Any, context: Any) -> bool:
         """Rewrite in place; returns whether there was a scatter."""
-        from polyblocks.mlir import ir
-
         del context
-        found = [
-            op
-            for op in besides_bodies(module)
-            if op.name == "tm_tensor.scatter" and not len(op.results)
-        ]
-        with module.context:
-            for op in found:
-                with op.location, ir.InsertionPoint(op):
-                    _lower(op)
-                op.erase()
-        return bool(found)
+        return replace_each(module, "tm_tensor.scatter", _lower)
 
 
 def _lower(op: Any) -> None:

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 from polyblocks.passes import facts
-from polyblocks.passes.tensor.control_flow import besides_bodies
+from polyblocks.passes.bufferize.replacing import replace_each
 
 #: Bits of a digit, at most: a row's counts of all digits stay in the innermost cache.
 DIGIT = 8
@@ -49,20 +49,8 @@ class LowerSortsPass:
 
     def run(self, module: Any, context: Any) -> bool:
         """Rewrite in place; returns whether there was a sort."""
-        from polyblocks.mlir import ir
-
         del context
-        found = [
-            op
-            for op in besides_bodies(module)
-            if op.name == "tm_tensor.sort" and not len(op.results)
-        ]
-        with module.context:
-            for op in found:
-                with op.location, ir.InsertionPoint(op):
-                    _Digits(op).write()
-                op.erase()
-        return bool(found)
+        return replace_each(module, "tm_tensor.sort", lambda op: _Digits(op).write())
 
 
 class _Digits:
