@@ -210,8 +210,14 @@ class Renaming:
         return self.buffers.get(buffer, buffer)
 
 
+class Pure(Node):
+    """What makes values without memory effects: it may be computed anywhere, and again."""
+
+    __slots__ = ()
+
+
 @dataclass(eq=False, slots=True)
-class Op(Node):
+class Op(Pure):
     """A scalar operation without regions or memory effects."""
 
     name: str
@@ -245,7 +251,7 @@ class Op(Node):
 
 
 @dataclass(eq=False, slots=True)
-class Index(Node):
+class Index(Pure):
     """An affine expression as a value of type index."""
 
     result: Value

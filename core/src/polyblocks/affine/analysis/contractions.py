@@ -24,11 +24,11 @@ from polyblocks.affine.model import (
     AffineAccess,
     Buffer,
     For,
-    Index,
     IndirectLoad,
     Load,
     Node,
     Op,
+    Pure,
     Store,
     Value,
 )
@@ -238,11 +238,11 @@ def _may_have_sides(body: list[Node]) -> bool:
 
 
 def _is_arithmetic(nodes: list[Node]) -> bool:
-    return all(isinstance(n, (Op, Index, Load)) for n in nodes)
+    return all(isinstance(n, (Pure, Load)) for n in nodes)
 
 
 def _is_epilogue(nodes: list[Node]) -> bool:
-    return all(isinstance(n, (Op, Index, AffineAccess, IndirectLoad)) for n in nodes)
+    return all(isinstance(n, (Pure, AffineAccess, IndirectLoad)) for n in nodes)
 
 
 def _combiners(innermost: For) -> list[Op] | None:

@@ -14,7 +14,7 @@ from polyblocks.affine.analysis.reduction_chains import StraightLineCode
 from polyblocks.affine.analysis.reductions import EXTENSIONS
 from polyblocks.affine.element import printed
 from polyblocks.affine.expr import Var
-from polyblocks.affine.model import Index, Load, Node, Op, Value
+from polyblocks.affine.model import Load, Node, Op, Pure, Value
 
 #: Type of a sum -> the operations that add and multiply.
 _ARITHMETIC = {"f32": ("arith.addf", "arith.mulf"), "i32": ("arith.addi", "arith.muli")}
@@ -92,7 +92,7 @@ class _Code:
     def __init__(self, contraction: Contraction) -> None:
         before, body = contraction.before, contraction.reduction.body
         constants = [n for n in before if isinstance(n, Op) and n.name == "arith.constant"]
-        pure = (Op, Index, Load)
+        pure = (Pure, Load)
         self._nodes = [*constants, *body]
         self.makers = makers_of(n for n in self._nodes if isinstance(n, pure))
         # Values of one element: what is computed before the steps, and what these carry.

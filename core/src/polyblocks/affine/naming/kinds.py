@@ -20,11 +20,12 @@ from polyblocks.affine.model import (
 def kind(nest: Nest) -> str:
     """The kind of a nest, from its structure."""
     nodes = list(walk(nest.body))
-    if any(isinstance(n, IndirectStore) for n in nodes):
+    classes = {type(n) for n in nodes}
+    if IndirectStore in classes:
         return "scatter"
     if facts_of(nest).contraction is not None:
         return "contraction"
-    if any(isinstance(n, IndirectLoad) for n in nodes):
+    if IndirectLoad in classes:
         return "gather"
     if any(isinstance(n, For) and n.inits and is_scan(n) for n in nodes):
         return "scan"

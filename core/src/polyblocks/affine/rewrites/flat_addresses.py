@@ -9,7 +9,7 @@ from polyblocks.affine.access import strides
 from polyblocks.affine.analysis.intervals import Intervals
 from polyblocks.affine.element import I64, INDEX, dtype_of
 from polyblocks.affine.flat_views import FlatViews, flattenable
-from polyblocks.affine.model import AnyStore, For, Index, IndirectLoad, Load, Node, Op, Value, walk
+from polyblocks.affine.model import AnyStore, For, Index, IndirectLoad, Node, Op, Value, walk
 from polyblocks.affine.ops import Ops
 
 
@@ -151,8 +151,5 @@ def _along_rows(loop: For) -> Iterator[IndirectLoad]:
         in_order = last is not None and counting.get(last) == 1
         if isinstance(node, IndirectLoad) and in_order and not any(v in counting for v in outer):
             yield node
-        moving = any(v in counting for v in node.uses)
-        if isinstance(node, Load):
-            moving = any(loop.var in e.variables() for e in node.index)
-        if moving:
+        if loop.var in node.variables() or any(v in counting for v in node.uses):
             counting.update(dict.fromkeys(node.defines, None))

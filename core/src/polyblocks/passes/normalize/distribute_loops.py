@@ -14,6 +14,7 @@ from polyblocks.affine.model import (
     Nest,
     Node,
     Op,
+    Pure,
     Sequence,
     Store,
     clone,
@@ -63,7 +64,7 @@ def distributed(nest: Nest) -> list[Nest]:
     """The nests of a nest's stores; itself, if it is not to be distributed."""
     loops, body = perfect_loops(nest.body)
     stores = [node for node in body if isinstance(node, Store)]
-    plain = all(isinstance(node, (AnyLoad, Index, Op, Store)) for node in body)
+    plain = all(isinstance(node, (Pure, AnyLoad, Store)) for node in body)
     if len(stores) < 2 or not plain or any(loop.inits for loop in loops):
         return [nest]
     targets = [store.buffer.base for store in stores]

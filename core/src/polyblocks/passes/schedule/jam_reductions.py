@@ -13,11 +13,10 @@ from polyblocks.affine.model import (
     Alloca,
     Check,
     For,
-    Index,
     IndirectStore,
     Load,
     Node,
-    Op,
+    Pure,
     Sequence,
     walk,
 )
@@ -97,12 +96,7 @@ class JamReductionsPass(NestPass):
             return False
         if cost.operations(shape.inner) > self.max_operations:
             return False
-        if not all(isinstance(n, (Op, Index, Load)) for n in shape.inner):
-            return False
-        # The prologue is done for all copies first, and again where the rest needs it.
-        if not all(isinstance(n, (Op, Index, Load, Alloca)) for n in shape.before):
-            return False
-        if any(isinstance(n, (IndirectStore, Check)) for n in walk(shape.after)):
+        if not _is_straight(shape):
             return False
         own = {n.buffer for n in shape.before if isinstance(n, Alloca)}
         if any(n.buffer in own for n in (*shape.before, *shape.inner) if isinstance(n, Load)):
@@ -137,3 +131,13 @@ class JamReductionsPass(NestPass):
             if is_parallel(loop, [shape.parallel[0]]):
                 return loop
         return None
+
+
+def _is_straight(shape: ReductionNest) -> bool:
+    """Whether copies of the reduction are straight-line code around which nothing is in order."""
+    if not all(isinstance(n, (Pure, Load)) for n in shape.inner):
+        return False
+    # The prologue is done for all copies first, and again where the rest needs it.
+    if not all(isinstance(n, (Pure, Load, Alloca)) for n in shape.before):
+        return False
+    return not any(isinstance(n, (IndirectStore, Check)) for n in walk(shape.after))

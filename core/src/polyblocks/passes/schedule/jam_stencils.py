@@ -17,11 +17,9 @@ from polyblocks.affine.model import (
     AnyLoad,
     Check,
     For,
-    Index,
-    IndirectLoad,
     Load,
     Node,
-    Op,
+    Pure,
     Sequence,
     Store,
     clone,
@@ -33,7 +31,7 @@ from polyblocks.passes.base import NestPass
 from polyblocks.target import MemoryLevel, TargetDescription
 
 #: Nodes allowed in a body. Checks stay in order, before later nodes.
-_NODES = (Op, Index, Load, IndirectLoad, Check, Store)
+_NODES = (Pure, AnyLoad, Check, Store)
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from polyblocks.affine.model import (
     Nest,
     Node,
     Op,
+    Pure,
     Sequence,
     Store,
     Value,
@@ -150,7 +151,7 @@ def _is_pointwise(loops: list[For], body: list[Node]) -> bool:
     """Whether all iterations are straight-line code that never reads what it writes."""
     if any(f.bounded or f.inits or f.level for f in loops):
         return False
-    if not all(isinstance(n, (Op, Index, AffineAccess)) for n in body):
+    if not all(isinstance(n, (Pure, AffineAccess)) for n in body):
         return False
     written = {n.buffer.base for n in body if isinstance(n, Store)}
     return bool(written) and not any(isinstance(n, Load) and n.buffer.base in written for n in body)

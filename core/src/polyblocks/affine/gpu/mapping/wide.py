@@ -14,10 +14,10 @@ from polyblocks.affine.model import (
     AffineAccess,
     Alloca,
     Buffer,
-    Index,
     Load,
     Node,
     Op,
+    Pure,
     walk,
 )
 from polyblocks.target import Multiprocessor
@@ -70,7 +70,7 @@ def _most(body: list[Node], var: Var, chip: Multiprocessor) -> int:
 
     They begin at multiples of as many elements where the buffers do.
     """
-    if not all(isinstance(n, (Op, Index, AffineAccess, Alloca)) for n in body):
+    if not all(isinstance(n, (Pure, AffineAccess, Alloca)) for n in body):
         return 1
     width = gcd(chip.access_bits // 8, var.extent)
     for node in _accesses(body):

@@ -22,7 +22,7 @@ from polyblocks.affine.gpu.plans.numbers import Numbers
 from polyblocks.affine.gpu.plans.read_schedule import AHEAD, ReadSchedule
 from polyblocks.affine.gpu.plans.sizes import TilePlan, TileSizes
 from polyblocks.affine.gpu.plans.unit_product import UnitProduct
-from polyblocks.affine.model import AffineAccess, Index, Load, Op, Store
+from polyblocks.affine.model import AffineAccess, Load, Pure, Store
 from polyblocks.affine.swizzles import Swizzle, doubling, no_bits
 from polyblocks.target import (
     AsynchronousCopies,
@@ -325,7 +325,7 @@ class UnitPlan(TilePlan):
         """
         parts = self.sizes.parts
         nodes = [*parts.before, *parts.after]
-        straight = all(isinstance(n, (Op, Index, AffineAccess)) for n in nodes)
+        straight = all(isinstance(n, (Pure, AffineAccess)) for n in nodes)
         if parts.columns[-1].extent % COLUMNS_AT_ONCE or not straight:
             return False
         if any(isinstance(n, Load) and n.where for n in nodes):

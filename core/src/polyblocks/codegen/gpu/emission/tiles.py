@@ -11,7 +11,7 @@ from polyblocks.affine.expr import Var
 from polyblocks.affine.gpu.mapping.wide import is_wide
 from polyblocks.affine.gpu.plans.groups import GroupPlan
 from polyblocks.affine.gpu.plans.sizes import TileSizes
-from polyblocks.affine.model import AffineAccess, Buffer, Index, Load, Node, Op, Store, Value
+from polyblocks.affine.model import AffineAccess, Buffer, Load, Node, Op, Pure, Store, Value
 from polyblocks.codegen.gpu.emission.code import Code
 from polyblocks.codegen.gpu.emission.nodes import NodeEmitter
 from polyblocks.codegen.gpu.emission.wide_body import WideBody
@@ -231,9 +231,7 @@ class TileEmitter:
         parts, width = self.sizes.parts, self.together[1]
         last = parts.columns[-1]
         nodes = (*parts.before, *parts.after)
-        alike = last.extent % width == 0 and all(
-            isinstance(n, (Op, Index, AffineAccess)) for n in nodes
-        )
+        alike = last.extent % width == 0 and all(isinstance(n, (Pure, AffineAccess)) for n in nodes)
         stores = [n for n in nodes if isinstance(n, Store)]
         return width if alike and any(is_wide(n, last) for n in stores) else 1
 
