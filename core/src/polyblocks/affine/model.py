@@ -211,7 +211,7 @@ class Renaming:
 
 
 class Pure(Node):
-    """What makes values without memory effects: it may be computed anywhere, and again."""
+    """A node that makes values without memory effects: it may be computed anywhere, and again."""
 
     __slots__ = ()
 
