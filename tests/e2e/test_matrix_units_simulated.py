@@ -20,8 +20,8 @@ import polyblocks
 from polyblocks.affine.buffers.copies import Barrier, Wait
 from polyblocks.affine.cost.predicted import Predicted
 from polyblocks.affine.gpu import scheduled
-from polyblocks.affine.gpu.plans import unit_product, units
-from polyblocks.affine.gpu.plans.unit_product import unit_products
+from polyblocks.affine.gpu.plans import unit_access, units
+from polyblocks.affine.gpu.plans.unit_access import unit_accesses
 from polyblocks.affine.gpu.plans.units import UnitPlan
 from polyblocks.affine.gpu.staged.pipeline import CopyPipeline
 from polyblocks.affine.gpu.tiles.units_cost import predict_units
@@ -428,10 +428,10 @@ def test_a_wrong_bit_of_a_fragment_is_found(product: Any, monkeypatch: pytest.Mo
                 wrong = replace(first, lanes=(a, b, d, c, e))
                 unit = replace(unit, fragments=(wrong, *others))
             changed.append(unit)
-        return unit_products(parts, changed)
+        return unit_accesses(parts, changed)
 
-    monkeypatch.setattr(unit_product, "unit_products", products)
-    monkeypatch.setattr(scheduled, "unit_products", products)
+    monkeypatch.setattr(unit_access, "unit_accesses", products)
+    monkeypatch.setattr(scheduled, "unit_accesses", products)
     right, _ = product()
     assert not right
 

@@ -12,7 +12,7 @@ import pytest
 
 from polyblocks.affine.cost.predicted import Predicted
 from polyblocks.affine.gpu import choose, split_k
-from polyblocks.affine.gpu.plans.unit_product import unit_product
+from polyblocks.affine.gpu.plans.unit_access import unit_access
 from polyblocks.affine.gpu.tiles import lanes_cost
 from polyblocks.affine.gpu.tiles.unit_plans import unit_plans
 from polyblocks.affine.gpu.tiles.units_cost import predict_units
@@ -37,7 +37,7 @@ def predict_by(patch: pytest.MonkeyPatch, predict: Predict, kind: str = "matrix"
         return
 
     def quickest(nest: Any, target: Any, chip: Any) -> Any:
-        found = unit_product(nest, target.matrix_units)
+        found = unit_access(nest, target.matrix_units)
         if found is None:
             return None
         kernels = [

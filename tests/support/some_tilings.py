@@ -14,7 +14,7 @@ def tiling_of(cost: TilingCost, draw: random.Random) -> Tiling:
     rows, columns, steps = (v.extent for v in (product.row, product.column, product.step))
     height = draw.randint(1, min(rows, 6))
     lanes = width * draw.choice([1, 2])
-    inner = product.steps[-1] if len(product.steps) > 1 else 1
+    inner = product.steps[-1].extent if len(product.steps) > 1 else 1
     depth = draw.choice([steps, max(1, steps // 3 // inner) * inner])
     if product.windows is not None:
         # Rows are in one loop, and all steps in one pass.

@@ -253,7 +253,7 @@ ROOMS: dict[str, str] = {
     "passes/padding": "affine affine/analysis affine/cleanup affine/fusion affine/naming "
     "affine/padding affine/rewrites passes",
     "passes/layout": "affine affine/analysis affine/buffers affine/rewrites passes",
-    "passes/fuse": "affine affine/analysis affine/cleanup affine/contraction "
+    "passes/fuse": "affine affine/analysis affine/cleanup affine/contraction/products "
     "affine/contraction/tilings affine/cost affine/fusion affine/mlir "
     "affine/naming affine/padding affine/rewrites affine/tiles passes "
     "passes/normalize",
@@ -270,11 +270,14 @@ ROOMS: dict[str, str] = {
     "affine/cleanup": "affine",
     "affine/buffers": "affine affine/analysis",
     "affine/naming": "affine affine/analysis affine/cost affine/mlir",
-    "affine/fusion": "affine affine/analysis affine/cleanup affine/contraction "
+    "affine/fusion": "affine affine/analysis affine/cleanup affine/contraction/products "
     "affine/contraction/tilings affine/cost affine/mlir affine/naming "
     "affine/rewrites affine/tiles",
-    "affine/contraction": "affine affine/analysis affine/buffers affine/padding affine/vectors",
-    "affine/contraction/tilings": "affine affine/analysis affine/contraction affine/cost",
+    "affine/contraction": "affine affine/analysis affine/buffers affine/contraction/products "
+    "affine/padding affine/vectors",
+    "affine/contraction/products": "affine affine/analysis",
+    "affine/contraction/tilings": "affine affine/analysis affine/contraction "
+    "affine/contraction/products affine/cost",
     "affine/analysis": "affine",
     "affine/padding": "affine affine/analysis",
     "affine/vectors": "affine affine/analysis",
@@ -284,8 +287,8 @@ ROOMS: dict[str, str] = {
     "affine/cost": "affine affine/analysis affine/tiles affine/vectors",
     "affine/gpu": "affine affine/analysis affine/buffers affine/cost affine/gpu/mapping "
     "affine/gpu/plans affine/gpu/staged affine/gpu/tiles affine/mlir affine/rewrites "
-    "affine/contraction",
-    "affine/gpu/plans": "affine affine/analysis affine/contraction affine/cost",
+    "affine/contraction/products",
+    "affine/gpu/plans": "affine affine/analysis affine/contraction/products affine/cost",
     "affine/gpu/mapping": "affine affine/analysis affine/cost affine/gpu/plans affine/tiles "
     "affine/vectors",
     "affine/gpu/tiles": "affine affine/analysis affine/cost affine/gpu/plans",

@@ -11,13 +11,13 @@ from tests.support.gpu_target import gpu_target
 from polyblocks import mlir
 from polyblocks.affine.analysis.contractions import contraction_of
 from polyblocks.affine.contraction.copies import operand_time
-from polyblocks.affine.contraction.product import Product, products_of
+from polyblocks.affine.contraction.products.flat_product import FlatProduct, products_of
+from polyblocks.affine.contraction.products.windows import Windows, innermost
 from polyblocks.affine.contraction.tiling import Tiling
 from polyblocks.affine.contraction.tilings.choice import Tiled, choose_tiling, tilings_of
 from polyblocks.affine.contraction.tilings.eligibility import is_tiled
 from polyblocks.affine.contraction.tilings.schedule import schedule_of, scheduled
 from polyblocks.affine.contraction.tilings.tiling_cost import TilingCost
-from polyblocks.affine.contraction.windows import Windows, innermost
 from polyblocks.affine.expr import Expr
 from polyblocks.affine.flat_views import FlatViews
 from polyblocks.affine.mlir import reader
@@ -36,7 +36,7 @@ def nest(m: int, n: int, k: int) -> tuple[list[Node], FlatViews]:
     return sequence.nests()[0].body, FlatViews(sequence)
 
 
-def product(m: int, n: int, k: int) -> Product:
+def product(m: int, n: int, k: int) -> FlatProduct:
     """The product as it is stored: columns of the result are columns."""
     body, views = nest(m, n, k)
     contraction = contraction_of(body)

@@ -10,10 +10,10 @@ from tests.support.gpu_target import gpu_target
 
 from polyblocks import mlir
 from polyblocks.affine.analysis.contractions import contraction_of
-from polyblocks.affine.contraction.product import products_of
+from polyblocks.affine.contraction.products.flat_product import products_of
+from polyblocks.affine.contraction.products.units import Grouped, in_groups
 from polyblocks.affine.contraction.tilings.choice import choose_tiling
 from polyblocks.affine.contraction.tilings.tiling_cost import TilingCost
-from polyblocks.affine.contraction.units import Grouped, in_groups
 from polyblocks.affine.flat_views import FlatViews
 from polyblocks.affine.mlir import reader
 from polyblocks.affine.model import Load, Op

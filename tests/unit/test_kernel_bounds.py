@@ -16,7 +16,7 @@ from polyblocks.affine.gpu import choose
 from polyblocks.affine.gpu.mapping.kernel_cost import least_groups
 from polyblocks.affine.gpu.plans.kernel import Kernel
 from polyblocks.affine.gpu.plans.numbers import Numbers
-from polyblocks.affine.gpu.plans.unit_product import unit_product
+from polyblocks.affine.gpu.plans.unit_access import unit_access
 from polyblocks.affine.gpu.predict import predict
 from polyblocks.affine.gpu.schedule import schedule_of
 from polyblocks.affine.gpu.scheduled import scheduled_kernel
@@ -145,7 +145,7 @@ def test_tiles_of_units_take_no_less_than_their_bound(arch: str) -> None:
     assert chip is not None
     seen = 0
     for nest in nests(arch, "product", 10):
-        found = unit_product(nest, target.matrix_units)
+        found = unit_access(nest, target.matrix_units)
         for plan in [] if found is None else list(unit_plans(chip, found))[::5]:
             assert found is not None
             seconds = predict(Kernel(nest, plan), target).seconds

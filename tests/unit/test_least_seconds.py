@@ -13,7 +13,7 @@ from tests.support.any_unit import predict_by
 from tests.support.captured import captured
 
 from polyblocks.affine.gpu import choose
-from polyblocks.affine.gpu.plans.unit_product import unit_product
+from polyblocks.affine.gpu.plans.unit_access import unit_access
 from polyblocks.affine.gpu.tiles.lanes_cost import (
     least_lanes,
     least_of_all,
@@ -75,7 +75,7 @@ def test_remembered_needs_are_those_of_the_kernel(
     seen = []
 
     def checked(nest: Any, description: Any, chip: Any) -> Any:
-        found = unit_product(nest, description.matrix_units)
+        found = unit_access(nest, description.matrix_units)
         chosen = quickest_units(nest, description, chip)
         if found is not None and chosen is not None:
             plans = list(unit_plans(chip, found))

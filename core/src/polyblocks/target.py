@@ -236,7 +236,7 @@ class VectorDot(MatrixUnit):
 
     Contractions on a target with vectors use it as ``llvm.call_intrinsic
     "llvm.polyblocks.dot.NAME"(accumulator, first, second)``, on vectors of any length; see
-    :mod:`polyblocks.affine.contraction.units`.
+    :mod:`polyblocks.affine.contraction.products.units`.
     """
 
     def __post_init__(self) -> None:

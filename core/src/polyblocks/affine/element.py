@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from polyblocks.program import DTYPES as ARRAYS
+
 
 @dataclass(frozen=True)
 class DType:
@@ -16,14 +18,17 @@ class DType:
         kind: ``int``, ``float``, ``index``, or ``other`` (no lane of a vector has such a type).
         bits: of a number; 0 of another type.
         precision: bits of a float's significand, with the leading one; 0 of another type.
-        array: the name of arrays' dtypes for it, where matrix units may take it; else empty.
     """
 
     name: str
     kind: str = "other"
     bits: int = 0
     precision: int = 0
-    array: str = ""
+
+    @property
+    def array(self) -> str:
+        """The name of arrays' dtype for it, of integers the one with a sign; empty for none."""
+        return _ARRAYS.get(self.name, "")
 
     @property
     def is_whole(self) -> bool:
@@ -41,22 +46,21 @@ class DType:
         return -(-self.bits // 8) or 8
 
 
-I1, I8, I16 = DType("i1", "int", 1), DType("i8", "int", 8, 0, "int8"), DType("i16", "int", 16)
+I1, I8, I16 = DType("i1", "int", 1), DType("i8", "int", 8), DType("i16", "int", 16)
 I32, I64 = DType("i32", "int", 32), DType("i64", "int", 64)
 INDEX = DType("index", "index", 64)
-F16, BF16 = DType("f16", "float", 16, 11, "float16"), DType("bf16", "float", 16, 8, "bfloat16")
+F16, BF16 = DType("f16", "float", 16, 11), DType("bf16", "float", 16, 8)
 F32, F64 = DType("f32", "float", 32, 24), DType("f64", "float", 64, 53)
 
 #: By the names that MLIR prints.
 DTYPES = {t.name: t for t in (I1, I8, I16, I32, I64, INDEX, F16, BF16, F32, F64)}
-#: By the names of dtypes that matrix units take or add up in; ``tfloat32`` is stored as float32.
-UNIT_DTYPES = {
-    **{t.array: t for t in (F16, BF16, I8)},
-    "uint8": I8,
-    "int32": I32,
-    "float32": F32,
+#: By the names of arrays' dtypes; matrix units have ``tfloat32``, too, which is stored as float32.
+ARRAY_DTYPES = {
+    **{name: DTYPES[printed] for name, (printed, _) in ARRAYS.items() if printed in DTYPES},
     "tfloat32": F32,
 }
+#: The first of these names, by what MLIR prints.
+_ARRAYS = {dtype.name: name for name, dtype in reversed(ARRAY_DTYPES.items())}
 
 
 @lru_cache(maxsize=256)

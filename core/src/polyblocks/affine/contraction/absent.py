@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from polyblocks.affine.analysis.boxes import Box
 from polyblocks.affine.analysis.reductions import adds_products_of
-from polyblocks.affine.contraction.product import Product, only_load
+from polyblocks.affine.contraction.products.flat_product import FlatProduct, only_load
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import Buffer, Load
 from polyblocks.affine.padding.margins import Margin
@@ -103,7 +103,7 @@ class Absent:
         return None
 
 
-def absent_of(product: Product, margins: Mapping[Buffer, Margin]) -> Absent | None:
+def absent_of(product: FlatProduct, margins: Mapping[Buffer, Margin]) -> Absent | None:
     """The absent products of a contraction's rows; None if there are none or it is unknown.
 
     It is if a step multiplies an element of a row once and adds that up, and if the zeros are

@@ -16,7 +16,7 @@ from polyblocks.affine.contraction.absent import Absent
 from polyblocks.affine.contraction.frame import Frame, like
 from polyblocks.affine.contraction.kept_panels import KeptPanels
 from polyblocks.affine.contraction.partial_results import PartialResults
-from polyblocks.affine.contraction.product import Product
+from polyblocks.affine.contraction.products.flat_product import FlatProduct
 from polyblocks.affine.contraction.register_tile import RegisterTiles, Rows, StepCode
 from polyblocks.affine.contraction.staging import Staging
 from polyblocks.affine.contraction.tiling import Tiling
@@ -49,7 +49,7 @@ class ContractionBuilder:
 
     def __init__(
         self,
-        product: Product,
+        product: FlatProduct,
         tiling: Tiling,
         width: int,
         level: str | None,

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from polyblocks.affine.access import address
 from polyblocks.affine.analysis.contractions import Operand
-from polyblocks.affine.contraction.product import Product
+from polyblocks.affine.contraction.products.flat_product import FlatProduct
+from polyblocks.affine.contraction.products.product import extents
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import Load
 from polyblocks.affine.operation_cost import operations
@@ -23,7 +24,7 @@ ASSEMBLED = 6.0
 SCATTERED = 2.0
 
 
-def operand_time(product: Product, operand: Operand, width: int) -> float:
+def operand_time(product: FlatProduct, operand: Operand, width: int) -> float:
     """Mean time per element of packing an operand.
 
     Args:
@@ -44,7 +45,7 @@ def operand_time(product: Product, operand: Operand, width: int) -> float:
     return TRANSPOSED / width * share + SCATTERED * (1 - share)
 
 
-def along_rows(product: Product, operand: Operand, width: int) -> bool:
+def along_rows(product: FlatProduct, operand: Operand, width: int) -> bool:
     """Whether a panel of rows is copied along these: they are neighbours, and steps are not.
 
     Then the rows of a step lie one after the other, and not the steps of a row.
@@ -55,7 +56,9 @@ def along_rows(product: Product, operand: Operand, width: int) -> bool:
     return _along(product, operand, product.row, product.rows, width) < along_steps
 
 
-def _along(product: Product, operand: Operand, side: Var, extents: list[int], width: int) -> float:
+def _along(
+    product: FlatProduct, operand: Operand, side: Var, loops: list[Var], width: int
+) -> float:
     """Time of an element that is copied along the loops of one variable."""
     # The words of a unit are put together of what is loaded.
     loads = 1
@@ -66,15 +69,15 @@ def _along(product: Product, operand: Operand, side: Var, extents: list[int], wi
     if apart is None or apart > MAX_STEP:
         return scattered
     # Vectors end where a loop does; those with gaps load several.
-    run = side.extent if operand.in_place is not None else _run(operand, side, extents, apart)
+    run = side.extent if operand.in_place is not None else _run(operand, side, loops, apart)
     begun = RUN / run if run < side.extent else 0.0
     return min(scattered, max(loads, apart) * _in_vectors(run, width)) + begun
 
 
-def _run(operand: Operand, side: Var, extents: list[int], apart: int) -> int:
+def _run(operand: Operand, side: Var, loops: list[Var], apart: int) -> int:
     """Values of a variable, in the loops that count them, that move an operand evenly."""
-    run = extents[-1]
-    for extent in reversed(extents[:-1]):
+    run = loops[-1].extent
+    for extent in reversed(extents(loops[:-1])):
         if any(step != Expr(apart * run) for step in _steps(operand, side, run)):
             break
         run *= extent
@@ -87,15 +90,15 @@ def is_scattered(operand: Operand, var: Var) -> bool:
     return apart is None or apart > MAX_STEP
 
 
-def result_time(product: Product, width: int) -> float:
+def result_time(product: FlatProduct, width: int) -> float:
     """Time of a result: the epilogue and staging."""
     work = operations(product.after)
     if not product.waits:
         return work / width if product.in_order else SCATTERED + work
     if product.in_order:
-        return _in_vectors(product.columns[-1], width) * (1 + work / COPIED)
+        return _in_vectors(product.columns[-1].extent, width) * (1 + work / COPIED)
     if product.crossed:
-        vectors = _in_vectors(product.rows[-1], width) * (1 + work / COPIED)
+        vectors = _in_vectors(product.rows[-1].extent, width) * (1 + work / COPIED)
         # They are stored as they come, transposed, and copied to where they belong.
         return (COPIED + TRANSPOSED) / width + vectors
     return SCATTERED + work

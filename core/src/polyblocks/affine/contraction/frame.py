@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import prod
 
 from polyblocks.affine.analysis.reductions import identities
-from polyblocks.affine.contraction.product import Product
+from polyblocks.affine.contraction.products.flat_product import FlatProduct
 from polyblocks.affine.contraction.step_loops import Place
 from polyblocks.affine.contraction.tiling import Tiling
 from polyblocks.affine.element import element_bytes
@@ -100,7 +100,7 @@ class Frame:
         allocas: buffers of a thread.
     """
 
-    def __init__(self, product: Product, tiling: Tiling, width: int, inside: bool) -> None:
+    def __init__(self, product: FlatProduct, tiling: Tiling, width: int, inside: bool) -> None:
         self.product = product
         self.tiling = tiling
         self.width = width

@@ -11,7 +11,8 @@ from math import prod
 from polyblocks.affine.analysis.contractions import Operand
 from polyblocks.affine.analysis.dataflow import variables_of
 from polyblocks.affine.contraction.loop_digits import counted, row_of_lines
-from polyblocks.affine.contraction.product import Product
+from polyblocks.affine.contraction.products.flat_product import FlatProduct
+from polyblocks.affine.contraction.products.product import extents
 from polyblocks.affine.contraction.tiling import Tiling
 from polyblocks.affine.element import element_bytes
 from polyblocks.affine.expr import Expr, Var
@@ -23,7 +24,7 @@ from polyblocks.affine.prologue import Prologue
 MOST = 2
 
 
-def can_be_kept(operand: Operand, product: Product, prologue: Prologue) -> bool:
+def can_be_kept(operand: Operand, product: FlatProduct, prologue: Prologue) -> bool:
     """Whether an operand is the same at every call, and no larger than what it is made of."""
     if not prologue.depends_on_constants(operand.nodes):
         return False
@@ -37,7 +38,7 @@ def can_be_kept(operand: Operand, product: Product, prologue: Prologue) -> bool:
     return elements <= MOST * sum(b.numel for b in sources)
 
 
-def _batch(operand: Operand, product: Product) -> list[Var]:
+def _batch(operand: Operand, product: FlatProduct) -> list[Var]:
     """The variables that move an operand, but for its side and the step.
 
     They are those of the batch, and those of tiles around the contraction.
@@ -58,7 +59,9 @@ class KeptPanels:
         nest: that the contraction is from.
     """
 
-    def __init__(self, product: Product, tiling: Tiling, prologue: Prologue, nest: Nest) -> None:
+    def __init__(
+        self, product: FlatProduct, tiling: Tiling, prologue: Prologue, nest: Nest
+    ) -> None:
         self._product = product
         self._tiling = tiling
         self._prologue = prologue
@@ -109,9 +112,8 @@ class KeptPanels:
         product = self._product
         row = Var(product.row.extent)
         size = element_bytes(operand.value.type)
-        extents = (row.extent, row_of_lines(product.step.extent, size))
-        self._make(operand, batch, extents)
-        step, steps = counted(product.steps, product.step.extent, ())
+        self._make(operand, batch, (row.extent, row_of_lines(product.step.extent, size)))
+        step, steps = counted(extents(product.steps), product.step.extent, ())
         place = {product.row: Expr.of(row), product.step: step}
         return around([*batch, row], steps(self._copied(operand, batch, place, Expr(0), Expr(0))))
 
@@ -125,7 +127,7 @@ class KeptPanels:
             if not count or not whole and isinstance(panel, Var):
                 continue
             lane = Var(count)
-            step, steps = counted(product.steps, product.step.extent, ())
+            step, steps = counted(extents(product.steps), product.step.extent, ())
             number = Expr.of(panel) if isinstance(panel, Var) else panel
             column = Expr.of(lane) if lane.extent > 1 else Expr(0)
             place = {product.column: number * lanes + column, product.step: step}

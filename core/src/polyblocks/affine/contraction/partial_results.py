@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from polyblocks.affine.contraction.frame import Frame
 from polyblocks.affine.contraction.loop_digits import counted, row_of_lines
+from polyblocks.affine.contraction.products.product import extents
 from polyblocks.affine.contraction.staging import Loops
 from polyblocks.affine.element import element_bytes
 from polyblocks.affine.expr import Expr, Var
@@ -69,11 +70,11 @@ class PartialResults:
         row, upper = self.frame.row.full_steps()
         column, ends = self.frame.column.full_steps()
         product = self.product
-        at_row, rows = counted(self._loops(product.row, product.rows), row.extent, upper)
+        at_row, rows = counted(self._loops(product.row, extents(product.rows)), row.extent, upper)
         if self.strips:
             return self._finish_strips(at_row, rows)
         at_column, columns_around = counted(
-            self._loops(product.column, product.columns), column.extent, ends
+            self._loops(product.column, extents(product.columns)), column.extent, ends
         )
         at = (at_row, at_column)
         body = self._finished(*at, self.buffers, at)

@@ -10,9 +10,9 @@ from polyblocks.affine.contraction.absent import Absent
 from polyblocks.affine.contraction.frame import Frame, like
 from polyblocks.affine.contraction.kept_panels import KeptPanels
 from polyblocks.affine.contraction.partial_results import PartialResults
+from polyblocks.affine.contraction.products.windows import innermost
 from polyblocks.affine.contraction.staging import Staging
 from polyblocks.affine.contraction.step_loops import Place, StepLoops
-from polyblocks.affine.contraction.windows import innermost
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import Buffer, For, Load, Node, Op, Store, Value, clone
 from polyblocks.affine.ops import Ops
@@ -317,7 +317,9 @@ class RegisterTiles:
             return loops.until(upper) if upper else loops
         if self.absent is not None:
             # Loop by loop: those that are one may differ in what is absent.
-            extents = innermost([e for e in self.product.steps if e > 1] or [1], self.tiling.depth)
+            extents = innermost(
+                [v.extent for v in self.product.steps if v.extent > 1] or [1], self.tiling.depth
+            )
             if extents is not None:
                 single = StepLoops.of(extents, chain)
                 single = single.without(self.absent, self._row_places(tile, first + single.number))

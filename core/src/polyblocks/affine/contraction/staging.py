@@ -10,6 +10,7 @@ from polyblocks.affine.buffers.copies import PACK, BoxCopy
 from polyblocks.affine.contraction.copies import along_rows, is_scattered
 from polyblocks.affine.contraction.frame import Frame
 from polyblocks.affine.contraction.loop_digits import counted, row_of_lines
+from polyblocks.affine.contraction.products.product import extents
 from polyblocks.affine.element import element_bytes
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import Buffer, For, Load, Node, Store, Value, around, clone
@@ -81,7 +82,7 @@ class Staging:
         row = Expr.of(counter)
         along = id(operand) in self.along_rows
         if along:
-            row, rows = counted(self.product.rows, counter.extent, ends)
+            row, rows = counted(extents(self.product.rows), counter.extent, ends)
 
         def copied(step: Expr) -> list[Node]:
             at = {self.product.row: self.frame.row.begin + row, self.product.step: first + step}
@@ -96,7 +97,7 @@ class Staging:
             full = Var(last)
             body = [For(full, copied(Expr.of(full))), *copied(Expr(last))]
             return [For(counter, body, upper=ends)]
-        step, steps = counted(self.product.steps, self.tiling.depth, upper)
+        step, steps = counted(extents(self.product.steps), self.tiling.depth, upper)
         body = copied(step)
         return steps(rows(body)) if along else [For(counter, steps(body), upper=ends)]
 
@@ -126,13 +127,13 @@ class Staging:
     def _copy_columns(
         self, operand: Operand, first: Expr, extent: int, ends: tuple[Expr, ...]
     ) -> list[Node]:
-        steps_of = partial(counted, self.product.steps, extent, ends)
+        steps_of = partial(counted, extents(self.product.steps), extent, ends)
         if self.product.by_rows(operand):
             step, steps = steps_of()
             block = self.frame.column
             upper: tuple[Expr, ...]
             upper = () if block.extent % block.size == 0 else (block.remaining(),)
-            column, columns = counted(self.product.columns, block.size, upper)
+            column, columns = counted(extents(self.product.columns), block.size, upper)
             return steps(columns(self._copied(operand, column, first, step)))
         if self.product.steps_first(operand):
             assert not ends
@@ -203,7 +204,7 @@ class Staging:
         """As :meth:`_transpose_columns` of all steps, which then change their order row by row."""
         width, extent = self.frame.width, self.product.step.extent
         rows = self.frame.local((extent, width), operand.value.type)
-        loops = [Var(e) for e in self.product.steps]
+        loops = [Var(v.extent) for v in self.product.steps]
         number = natural = Expr(0)
         for var, stride in zip(loops, self.product.strides, strict=True):
             number = number * var.extent + var

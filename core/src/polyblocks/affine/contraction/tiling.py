@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from polyblocks.affine.contraction.product import Product
+from polyblocks.affine.contraction.products.flat_product import FlatProduct
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Tiling:
         """Whether sums of a pass are added up in parts."""
         return self.chain < self.depth
 
-    def by_pass(self, product: Product) -> bool:
+    def by_pass(self, product: FlatProduct) -> bool:
         """Whether columns are copied for each pass: there are no other rows to use them again."""
         blocks = -(-product.row.extent // self.row_block)
         if -(-blocks // self.row_pieces) > 1:

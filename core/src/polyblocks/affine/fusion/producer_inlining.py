@@ -7,7 +7,7 @@ from typing import Any
 
 from polyblocks.affine.access import stride_along
 from polyblocks.affine.analysis.facts import facts_of
-from polyblocks.affine.contraction.factors import ON_THE_WAY, has_units, is_product
+from polyblocks.affine.contraction.products.factors import ON_THE_WAY, has_units, is_product
 from polyblocks.affine.fusion.candidates import count_nodes, count_sites, distinct_reads
 from polyblocks.affine.fusion.weighing import Weigh, gathered, is_needless
 from polyblocks.affine.mlir.source import merged_sources

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from polyblocks.affine.analysis.facts import NestFacts
-from polyblocks.affine.contraction.factors import has_units, is_product
+from polyblocks.affine.contraction.products.factors import has_units, is_product
 from polyblocks.affine.contraction.tilings.eligibility import is_tiled
 from polyblocks.affine.model import Nest
 from polyblocks.affine.rewrites.inlining import with_conversions, with_producers

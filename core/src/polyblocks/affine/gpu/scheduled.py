@@ -31,7 +31,7 @@ from polyblocks.affine.gpu.plans.kernel import Kernel, Plan, resident_blocks
 from polyblocks.affine.gpu.plans.lanes import LanePlan
 from polyblocks.affine.gpu.plans.numbers import Numbers
 from polyblocks.affine.gpu.plans.sizes import TileSizes
-from polyblocks.affine.gpu.plans.unit_product import unit_products
+from polyblocks.affine.gpu.plans.unit_access import unit_accesses
 from polyblocks.affine.gpu.plans.units import UnitPlan, UnitTiling, unit_plan
 from polyblocks.affine.gpu.schedule import COMMON, OF_GROUPS, OF_TILES, OF_UNITS
 from polyblocks.affine.gpu.staged.nests import StagedError, is_staged, mismatch, plain
@@ -213,7 +213,7 @@ class _Schedule:
         if self.block:
             raise self.refuse("'unit' is of kernels of one nest")
         parts = facts_of(self.nest).contraction
-        known = [] if parts is None else unit_products(parts, self.target.matrix_units)
+        known = [] if parts is None else unit_accesses(parts, self.target.matrix_units)
         names = {(p.unit.name, p.unit.operands): p for p in known}
         wanted = self.schedule["unit"]
         found = names.get(tuple(wanted)) if isinstance(wanted, list) else None

@@ -10,10 +10,10 @@ from typing import Any
 from polyblocks.affine.access import strides
 from polyblocks.affine.analysis.facts import facts_of
 from polyblocks.affine.analysis.reductions import ReductionNest, identities
-from polyblocks.affine.contraction.factors import is_product
+from polyblocks.affine.contraction.products.factors import is_product
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.gpu.choose import choose
-from polyblocks.affine.gpu.plans.unit_product import unit_products
+from polyblocks.affine.gpu.plans.unit_access import unit_accesses
 from polyblocks.affine.gpu.tiles.lanes_cost import least_of_all
 from polyblocks.affine.gpu.tiles.units_cost import least_units
 from polyblocks.affine.model import AffineAccess, For, Load, Nest, Op, clone, walk
@@ -170,7 +170,7 @@ class _Trials:
         """Seconds of all products on all units at once, which parts do not go below."""
         parts = facts_of(self._nest).contraction
         assert parts is not None
-        found = unit_products(parts, self._target.matrix_units)
+        found = unit_accesses(parts, self._target.matrix_units)
         return least_units(found[0]) if found else least_of_all(parts, self._target)
 
     def _try(self, length: int) -> float:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from polyblocks.affine.analysis.boxes import Box, covered, volume, with_loops
 from polyblocks.affine.analysis.facts import facts_of
 from polyblocks.affine.cleanup.dead_nests import drop_dead_nests
-from polyblocks.affine.contraction.factors import has_units, is_product
+from polyblocks.affine.contraction.products.factors import has_units, is_product
 from polyblocks.affine.expr import Expr
 from polyblocks.affine.model import Buffer, Load, Nest, Sequence, Store, walk
 from polyblocks.affine.naming.names import name_nests

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from polyblocks.affine.analysis.contractions import Contraction
 from polyblocks.affine.contraction.kept_panels import can_be_kept
-from polyblocks.affine.contraction.product import Product, products_of
+from polyblocks.affine.contraction.products.flat_product import FlatProduct, products_of
 from polyblocks.affine.contraction.tiling import Tiling
 from polyblocks.affine.contraction.tilings.tiling_cost import TilingCost
 from polyblocks.affine.contraction.tilings.tiling_space import TilingSpace
@@ -90,7 +90,7 @@ def candidate_products(
     views: FlatViews,
     target: TargetDescription,
     prologue: Prologue | None = None,
-) -> list[Product]:
+) -> list[FlatProduct]:
     """The products that a contraction can be seen as, with the operands that can be prepacked."""
     products = products_of(contraction, views, target)
     if prologue is not None:
@@ -101,7 +101,7 @@ def candidate_products(
 
 
 def cost_of(
-    product: Product, target: TargetDescription, threads: int | None, prologue: Prologue | None
+    product: FlatProduct, target: TargetDescription, threads: int | None, prologue: Prologue | None
 ) -> TilingCost:
     """The cost of tilings of a product; see :func:`tilings_of`."""
     bits = max(8 * element_bytes(v.type) for v in product.results)

@@ -7,8 +7,8 @@ from math import gcd
 from polyblocks.affine.access import address
 from polyblocks.affine.analysis.contractions import Operand
 from polyblocks.affine.contraction.copies import elements_apart
-from polyblocks.affine.contraction.product import Product
-from polyblocks.affine.contraction.windows import innermost
+from polyblocks.affine.contraction.products.flat_product import FlatProduct
+from polyblocks.affine.contraction.products.windows import innermost
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import AffineAccess, Buffer, Load
 from polyblocks.target import MemoryLevel, TileUnit
@@ -26,7 +26,7 @@ class OperandFootprints:
         size: bytes of an element.
     """
 
-    def __init__(self, product: Product, l1: MemoryLevel, size: int) -> None:
+    def __init__(self, product: FlatProduct, l1: MemoryLevel, size: int) -> None:
         self._product = product
         self._l1 = l1
         self._size = size
@@ -104,7 +104,7 @@ class OperandFootprints:
         return shared >= self._l1.line and count * shared > way * ways // 2
 
 
-def result_traffic(product: Product) -> tuple[int, int]:
+def result_traffic(product: FlatProduct) -> tuple[int, int]:
     """Bytes that the epilogue moves for each result, and those of all the buffers it does so in."""
     each: dict[Buffer, int] = {}
     for node in (*product.before, *product.after):

@@ -13,12 +13,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from polyblocks.affine.contraction.product import Product
+from polyblocks.affine.contraction.products.flat_product import FlatProduct
+from polyblocks.affine.contraction.products.windows import innermost
 from polyblocks.affine.contraction.tiling import Tiling
 from polyblocks.affine.contraction.tilings.choice import Tiled
 from polyblocks.affine.contraction.tilings.tiling_cost import TilingCost
 from polyblocks.affine.contraction.tilings.tiling_space import TILE_BYTES, TilingSpace
-from polyblocks.affine.contraction.windows import innermost
 from polyblocks.errors import UnsupportedError
 
 #: Key -> what it means. M, N and K are rows, columns and steps of the product.
@@ -46,7 +46,7 @@ def schedule_of(tiled: Tiled) -> dict[str, Any]:
     return _of_product(tiled.cost.product) | _of_tiling(tiled.tiling)
 
 
-def _of_product(product: Product) -> dict[str, Any]:
+def _of_product(product: FlatProduct) -> dict[str, Any]:
     found: dict[str, Any] = {
         "transposed": product.transposed,
         "staged": product.waits,
@@ -68,8 +68,8 @@ def _of_tiling(tiling: Tiling) -> dict[str, Any]:
 
 
 def scheduled(
-    products: Sequence[Product],
-    cost_of: Callable[[Product], TilingCost],
+    products: Sequence[FlatProduct],
+    cost_of: Callable[[FlatProduct], TilingCost],
     schedule: Mapping[str, Any],
     name: str,
 ) -> Tiled:
@@ -91,8 +91,8 @@ def scheduled(
 class _Schedule:
     """One schedule being read."""
 
-    products: Sequence[Product]
-    cost_of: Callable[[Product], TilingCost]
+    products: Sequence[FlatProduct]
+    cost_of: Callable[[FlatProduct], TilingCost]
     schedule: Mapping[str, Any]
     name: str
 
@@ -234,7 +234,7 @@ class _Schedule:
         column, what = tiling.lanes, "register tiles"
         self._multiple(tiling.column_block, column, cost.columns, "cache_block", what)
         if cost.by_rows or (product.waits and len(product.columns) > 1):
-            column, what = product.columns[-1], "columns of one loop"
+            column, what = product.columns[-1].extent, "columns of one loop"
             self._multiple(tiling.column_block, column, cost.columns, "cache_block", what)
         if product.windows is not None and tiling.pack_rows:
             raise self.refuse("'packed' along M to be false, since 'windows' is true", "true")

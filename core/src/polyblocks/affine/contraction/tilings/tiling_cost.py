@@ -12,7 +12,7 @@ from math import prod
 
 from polyblocks.affine.analysis.contractions import Operand
 from polyblocks.affine.contraction.copies import operand_time, result_time
-from polyblocks.affine.contraction.product import Product
+from polyblocks.affine.contraction.products.flat_product import FlatProduct
 from polyblocks.affine.contraction.tiling import Tiling
 from polyblocks.affine.contraction.tilings.core_times import CoreTimes, transfer_time
 from polyblocks.affine.contraction.tilings.operand_footprints import (
@@ -60,7 +60,7 @@ class TilingCost:
         in_place: whether all operands along N that are not prepacked can be used in place.
     """
 
-    product: Product
+    product: FlatProduct
     target: TargetDescription
     width: int
     available: int | None = None
@@ -250,7 +250,7 @@ class TilingCost:
         if windows is not None:
             run = min(windows.steps[-1], tiling.chain)
             joined += (LOOP_EXIT if run > PREDICTABLE_TRIPS else PREDICTED_EXIT) / run
-        if self.product.rows[-1] % tiling.rows:
+        if self.product.rows[-1].extent % tiling.rows:
             joined += height * self._delinearization / self.steps
         # Of tiles with as many multiply-adds the one with fewer loads.
         longest = max(height * vectors, core.in_flight, loads, far)

@@ -57,7 +57,7 @@ class TilingSpace:
         # Rows that are copied along their loops.
         along = product.windows is None and cost.unit is None
         along &= any(along_rows(product, o, cost.width) for o in product.operands if not o.kept)
-        self._row_unit = product.rows[-1] if along and len(product.rows) > 1 else 1
+        self._row_unit = product.rows[-1].extent if along and len(product.rows) > 1 else 1
         sums = product.combiners
         self._rounds = sums is not None and any(op.name in ROUNDING for op in sums)
 
@@ -272,7 +272,7 @@ class TilingSpace:
         # Whole tiles, and whole rows of what is copied row by row.
         unit = lanes
         if self._cost.by_rows or (self._product.waits and len(columns) > 1):
-            unit = lcm(lanes, columns[-1])
+            unit = lcm(lanes, columns[-1].extent)
         units = -(-self._columns // unit)
         if units < column_pieces:
             return None
@@ -325,10 +325,10 @@ class TilingSpace:
         if self._steps <= most:
             return self._steps
         inner = 1
-        for extent in reversed(self._product.steps):
-            if inner * extent > most:
+        for var in reversed(self._product.steps):
+            if inner * var.extent > most:
                 break
-            inner *= extent
+            inner *= var.extent
         parts = -(-self._steps // inner)
         passes = -(-self._steps // most)
         return -(-parts // passes) * inner

@@ -9,6 +9,7 @@ from math import prod
 from typing import Any
 
 from polyblocks.affine.analysis.contractions import Contraction, Operand
+from polyblocks.affine.element import dtype_of
 from polyblocks.affine.expr import Var
 from polyblocks.affine.model import AffineAccess, Value
 
@@ -116,4 +117,4 @@ def bytes_around(parts: Contraction) -> int:
 
 def words_of(values: Iterable[Value]) -> int:
     """Registers of values; indices and 64-bit types take two."""
-    return sum(2 if "64" in str(v.type) or str(v.type) == "index" else 1 for v in values)
+    return sum(2 if dtype_of(v.type).bits == 64 else 1 for v in values)

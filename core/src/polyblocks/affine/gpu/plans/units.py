@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from polyblocks.affine.access import stride_along
 from polyblocks.affine.analysis.contractions import Operand
+from polyblocks.affine.contraction.products.product import Product
 from polyblocks.affine.element import I1, dtype_of
 from polyblocks.affine.gpu.plans.fragments import (
     ACCESS_BYTES,
@@ -21,7 +22,7 @@ from polyblocks.affine.gpu.plans.lanes import ADDRESSES
 from polyblocks.affine.gpu.plans.numbers import Numbers
 from polyblocks.affine.gpu.plans.read_schedule import AHEAD, ReadSchedule
 from polyblocks.affine.gpu.plans.sizes import TilePlan, TileSizes
-from polyblocks.affine.gpu.plans.unit_product import UnitProduct
+from polyblocks.affine.gpu.plans.unit_access import UnitAccess
 from polyblocks.affine.model import AffineAccess, Load, Pure, Store
 from polyblocks.affine.swizzles import Swizzle, doubling, no_bits
 from polyblocks.target import (
@@ -65,7 +66,7 @@ class UnitPlan(TilePlan):
     Attributes:
         sizes: of the tiles; ``of_thread`` and ``across`` are those of the sums: of each lane, and
             the lanes that have different ones.
-        product: what the unit computes.
+        access: how the unit finds the operands of the product that it computes.
         warps: of a block along rows and along columns.
         of_warp: units of a warp along rows and along columns.
         calls: of a unit one after the other that a stage of the operands is for.
@@ -77,7 +78,7 @@ class UnitPlan(TilePlan):
         fence: see :class:`polyblocks.target.Multiprocessor`.
     """
 
-    product: UnitProduct
+    access: UnitAccess
     warps: tuple[int, int]
     of_warp: tuple[int, int]
     calls: int
@@ -94,9 +95,14 @@ class UnitPlan(TilePlan):
         return UnitTiling(self.warps, self.of_warp, self.calls, self.stages)
 
     @property
+    def product(self) -> Product:
+        """The product that is computed."""
+        return self.access.product
+
+    @property
     def unit(self) -> MatrixUnit:
         """The matrix unit."""
-        return self.product.unit
+        return self.access.unit
 
     @property
     def element_bytes(self) -> int:
@@ -122,7 +128,7 @@ class UnitPlan(TilePlan):
         It loads them one by one: all steps of a row (or column), whose places come again after some
         tiles; or a part of them, of tiles that are made of windows. 1: it does not know them.
         """
-        window = self.product.window
+        window = self.access.window
         length = self.sizes.tile[operand.side]
         if (
             window == 1
@@ -200,14 +206,14 @@ class UnitPlan(TilePlan):
         """Pieces of a row (or column) that the lanes of a warp read together."""
         if self.loads is not None:
             return 1
-        steps = self.product.steps
+        steps = self.access.lane_steps
         chunk = steps.chunk * self.element_bytes
         low = [bit for bit in steps.bits if chunk << bit < PHASE_BYTES]
         return max(1, (chunk << len(low)) // ACCESS_BYTES)
 
     def along(self, operand: Operand) -> str:
-        """See :class:`polyblocks.affine.gpu.plans.unit_product.UnitProduct`."""
-        return self.product.along[operand.side]
+        """See :class:`polyblocks.affine.gpu.plans.unit_access.UnitAccess`."""
+        return self.access.along[operand.side]
 
     def is_transposed(self, operand: Operand) -> bool:
         """Whether an operand is stored as it lies in memory, step by step, and read by columns."""
@@ -226,7 +232,7 @@ class UnitPlan(TilePlan):
             return False
         side = operand.side
         by_rows = self.along(operand) == "steps" or self.is_transposed(operand)
-        return by_rows and self.product.aligned[side] and not operand.on_the_way
+        return by_rows and self.access.aligned[side] and not operand.on_the_way
 
     @property
     def copies_through_registers(self) -> bool:
@@ -267,7 +273,7 @@ class UnitPlan(TilePlan):
         order = (self.sizes.parts.rows, self.sizes.parts.columns)[side]
         if len(order) == 1 and self.sizes.counts[side] % self.sizes.tile[side] == 0:
             return 0
-        return 2 + self.product.conditions[side]
+        return 2 + self.access.conditions[side]
 
     def copying(self, operand: Operand) -> int:
         """Instructions of a thread, about, that copy a tile of an operand.
@@ -277,7 +283,7 @@ class UnitPlan(TilePlan):
         """
         rounds = -(-self.pieces(operand) // self.threads)
         side = operand.side
-        place = self.of_places(operand) + 3 * self.product.conditions[side]
+        place = self.of_places(operand) + 3 * self.access.conditions[side]
         if self.is_asynchronous(operand):
             return rounds * (1 + place)
         if self.along(operand):
@@ -286,8 +292,8 @@ class UnitPlan(TilePlan):
             # Loads at constant distances of each other, under conditions that do not change.
             return rounds * (1 + self.piece + self.piece // 2) + min(window, self.sizes.depth)
         # The loops' variables of each step are divisions, of each thread if it has its own steps.
-        same = self.product.linear[side] or self.has_rows_of_threads(operand)
-        inside = 0 if same else _DECODED * (len(self.product.order) - 1)
+        same = self.access.linear[side] or self.has_rows_of_threads(operand)
+        inside = 0 if same else _DECODED * (len(self.product.steps) - 1)
         return rounds * (1 + self.piece * (3 + place + inside))
 
     @property
@@ -300,7 +306,7 @@ class UnitPlan(TilePlan):
             words = [f.elements * self.element_bytes // 4 for f in (first, second)]
             return self.calls * ((rows * words[0] + columns * words[1]) // 4 + rows * columns)
         lines = rows * len(outers_of(first)) + columns * len(outers_of(second))
-        return self.calls * (lines * self.product.steps.chunks + rows * columns)
+        return self.calls * (lines * self.access.lane_steps.chunks + rows * columns)
 
     def column_stride(self, node: AffineAccess) -> int | None:
         """Elements from an access to that of the next column."""
@@ -429,7 +435,7 @@ class UnitPlan(TilePlan):
         return {**self.sizes.decision(), **unit}
 
 
-def unit_plan(chip: Multiprocessor, found: UnitProduct, tiling: UnitTiling) -> UnitPlan:
+def unit_plan(chip: Multiprocessor, found: UnitAccess, tiling: UnitTiling) -> UnitPlan:
     """The plan with these numbers of warps, units of a warp, calls and stages."""
     warps, of_warp, calls, stages = tiling
     unit, loads = found.unit, chip.tile_loads
@@ -438,12 +444,14 @@ def unit_plan(chip: Multiprocessor, found: UnitProduct, tiling: UnitTiling) -> U
     own = (len(outers_of(sums)), len(steps_of(sums)))
     m, n, k = unit.shape
     sizes = TileSizes(
-        found.parts,
+        found.product.contraction,
         of_thread=(of_warp[0] * own[0], of_warp[1] * own[1]),
         across=(warps[0] * m // own[0], warps[1] * n // own[1]),
         depth=calls * k,
     )
-    if loads is not None and not has_whole_tiles(unit, loads, of_warp, found.element.nbytes):
+    if loads is not None and not has_whole_tiles(
+        unit, loads, of_warp, found.product.element.nbytes
+    ):
         loads = None
     return UnitPlan(
         *(sizes, found, warps, of_warp, calls, stages, chip.warp),

@@ -51,7 +51,7 @@ def counted_steps(plan: UnitPlan | LanePlan) -> list[list[int]]:
     In the order in which they are counted, the last one fastest.
     """
     loops = plan.sizes.parts.reduction.order
-    order = plan.product.order if isinstance(plan, UnitPlan) else loops
+    order = plan.product.steps if isinstance(plan, UnitPlan) else loops
     return [[loops.index(var), var.extent] for var in order]
 
 

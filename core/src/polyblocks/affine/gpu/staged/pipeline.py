@@ -176,7 +176,7 @@ class CopyPipeline:
 
     def _copy(self, kind: str, number: Number, operand: Operand, to: Buffer) -> For:
         """Of a tile's steps, from memory: those that there are."""
-        load, order = operand.load, self.plan.product.order
+        load, order = operand.load, self.plan.product.steps
         step, loop = self._steps(number * self.plan.sizes.depth, self.plan.sizes.depth)
         at = values_at(Expr.of(step), order)
         source = Load(

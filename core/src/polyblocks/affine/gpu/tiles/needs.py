@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from polyblocks.affine.gpu.plans.sizes import extent
-from polyblocks.affine.gpu.plans.unit_product import UnitProduct
+from polyblocks.affine.gpu.plans.unit_access import UnitAccess
 from polyblocks.affine.gpu.plans.units import UnitPlan, UnitTiling
 from polyblocks.affine.gpu.tiles.unit_plans import calls_of, unit_plans
 from polyblocks.occupancy import occupancy
@@ -53,7 +53,7 @@ class Needs:
     resident: Numbers
 
 
-def needs_of_all(chip: Multiprocessor, found: UnitProduct) -> tuple[list[UnitTiling], Needs]:
+def needs_of_all(chip: Multiprocessor, found: UnitAccess) -> tuple[list[UnitTiling], Needs]:
     """All kernels that could compute a product, and what each needs.
 
     Neither depends on the number of steps but for what :func:`_kind` has of it, nor on that of
@@ -97,9 +97,9 @@ def _numbers(plan: UnitPlan) -> tuple[float, ...]:
     )
 
 
-def _kind(found: UnitProduct, chip: Multiprocessor) -> tuple[Any, ...]:
+def _kind(found: UnitAccess, chip: Multiprocessor) -> tuple[Any, ...]:
     """All that kernels depend on and their needs, of what they compute and of the chip."""
-    parts, unit = found.parts, found.unit
+    product, parts, unit = found.product, found.product.contraction, found.unit
     steps = parts.reduction.trips
     depths = [calls * unit.shape[2] for calls in calls_of(found)]
     return (
@@ -110,9 +110,9 @@ def _kind(found: UnitProduct, chip: Multiprocessor) -> tuple[Any, ...]:
         found.aligned,
         found.window,
         found.conditions,
-        tuple(bool(o.on_the_way) for o in found.operands),
-        tuple(o.load.buffer.bytes_per_element for o in found.operands),
-        len(found.order),
+        tuple(bool(o.on_the_way) for o in product.operands),
+        tuple(o.load.buffer.bytes_per_element for o in product.operands),
+        len(product.steps),
         (len(parts.rows), extent(parts.rows), len(parts.columns), extent(parts.columns)),
         tuple((steps % lcm(found.window, depth) == 0, depth < 2 * steps) for depth in depths),
     )

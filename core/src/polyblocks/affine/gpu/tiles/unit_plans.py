@@ -8,7 +8,7 @@ from itertools import product
 from math import lcm
 
 from polyblocks.affine.gpu.plans.sizes import extent
-from polyblocks.affine.gpu.plans.unit_product import UnitProduct
+from polyblocks.affine.gpu.plans.unit_access import UnitAccess
 from polyblocks.affine.gpu.plans.units import CALLS_OF_WINDOWS, UnitPlan, UnitTiling, unit_plan
 from polyblocks.target import Multiprocessor
 
@@ -26,11 +26,11 @@ _CALLS = (1, 2, 4)
 _STAGES = (3, 4, 2)
 
 
-def unit_plans(chip: Multiprocessor, found: UnitProduct) -> Iterator[UnitPlan]:
+def unit_plans(chip: Multiprocessor, found: UnitAccess) -> Iterator[UnitPlan]:
     """Candidates for a nest whose product a unit computes."""
     m, n, _ = found.unit.shape
     # Of so few columns that they are those of one unit there is a tile of one.
-    few = extent(found.parts.columns) <= n
+    few = extent(found.product.columns) <= n
     widths = (n,) if few else _WIDTHS
     for warps, height, width, calls in product(_WARPS, _HEIGHTS, widths, calls_of(found)):
         if height % m or width % n or height * width > _SUMS * chip.warp:
@@ -43,7 +43,7 @@ def unit_plans(chip: Multiprocessor, found: UnitProduct) -> Iterator[UnitPlan]:
             continue
         # Where each lane reads its own chunks, those of other counts of calls take all registers.
         many = calls not in _CALLS
-        if many and (plan.loads is None or max(map(plan.window, found.operands)) == 1):
+        if many and (plan.loads is None or max(map(plan.window, found.product.operands)) == 1):
             continue
         if plan.period > 1 and not _is_straight(plan):
             continue
@@ -54,7 +54,7 @@ def unit_plans(chip: Multiprocessor, found: UnitProduct) -> Iterator[UnitPlan]:
             yield from (replace(plan, stages=stages) for stages in _STAGES)
 
 
-def calls_of(found: UnitProduct) -> list[int]:
+def calls_of(found: UnitAccess) -> list[int]:
     """Calls of a unit for which operands are copied at once, of any plan."""
     windows = lcm(found.window, found.unit.shape[2]) // found.unit.shape[2]
     return sorted({*_CALLS, windows if windows <= CALLS_OF_WINDOWS else 1})

@@ -9,7 +9,7 @@ import numpy as np
 from polyblocks.affine.cost import rates
 from polyblocks.affine.cost.predicted import IMPOSSIBLE, Predicted
 from polyblocks.affine.gpu.plans.sizes import bytes_around, extent
-from polyblocks.affine.gpu.plans.unit_product import UnitProduct, unit_product
+from polyblocks.affine.gpu.plans.unit_access import UnitAccess, unit_access
 from polyblocks.affine.gpu.plans.units import UnitPlan, unit_plan
 from polyblocks.affine.gpu.tiles.needs import Needs, Numbers, needs_of, needs_of_all
 from polyblocks.affine.model import Nest
@@ -46,7 +46,7 @@ def quickest_units(
     nest: Nest, target: TargetDescription, chip: Multiprocessor
 ) -> tuple[UnitPlan, Predicted] | None:
     """The plan of a matrix unit that is predicted to be the quickest; None if none can run."""
-    found = unit_product(nest, target.matrix_units)
+    found = unit_access(nest, target.matrix_units)
     if found is None:
         return None
     tilings, needs = needs_of_all(chip, found)
@@ -59,9 +59,9 @@ def quickest_units(
     return unit_plan(chip, found, tilings[best]), times.of(best)
 
 
-def least_units(found: UnitProduct) -> float:
+def least_units(found: UnitAccess) -> float:
     """Seconds that no kernel of a unit is below: all units multiply at once, and nothing else."""
-    parts = found.parts
+    parts = found.product.contraction
     elements = extent(parts.batch) * extent(parts.rows) * extent(parts.columns)
     flops = found.unit.flops
     return 2 * elements * parts.reduction.trips / flops if flops else 0.0
@@ -69,11 +69,11 @@ def least_units(found: UnitProduct) -> float:
 
 def predict_units(plan: UnitPlan, target: TargetDescription, chip: Multiprocessor) -> Predicted:
     """Seconds of one kernel."""
-    return _times(needs_of([plan], chip), plan.product, target, chip).of(0)
+    return _times(needs_of([plan], chip), plan.access, target, chip).of(0)
 
 
 def _times(
-    needs: Needs, found: UnitProduct, target: TargetDescription, chip: Multiprocessor
+    needs: Needs, found: UnitAccess, target: TargetDescription, chip: Multiprocessor
 ) -> _Times:
     """Seconds of kernels of matrix units.
 
@@ -81,7 +81,7 @@ def _times(
     than they could hold. While one block begins or ends, the others that are held go on.
     """
     units = max(target.shared_level.size, 1)
-    parts = found.parts
+    parts = found.product.contraction
     rows, columns, depth = needs.tile
     tiles = np.ceil(extent(parts.rows) / rows) * np.ceil(extent(parts.columns) / columns)
     blocks, steps = extent(parts.batch) * tiles, np.ceil(parts.reduction.trips / depth)

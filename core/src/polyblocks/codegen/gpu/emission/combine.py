@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from polyblocks.affine.element import F32, F64, I32, I64, dtype_of
 from polyblocks.affine.gpu.plans.groups import GroupPlan
 from polyblocks.affine.model import Op
 from polyblocks.affine.vectors.reduction_vectors import combine
@@ -11,9 +12,7 @@ from polyblocks.codegen.gpu.emission.code import Code
 from polyblocks.mlir import ir
 
 #: Types that a shuffle takes as they are; narrower ones travel as 32-bit integers.
-_DIRECT = ("f32", "i32", "f64", "i64")
-#: How long a shuffle's operand may be.
-_BITS = {"i1": 1, "i8": 8, "i16": 16, "f16": 16, "bf16": 16}
+_DIRECT = (F32, I32, F64, I64)
 
 
 def from_lane(code: Code, value: Any, distance: int, width: int, how: str = "xor") -> Any:
@@ -22,11 +21,10 @@ def from_lane(code: Code, value: Any, distance: int, width: int, how: str = "xor
     That is the one whose number differs by ``distance`` in one bit (``xor``), the one ``distance``
     lanes before (``up``), or the one with this number (``idx``).
     """
-    name = str(value.type)
-    if name in _DIRECT:
+    dtype = dtype_of(value.type)
+    if dtype in _DIRECT:
         return _shuffle(code, value, distance, width, how)
-    bits = _BITS[name]
-    integer = ir.IntegerType.get_signless(bits)
+    integer = ir.IntegerType.get_signless(dtype.bits)
     narrow = value if value.type == integer else code.value("arith.bitcast", integer, value)
     wide = _shuffle(code, code.value("arith.extui", code.i32, narrow), distance, width, how)
     back = code.value("arith.trunci", integer, wide)

@@ -65,7 +65,7 @@ class OperandReads:
         self, operand: Operand, fragment: Fragment, stage: Any, call: int, unit: int
     ) -> dict[tuple[int, int], Any]:
         """A lane's operands for a call of one unit: by its row (or column) and chunk."""
-        code, plan, steps = self.code, self.plan, self.plan.product.steps
+        code, plan, steps = self.code, self.plan, self.plan.access.lane_steps
         side, layout = operand.side, plan.layout(operand)
         size, k = plan.unit.shape[side], plan.unit.shape[2]
         first = code.add(
@@ -175,7 +175,7 @@ class OperandReads:
         self, chunks: dict[tuple[int, int], Any], wanted: list[tuple[int, int]], type_: Any
     ) -> Any:
         """Elements of a lane's chunks as one vector."""
-        code, length = self.code, self.plan.product.steps.chunk
+        code, length = self.code, self.plan.access.lane_steps.chunk
         parts = [wanted[k : k + length] for k in range(0, len(wanted), length)]
         made = []
         for part in parts:

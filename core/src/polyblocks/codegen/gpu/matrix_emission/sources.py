@@ -33,8 +33,8 @@ class Sources:
         self.scope, self.code, self.plan = scope, scope.code, scope.plan
         self.tile, self.nodes = scope.tile, scope.tile.nodes
         self.load, self.side = operand.load, operand.side
-        product = self.plan.product
-        self.order, self.linear = product.order, product.linear[self.side]
+        access = self.plan.access
+        self.order, self.linear = access.product.steps, access.linear[self.side]
         self.few = reach(self.load.buffer) <= _FEW
         self.number = self.code.i32 if self.few else self.code.index
         self.window = self.plan.window(operand)

@@ -6,20 +6,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from polyblocks import signature
+from polyblocks.affine.element import F32, F64, I1, I8, I16, I32, I64, INDEX
 from polyblocks.codegen.gpu.host_program import Address, HostProgram, unsupported
 from polyblocks.codegen.gpu.plan import kernel_module, kernels, name_of, write_launches
 
 _BLOCK, _GRID = "known_block_size", "known_grid_size"
-_DTYPES = {
-    "index": "int64",
-    "i1": "bool",
-    "i8": "int8",
-    "i16": "int16",
-    "i32": "int32",
-    "i64": "int64",
-    "f32": "float32",
-    "f64": "float64",
-}
+#: Types of numbers that kernels take -> dtypes in the launch plan.
+_DTYPES = {INDEX.name: I64.array} | {t.name: t.array for t in (I1, I8, I16, I32, I64, F32, F64)}
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""A contraction as a product of matrices: three axes, and operands that one of two sides moves."""
+"""Products whose axes are one loop each: what vectors and units of a core compute in tiles."""
 
 from __future__ import annotations
 
@@ -10,29 +10,26 @@ from polyblocks.affine.access import address, stride_along
 from polyblocks.affine.analysis.contractions import Contraction, Operand
 from polyblocks.affine.analysis.dataflow import makers_of, slice_of, variables_of
 from polyblocks.affine.analysis.reductions import in_any_order
-from polyblocks.affine.contraction.units import Grouped, in_groups
-from polyblocks.affine.contraction.windows import Windows, longest_last, windows_of
+from polyblocks.affine.contraction.products.product import Product
+from polyblocks.affine.contraction.products.units import Grouped, in_groups
+from polyblocks.affine.contraction.products.windows import Windows, longest_last, windows_of
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.flat_views import FlatViews, flattenable
 from polyblocks.affine.model import AffineAccess, Load, Node, Op, Store, Value, clone
-from polyblocks.target import MatrixUnit, TargetDescription
+from polyblocks.target import TargetDescription
 
 
-@dataclass(eq=False)
-class Product:
-    """A contraction whose loops of each kind are counted as one.
+@dataclass(eq=False, kw_only=True)
+class FlatProduct(Product):
+    """A product whose loops of each kind are counted as one.
 
     Attributes:
-        batch: variables that move all operands, or none.
         row, column, step: one variable for all rows, columns and steps of the reduction.
-        rows, columns, steps: extents of the loops that one variable stands for, the fastest one
-            last.
         waits: whether results wait in a buffer, from which they are stored, since they are not
             stored side by side as columns are.
         in_order: whether columns of the fastest loop are stored side by side.
         crossed: whether rows of the fastest loop are, and columns are not.
         inside: whether columns of the fastest loop are stored closer to each other than rows are.
-        operands: what rows and columns move.
         body: code of one step, which uses operands and carried values.
         arguments, yields: the carried values before and after a step.
         inits: what the reduction starts with.
@@ -40,7 +37,6 @@ class Product:
         before, after: code around the reduction, of one element of the result.
         combiners: the operation that joins each carried value and a step's, in any order; None if
             steps have an order.
-        unit: the matrix unit that a step is for, if any.
         offset: of a unit's product, what was added to all words of the rows: its products with the
             columns are subtracted from the results. None for nothing.
         windows: how rows are used in place that several loops move; None if they are copied.
@@ -48,18 +44,13 @@ class Product:
         transposed: whether its rows are the contraction's columns.
     """
 
-    batch: list[Var]
     row: Var
     column: Var
     step: Var
-    rows: list[int]
-    columns: list[int]
-    steps: list[int]
     waits: bool
     in_order: bool
     crossed: bool
     inside: bool
-    operands: list[Operand]
     body: list[Node]
     arguments: list[Value]
     yields: list[Value]
@@ -68,7 +59,6 @@ class Product:
     before: list[Node]
     after: list[Node]
     combiners: list[Op] | None
-    unit: MatrixUnit | None = None
     offset: int | None = None
     windows: Windows | None = None
     strides: list[int] = field(default_factory=list)
@@ -98,7 +88,7 @@ class Product:
 
 def products_of(
     contraction: Contraction, views: FlatViews, target: TargetDescription | None = None
-) -> list[Product]:
+) -> list[FlatProduct]:
     """The products that a contraction with loops over its steps can be seen as.
 
     If the target has a matrix unit that computes the steps, some of them are those of the unit.
@@ -123,7 +113,7 @@ def products_of(
     return found
 
 
-def _unit_products(grouped: Grouped, whole: Contraction, views: FlatViews) -> list[Product]:
+def _unit_products(grouped: Grouped, whole: Contraction, views: FlatViews) -> list[FlatProduct]:
     """The products of a unit's steps, of those of a whole contraction."""
     contraction = grouped.contraction
     found = _seen_as(contraction, views, contraction.rows, contraction.columns)
@@ -135,7 +125,7 @@ def _unit_products(grouped: Grouped, whole: Contraction, views: FlatViews) -> li
 
 def _in_windows(
     contraction: Contraction, views: FlatViews, rows: list[Var], columns: list[Var]
-) -> list[Product]:
+) -> list[FlatProduct]:
     """The products with these rows and columns whose rows are used in place, loop by loop."""
     moved = [
         n
@@ -148,7 +138,7 @@ def _in_windows(
     strides = _strides(natural)
     if windows_of(_slowest_first(rows, moved), steps, moved) is None:
         return []
-    found: list[Product] = []
+    found: list[FlatProduct] = []
     for product, mine in _with_rows(contraction, views, rows, columns, steps):
         product.windows = windows_of(mine, steps, moved)
         of_rows = [o for o in product.operands if o.of_rows]
@@ -171,12 +161,12 @@ def _strides(variables: list[Var]) -> dict[Var, int]:
     return found
 
 
-def _natural(operand: Operand, product: Product, views: FlatViews) -> Load | None:
+def _natural(operand: Operand, product: FlatProduct, views: FlatViews) -> Load | None:
     """An operand's load, with its steps in the order of ``product.strides``."""
     load = only_load(operand.nodes, operand.value)
     if load is None or not flattenable(load.buffer):
         return None
-    loops = [Var(extent) for extent in product.steps]
+    loops = [Var(v.extent) for v in product.steps]
     number = Expr(0)
     for var in loops:
         number = number * var.extent + var
@@ -207,7 +197,7 @@ def _use_in_loops(operand: Operand, views: FlatViews) -> bool:
 
 def _seen_as(
     contraction: Contraction, views: FlatViews, rows: list[Var], columns: list[Var]
-) -> list[Product]:
+) -> list[FlatProduct]:
     """The products with these rows and columns."""
     return [product for product, _ in _with_rows(contraction, views, rows, columns)]
 
@@ -218,7 +208,7 @@ def _with_rows(
     rows: list[Var],
     columns: list[Var],
     steps: list[Var] | None = None,
-) -> list[tuple[Product, list[Var]]]:
+) -> list[tuple[FlatProduct, list[Var]]]:
     """The products with these rows and columns, each with the loops of its rows."""
     stored = [n for n in contraction.after if isinstance(n, Store)]
     inner = [n for n in contraction.reduction.body if isinstance(n, Load)]
@@ -249,7 +239,7 @@ def _product(
     columns: list[Var],
     waits: bool,
     steps: list[Var] | None = None,
-) -> Product:
+) -> FlatProduct:
     chain = contraction.reduction.loops
     combiners = in_any_order(contraction.combiners)
     steps = steps or _steps(contraction)
@@ -275,14 +265,15 @@ def _product(
     yields = [values.get(v, v) for v in last.yields]
     split = _Split(before, inner, arguments, yields, row, column)
     in_order = _side_by_side(stored, columns[-1])
-    return Product(
+    return FlatProduct(
+        contraction=contraction,
         batch=batch,
+        rows=rows,
+        columns=columns,
+        steps=steps,
         row=row,
         column=column,
         step=step,
-        rows=[v.extent for v in rows],
-        columns=[v.extent for v in columns],
-        steps=[v.extent for v in steps],
         waits=waits,
         in_order=in_order,
         crossed=not in_order and _side_by_side(stored, rows[-1]),

@@ -15,8 +15,12 @@ from dataclasses import dataclass, replace
 from polyblocks.affine.access import address
 from polyblocks.affine.analysis.contractions import Contraction, ReductionLoops
 from polyblocks.affine.analysis.reductions import in_any_order
-from polyblocks.affine.contraction.sum_of_products import Factor, SumOfProducts, sum_of_products
-from polyblocks.affine.element import UNIT_DTYPES, dtype_of
+from polyblocks.affine.contraction.products.sum_of_products import (
+    Factor,
+    SumOfProducts,
+    sum_of_products,
+)
+from polyblocks.affine.element import ARRAY_DTYPES, dtype_of
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.flat_views import FlatViews
 from polyblocks.affine.model import Buffer, For, Load, Node, Op, Value, clone
@@ -61,8 +65,6 @@ def in_groups(
     # A unit adds in an order of its own.
     if terms is None or in_any_order(contraction.combiners) is None:
         return []
-    if not all(_dtype(factor) for pair in terms.pairs for factor in pair):
-        return []
     tiles = _by_the_best([u for u in units if isinstance(u, TileUnit)], terms, contraction)
     lanes = _by_the_best([u for u in units if isinstance(u, VectorDot)], terms, contraction)
     return [grouping.grouped(contraction, views) for grouping in (*tiles, *lanes)]
@@ -83,12 +85,6 @@ def _by_the_best(
             if found:
                 return found
     return []
-
-
-def _dtype(factor: Factor) -> str:
-    """The dtype of a factor, with the sign that it is extended with; empty for wide numbers."""
-    dtype = dtype_of(factor.value.type).array if factor.extension else ""
-    return f"u{dtype}" if dtype and factor.extension == "arith.extui" else dtype
 
 
 @dataclass(frozen=True)
@@ -121,7 +117,7 @@ class _Grouping:
         flipped: bool,
     ) -> _Grouping | None:
         """None if the unit does not compute these terms, with the rows' signs as asked for."""
-        if UNIT_DTYPES[unit.accumulator].name != terms.accumulator:
+        if ARRAY_DTYPES[unit.accumulator] != terms.accumulator:
             return None
         # In tiles nothing is added up beside the products of one pair.
         in_tiles = isinstance(unit, TileUnit)
@@ -134,7 +130,7 @@ class _Grouping:
             if first.moved_by(columns) or second.moved_by(rows):
                 return None
             pairs.append((first, second))
-        types = {(_dtype(a), _dtype(b)) for a, b in pairs}
+        types = {(a.dtype, b.dtype) for a, b in pairs}
         if len(types) != 1:
             return None
         ((of_rows, of_columns),) = types

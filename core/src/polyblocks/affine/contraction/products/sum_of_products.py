@@ -12,12 +12,14 @@ from polyblocks.affine.analysis.contractions import Contraction
 from polyblocks.affine.analysis.dataflow import makers_of, slice_of, variables_of
 from polyblocks.affine.analysis.reduction_chains import StraightLineCode
 from polyblocks.affine.analysis.reductions import EXTENSIONS
-from polyblocks.affine.element import printed
+from polyblocks.affine.element import F32, I32, DType, dtype_of
 from polyblocks.affine.expr import Var
 from polyblocks.affine.model import Load, Node, Op, Pure, Value
 
 #: Type of a sum -> the operations that add and multiply.
-_ARITHMETIC = {"f32": ("arith.addf", "arith.mulf"), "i32": ("arith.addi", "arith.muli")}
+_ARITHMETIC = {F32: ("arith.addf", "arith.mulf"), I32: ("arith.addi", "arith.muli")}
+#: How a number becomes the bits of a float32 that is rounded to ``tfloat32``.
+_ROUNDING = ["llvm.call_intrinsic", "arith.bitcast"]
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,31 @@ class Factor:
     extension: str
     code: list[Node]
 
+    @property
+    def dtype(self) -> str:
+        """Name of the dtype as which it is multiplied; empty where no array has such elements.
+
+        Integers have the sign with which they are extended.
+        """
+        if self.rounding:
+            return "tfloat32"
+        found = dtype_of(self.value.type).array
+        return f"u{found}" if found and self.extension == "arith.extui" else found
+
+    @property
+    def rounding(self) -> str:
+        """The function that rounds it to ``tfloat32``, if that is done to it last.
+
+        See :class:`polyblocks.target.MatrixUnit`.
+        """
+        last = self.code[-2:]
+        names = [n.name for n in last if isinstance(n, Op)]
+        if dtype_of(self.value.type) != F32 or names != _ROUNDING:
+            return ""
+        (call, _) = last
+        assert isinstance(call, Op)
+        return str(call.attributes["intrin"].value)
+
     def moved_by(self, variables: list[Var]) -> bool:
         """Whether the value depends on one of some variables."""
         return not variables_of(self.code).isdisjoint(variables)
@@ -44,12 +71,12 @@ class SumOfProducts:
     """A step adds products to the only value that the reduction carries.
 
     Attributes:
-        accumulator: printed type of the sum.
+        accumulator: type of the sum.
         pairs: the two factors of each product.
         nodes: all code that the sum depends on.
     """
 
-    accumulator: str
+    accumulator: DType
     pairs: list[tuple[Factor, Factor]]
     nodes: set[Node]
 
@@ -63,7 +90,7 @@ def sum_of_products(contraction: Contraction) -> SumOfProducts | None:
     if not reduction.loops or combiners is None or len(combiners) != 1:
         return None
     last = reduction.loops[-1]
-    accumulator = printed(last.arguments[0].type)
+    accumulator = dtype_of(last.arguments[0].type)
     if accumulator not in _ARITHMETIC:
         return None
     add, multiply = _ARITHMETIC[accumulator]

@@ -1,4 +1,4 @@
-"""Contractions that matrix units of warps can compute, and where these find their operands."""
+"""Products that matrix units of warps compute, and how these find their operands in memory."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from polyblocks.affine.access import address, stride_along
 from polyblocks.affine.analysis.contractions import Contraction, Operand
 from polyblocks.affine.analysis.facts import facts_of
-from polyblocks.affine.contraction.factors import Factors, factors_of
-from polyblocks.affine.element import UNIT_DTYPES, DType
+from polyblocks.affine.contraction.products.factors import Factors, factors_of
+from polyblocks.affine.contraction.products.product import Product
+from polyblocks.affine.element import ARRAY_DTYPES
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.gpu.plans.fragments import ACCESS_BYTES, Steps, steps_given
 from polyblocks.affine.gpu.plans.sizes import extent
@@ -20,16 +21,15 @@ from polyblocks.target import MatrixUnit
 _PREFERRED = ("", "step", "outer", "steps")
 
 
-@dataclass(frozen=True)
-class UnitProduct:
-    """The product in a nest that a matrix unit computes.
+@dataclass(frozen=True, eq=False)
+class UnitAccess:
+    """How the warps of a unit find the operands of a product.
 
     Attributes:
-        parts: of the nest.
-        operands: of rows, and of columns: loads, and what their elements are rounded by.
-        unit: that multiplies them.
-        steps: how those of a unit are given out to the lanes.
-        order: the loops over all steps, the one that is run through first last.
+        product: of two operands, rows before columns, its steps in the order in which most can be
+            loaded at once.
+        unit: that computes it.
+        lane_steps: how the steps of a call are given out to the lanes.
         along: along what each operand's elements follow each other in memory, a piece at a time:
             ``steps``, ``outer`` (its rows or columns); or ``step``: steps follow each other, but
             no piece of them can be loaded at once; or nothing.
@@ -41,49 +41,53 @@ class UnitProduct:
         conditions: dimensions that the conditions of each operand's load are about.
     """
 
-    parts: Contraction
-    operands: tuple[Operand, Operand]
+    product: Product
     unit: MatrixUnit
-    steps: Steps
-    order: list[Var]
+    lane_steps: Steps
     along: tuple[str, str]
     linear: tuple[bool, bool]
     aligned: tuple[bool, bool]
     window: int
     conditions: tuple[int, int]
 
-    @property
-    def element(self) -> DType:
-        """The type of an element in shared memory."""
-        return UNIT_DTYPES[self.unit.operands]
 
-
-def unit_products(parts: Contraction, units: Sequence[MatrixUnit]) -> list[UnitProduct]:
-    """The units that can compute a contraction, see :func:`factors_of`."""
-    factors = factors_of(parts)
+def unit_accesses(contraction: Contraction, units: Sequence[MatrixUnit]) -> list[UnitAccess]:
+    """How those units that can compute a contraction do, see :func:`factors_of`."""
+    factors = factors_of(contraction)
     if factors is None:
         return []
-    size = UNIT_DTYPES[factors.dtype].nbytes
     able = [unit for unit in units if factors.computed_by(unit)]
+    size = ARRAY_DTYPES[factors.dtypes[0]].nbytes if able else 0
     given = [(unit, steps) for unit in able if (steps := steps_given(unit, size)) is not None]
-    return [_product(parts, factors, ACCESS_BYTES // size, *each) for each in given]
+    return [_access(contraction, factors, ACCESS_BYTES // size, *each) for each in given]
 
 
-def _product(
-    parts: Contraction, factors: Factors, piece: int, unit: MatrixUnit, steps: Steps
-) -> UnitProduct:
-    """The product of a unit, its steps in the order in which most can be loaded at once."""
+def _access(
+    contraction: Contraction, factors: Factors, piece: int, unit: MatrixUnit, lane_steps: Steps
+) -> UnitAccess:
+    """The access of a unit, the steps in the order in which most can be loaded at once."""
     rows, columns = pair = (factors.rows, factors.columns)
 
     def ways(order: list[Var]) -> tuple[str, str]:
-        return _along(parts, rows, order, piece), _along(parts, columns, order, piece)
+        return _along(contraction, rows, order, piece), _along(contraction, columns, order, piece)
 
-    order = max(_orders(parts), key=lambda o: sum(_PREFERRED.index(way) for way in ways(o)))
+    order = max(_orders(contraction), key=lambda o: sum(_PREFERRED.index(way) for way in ways(o)))
     along = ways(order)
-    aligned = [_is_aligned(parts, o, order, way, piece) for o, way in zip(pair, along, strict=True)]
+    aligned = [
+        _is_aligned(contraction, o, order, way, piece) for o, way in zip(pair, along, strict=True)
+    ]
     linear = [_runs_on(o, order) == len(order) for o in pair]
-    return UnitProduct(
-        *(parts, pair, unit, steps, order, along),
+    product = Product(
+        contraction=contraction,
+        batch=contraction.batch,
+        rows=contraction.rows,
+        columns=contraction.columns,
+        steps=order,
+        operands=[rows, columns],
+        unit=unit,
+    )
+    return UnitAccess(
+        *(product, unit, lane_steps, along),
         linear=(linear[0], linear[1]),
         aligned=(aligned[0], aligned[1]),
         window=_window(pair, along, order),
@@ -91,21 +95,24 @@ def _product(
     )
 
 
-def unit_product(nest: Nest, units: Sequence[MatrixUnit]) -> UnitProduct | None:
-    """The product of a nest for the first of some units that supports it, or None."""
-    parts = facts_of(nest).contraction
-    if parts is None or not parts.reduction.loops or not any(u.fragments for u in units):
+def unit_access(nest: Nest, units: Sequence[MatrixUnit]) -> UnitAccess | None:
+    """How the first of some units that can compute a nest does; None if none can."""
+    contraction = facts_of(nest).contraction
+    if contraction is None or not contraction.reduction.loops:
         return None
-    return next(iter(unit_products(parts, units)), None)
+    if not any(unit.fragments for unit in units):
+        return None
+    return next(iter(unit_accesses(contraction, units)), None)
 
 
 def _conditions(operand: Operand) -> int:
     return len({frozenset(e.variables()) for e in operand.load.where})
 
 
-def _orders(parts: Contraction) -> Iterator[list[Var]]:
+def _orders(contraction: Contraction) -> Iterator[list[Var]]:
     """Orders of the loops over steps: as they are, and with each of them as the innermost one."""
-    order = [v for v in parts.reduction.order if v.extent > 1] or parts.reduction.order
+    steps = contraction.reduction.order
+    order = [v for v in steps if v.extent > 1] or steps
     yield order
     for var in order[:-1]:
         yield [*(v for v in order if v is not var), var]
@@ -148,27 +155,27 @@ def _window(pair: tuple[Operand, Operand], along: tuple[str, str], order: list[V
     return extent(order[1:]) if apart else 1
 
 
-def _along(parts: Contraction, operand: Operand, order: list[Var], piece: int) -> str:
+def _along(contraction: Contraction, operand: Operand, order: list[Var], piece: int) -> str:
     run = _runs_on(operand, order, piece)
     if run and extent(order[-run:]) % piece == 0:
         return "steps"
     load = operand.load
-    side = (parts.rows if operand.of_rows else parts.columns)[-1]
+    side = (contraction.rows if operand.of_rows else contraction.columns)[-1]
     fixed = any(side in set(e.variables()) for e in load.where)
     if not fixed and side.extent % piece == 0 and stride_along(load.buffer, load.index, side) == 1:
         return "outer"
     # Each of a thread's many rows would be a place of its own.
-    apart = load.where or len(parts.rows if operand.of_rows else parts.columns) > 1
+    apart = load.where or len(contraction.rows if operand.of_rows else contraction.columns) > 1
     return "step" if run and not apart else ""
 
 
 def _is_aligned(
-    parts: Contraction, operand: Operand, order: list[Var], way: str, piece: int
+    contraction: Contraction, operand: Operand, order: list[Var], way: str, piece: int
 ) -> bool:
     load = operand.load
     if not way or any(_begins_inside(b) for b in (load.buffer, load.buffer.base)):
         return False
-    side = parts.rows if operand.of_rows else parts.columns
+    side = contraction.rows if operand.of_rows else contraction.columns
     along = order[-_runs_on(operand, order, piece) :] if way == "steps" else side[-1:]
     at = address(load.buffer, load.index)
     others = [factor for atom, factor in at.terms if atom not in along]

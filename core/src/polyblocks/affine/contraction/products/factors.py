@@ -9,15 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from polyblocks.affine.analysis.contractions import Contraction, Operand
-from polyblocks.affine.contraction.sum_of_products import Factor, sum_of_products
-from polyblocks.affine.element import F32, I32, dtype_of
+from polyblocks.affine.contraction.products.sum_of_products import Factor, sum_of_products
+from polyblocks.affine.element import ARRAY_DTYPES, DType
 from polyblocks.affine.model import Load, Op
 from polyblocks.target import MatrixUnit, TargetDescription
 
 #: Operations allowed on an element while it is copied; they keep zero, which pads the end.
 ON_THE_WAY = ("arith.extf", "arith.truncf", "arith.negf", "arith.bitcast", "llvm.call_intrinsic")
-#: Printed type of a sum -> its dtype, and the operation that extends factors to it.
-_SUMS = {F32.name: ("float32", "arith.extf"), I32.name: ("int32", "arith.extsi")}
 
 
 @dataclass(frozen=True)
@@ -25,24 +23,24 @@ class Factors:
     """Factors of the product that each step of a contraction adds to its only sum.
 
     Attributes:
-        rows, columns: one operand of each, both of ``dtype``: a load, and what is done with its
-            element on the way.
-        dtype: of the operands.
-        accumulator: dtype of the sum.
-        rounding: the function that rounds to ``tfloat32``, see
+        rows, columns: one operand of each: a load, and what is done with its element on the way.
+        dtypes: of the operands, as they are multiplied.
+        accumulator: type of the sum.
+        rounding: the function that rounds both to ``tfloat32``, see
             :class:`polyblocks.target.MatrixUnit`.
     """
 
     rows: Operand
     columns: Operand
-    dtype: str
-    accumulator: str
+    dtypes: tuple[str, str]
+    accumulator: DType
     rounding: str = ""
 
     def computed_by(self, unit: MatrixUnit) -> bool:
         """Whether a unit computes this and says how."""
-        same = (unit.operands, unit.accumulator) == (self.dtype, self.accumulator)
-        return unit.fragments is not None and same and unit.rounding == self.rounding
+        sums = ARRAY_DTYPES.get(unit.accumulator) == self.accumulator
+        same = unit.both == self.dtypes and unit.rounding == self.rounding
+        return unit.fragments is not None and sums and same
 
 
 def has_units(target: TargetDescription) -> bool:
@@ -69,18 +67,17 @@ def factors_of(parts: Contraction) -> Factors | None:
     # Nothing else is computed on the way.
     if step is None or len(step.pairs) != 1 or step.nodes != set(parts.reduction.body):
         return None
-    accumulator, extension = _SUMS[step.accumulator]
-    found: dict[bool, Operand] = {}
+    found: dict[bool, tuple[Operand, Factor]] = {}
     for factor in step.pairs[0]:
-        operand = _loaded(factor, parts) if factor.extension in ("", extension) else None
+        operand = _loaded(factor, parts)
         if operand is None or operand.of_rows in found:
             return None
-        found[operand.of_rows] = operand
-    rows, columns = found[True], found[False]
-    dtype, rounding = kind = _kind(rows)
-    if not dtype or kind != _kind(columns):
+        found[operand.of_rows] = operand, factor
+    (rows, first), (columns, second) = found[True], found[False]
+    if first.rounding != second.rounding:
         return None
-    return Factors(rows, columns, dtype, accumulator, rounding)
+    dtypes = first.dtype, second.dtype
+    return Factors(rows, columns, dtypes, step.accumulator, first.rounding)
 
 
 def _loaded(factor: Factor, parts: Contraction) -> Operand | None:
@@ -92,11 +89,3 @@ def _loaded(factor: Factor, parts: Contraction) -> Operand | None:
     alone = all(isinstance(n, Op) and n.name in ON_THE_WAY and len(n.operands) == 1 for n in code)
     moved = parts.operand(load) if isinstance(load, Load) and alone else None
     return None if moved is None else Operand(factor.value, factor.code, moved.of_rows)
-
-
-def _kind(operand: Operand) -> tuple[str, str]:
-    """The dtype of an operand, and the function that rounds it to that, if any."""
-    kind, ops = dtype_of(operand.value.type), operand.on_the_way
-    if kind == F32 and [op.name for op in ops[-2:]] == ["llvm.call_intrinsic", "arith.bitcast"]:
-        return "tfloat32", ops[-2].attributes["intrin"].value
-    return kind.array, ""

@@ -1,0 +1,1 @@
+"""Contractions as products of matrices, and who computes them: vectors, lanes or matrix units."""
