@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from mpmath import mp, mpf
 from vector_math_remez import Spec, near_zero, polished, remez, rounded
 
-from polyblocks.codegen.vector_math.pieces import ERF, TANH, Pieces
+from polyblocks.codegen.vector_math.pieces import ERF, ERFCX, TANH, Pieces
 
 _MARGIN = mpf("1e-6")
 
 
 @dataclass(frozen=True)
 class Table:
-    """One odd function by pieces.
+    """One function by pieces, odd or not 0 at 0.
 
     Attributes:
         name: in coefficients.py.
@@ -44,7 +44,7 @@ class Table:
             begin, end = self._edge(number), self._edge(number + 1)
             # A rounded sum may lie a little beyond.
             low, high = -_MARGIN, end - begin + _MARGIN
-            if number == first:
+            if number == first and not self.function(mpf(0)):
                 column, error = self._at_zero(high)
             else:
                 column, error = self._piece(begin, low, high)
@@ -95,7 +95,12 @@ def _float(bits: int) -> float:
     return float(struct.unpack("<f", struct.pack("<I", bits))[0])
 
 
+def _erfcx(t: mpf) -> mpf:
+    return mp.exp(t * t) * mp.erfc(t)
+
+
 TABLES = [
     Table("TANH_PIECES_F32", "tanh", mp.tanh, TANH, 5),
     Table("ERF_PIECES_F32", "erf", mp.erf, ERF, 5),
+    Table("ERFCX_PIECES_F32", "exp(t^2) erfc(t)", _erfcx, ERFCX, 6),
 ]

@@ -48,7 +48,7 @@ OPERATIONS = {
     "math.acosh": 90,
     "math.atanh": 90,
     "math.erf": 38,
-    "math.erfc": 140,
+    "math.erfc": 80,
     "math.cbrt": 120,
     "math.powf": 150,
 }

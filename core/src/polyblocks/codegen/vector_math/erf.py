@@ -5,7 +5,8 @@ two squarings instead of an exponential. float32 by 16 pieces where numbers are 
 erfc: exp(-t^2) * g(q) / (1 + 2t) with the scaled function g = exp(t^2) erfc(t) (1 + 2t), which is
 smooth on the whole half line in q = (t - c) / (t + c) (M. M. Shepherd, J. G. Laframboise, Math.
 Comp. 36 (1981)); float32 computes it in float64, float64 carries the rounding error of t^2 and
-takes 1 - erf(x) near 0.
+takes 1 - erf(x) near 0. Where numbers are looked up, float32 takes exp(t^2) erfc(t) by 16 pieces,
+and carries the rounding error as well.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ from __future__ import annotations
 from polyblocks.codegen.builder import Builder, Val
 from polyblocks.codegen.vector_math import coefficients as table
 from polyblocks.codegen.vector_math.double_double import two_product, two_sum
-from polyblocks.codegen.vector_math.exp_log import exp_sum
+from polyblocks.codegen.vector_math.exp_log import exp_product, exp_sum
 from polyblocks.codegen.vector_math.formats import LOG2_E
-from polyblocks.codegen.vector_math.pieces import ERF, odd_by_pieces
+from polyblocks.codegen.vector_math.pieces import ERF, ERFCX, by_pieces, odd_by_pieces
 from polyblocks.codegen.vector_math.power import exp2_wide
 
 #: Where erf changes over from its odd polynomial.
@@ -44,6 +45,9 @@ def erf(b: Builder, x: Val) -> Val:
 def erfc(b: Builder, x: Val) -> Val:
     """Complementary error function, float32 and float64; gradual underflow included."""
     if x.kind == "f32":
+        by_table = _erfc_by_table(b, abs(x))
+        if by_table is not None:
+            return b.select(x < 0.0, 2.0 - by_table, by_table)
         tail = _erfc_wide(b, abs(x).to("f64"))
         return b.select(x < 0.0, 2.0 - tail, tail).to("f32")
     tail = _erfc_f64(b, abs(x))
@@ -55,6 +59,15 @@ def erfc(b: Builder, x: Val) -> Val:
 def _scaled(b: Builder, t: Val, centre: float, polynomial: tuple[float, ...]) -> Val:
     """exp(t^2) erfc(t) (1 + 2t)."""
     return b.horner((t - centre) / (t + centre), polynomial)
+
+
+def _erfc_by_table(b: Builder, t: Val) -> Val | None:
+    scaled = by_pieces(b, t, ERFCX, table.ERFCX_PIECES_F32)
+    if scaled is None:
+        return None
+    # erfc(10.1) is below half the smallest float32.
+    square, error = two_product(b, *[b.clamp(t, None, ERFCX.limit)] * 2)
+    return exp_product(b, -square, -error, scaled)
 
 
 def _erfc_wide(b: Builder, t: Val) -> Val:

@@ -17,6 +17,7 @@ from collections.abc import Callable
 
 from polyblocks.codegen.builder import Builder, Val, bits_of
 from polyblocks.codegen.vector_math import coefficients as table
+from polyblocks.codegen.vector_math.double_double import two_product
 from polyblocks.codegen.vector_math.formats import (
     INFINITY,
     LN2_HI,
@@ -77,26 +78,50 @@ def exp(b: Builder, x: Val) -> Val:
 
 def _power_by_table(b: Builder, x: Val, log2: float, rest: float) -> Val | None:
     """``2^(x * (log2 + rest))`` in float32; None where the target has not what it takes."""
-    if x.kind != "f32" or not b.has_fma or not b.has_scale:
-        return None
-    pick = b.table(_SIXTEENTHS)
+    pick = _sixteenths(b, x.kind)
     if pick is None:
         return None
     positive = x.negated()
     if positive is not None:
         x, log2, rest = positive, -log2, -rest
-    # The lowest bits count sixteenths.
+    n, r, bits = _in_sixteenths(b, x, log2, rest)
+    # Where the result overflows, rounds to 0 or is NaN, n alone tells it. Without this bit r is
+    # between -2 and 2 there too, and 2^r positive.
+    r = (r.bits() & ~_HIGHEST_EXPONENT_BIT).as_float()
+    step = pick(bits)
+    return b.scaled(b.fma(step * r, b.horner(r, table.EXP2_SIXTEENTH_F32), step), n)
+
+
+def _sixteenths(b: Builder, kind: str) -> Callable[[Val], Val] | None:
+    """The table of powers; None where the target has not what it takes."""
+    return b.table(_SIXTEENTHS) if kind == "f32" and b.has_fma and b.has_scale else None
+
+
+def _in_sixteenths(b: Builder, x: Val, log2: float, rest: float) -> tuple[Val, Val, Val]:
+    """``x * (log2 + rest) = n + r`` with n in sixteenths: n, r, and bits that count them."""
     magic = ROUNDER["f32"] / len(_SIXTEENTHS)
     shifted = b.fma(x, log2, magic)
     n = shifted - magic
     r = b.fma(x, log2, -n)
     if rest:
         r = b.fma(x, rest, r)
-    # Where the result overflows, rounds to 0 or is NaN, n alone tells it. Without this bit r is
-    # between -2 and 2 there too, and 2^r positive.
-    r = (r.bits() & ~_HIGHEST_EXPONENT_BIT).as_float()
-    step = pick(shifted.bits())
-    return b.scaled(b.fma(step * r, b.horner(r, table.EXP2_SIXTEENTH_F32), step), n)
+    return n, r, shifted.bits()
+
+
+def exp_product(b: Builder, high: Val, low: Val, factor: Val) -> Val | None:
+    """``factor * exp(high + low)`` in float32, for ``|low|`` below a rounding error of ``high``.
+
+    ``high`` is between the logarithms of the smallest and the largest float32, ``factor`` between
+    2^-6 and 2. None where the target has not what `_power_by_table` takes.
+    """
+    pick = _sixteenths(b, high.kind)
+    if pick is None:
+        return None
+    n, r, bits = _in_sixteenths(b, high, *LOG2_E_PARTS)
+    r = b.fma(low, LOG2_E_PARTS[0], r)
+    p = r * b.horner(r, table.EXP2_SIXTEENTH_F32)
+    step, error = two_product(b, pick(bits), factor)
+    return b.scaled(step + b.fma(step, p, error), n)
 
 
 def exp_sum(b: Builder, high: Val, low: Val, factor: tuple[Val, Val] | None = None) -> Val:

@@ -1,8 +1,8 @@
 """Coefficients of polynomial approximations.
 
-All but ``ERFCX`` are those of the Cephes Mathematical Library by Stephen L. Moshier (Methods and
-Programs for Mathematical Functions, 1989), which PyTorch uses as well. Highest power first for
-polynomials, highest order first for Chebyshev series (``_A``, ``_B``, ``ERFCX``).
+All but ``ERFCX`` and ``ERFINV_*`` are those of the Cephes Mathematical Library by Stephen L.
+Moshier (Methods and Programs for Mathematical Functions, 1989), which PyTorch uses as well. Highest
+power first for polynomials, highest order first for Chebyshev series (``_A``, ``_B``, ``ERFCX``).
 """
 
 I0E_A = (
@@ -507,4 +507,33 @@ ERFCX = (
     -0.08424913336651803,
     -0.004590054580646497,
     2.355157869134803,
+)
+#: erfinv(y) / y for float32 in w = -log(1 - y^2): below the edge as a polynomial in w - 2.5
+#: (relative error 2^-27.4), beyond it in sqrt(w) - 3 (2^-29.3). Minimax polynomials by the Remez
+#: exchange algorithm, rounded to float32.
+ERFINV_EDGE = 5.0
+ERFINV_NEAR = (
+    -8.790856931284452e-09,
+    2.323257142222701e-08,
+    4.661676200612419e-07,
+    -3.462703944023815e-06,
+    -4.9633322305453476e-06,
+    0.00021834443032275885,
+    -0.0012527419021353126,
+    -0.004177387338131666,
+    0.24664029479026794,
+    1.5014094114303589,
+)
+ERFINV_FAR = (
+    -2.9218532290542498e-05,
+    0.0001603389682713896,
+    -0.0002780147478915751,
+    -0.00011975722736679018,
+    0.0014754519797861576,
+    -0.0035672124940901995,
+    0.005687603261321783,
+    -0.007642745040357113,
+    0.009445281699299812,
+    1.0016752481460571,
+    2.832976818084717,
 )

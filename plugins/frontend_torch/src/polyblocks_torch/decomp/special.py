@@ -264,6 +264,26 @@ def airy_ai(x: Tensor) -> Tensor:
 
 @_special(aten.erfinv.default)
 def erfinv(y: Tensor) -> Tensor:
+    x = _erfinv_single(y) if y.dtype is torch.float32 else _erfinv_double(y)
+    # Near 1 the logarithms below end in infinities that their polynomials may turn into NaN.
+    limit = torch.where(y < 0, -torch.inf, torch.inf)
+    x = torch.where(y.abs() == 1, limit, x)
+    return torch.where((y.abs() > 1) | y.isnan(), torch.nan, x)
+
+
+def _erfinv_single(y: Tensor) -> Tensor:
+    """Of a float32 whose magnitude is below 1, to 2.5 units in the last place.
+
+    erfinv(y) / y is smooth in w = -log(1 - y^2), and for large ones in their root (M. Giles,
+    Approximating the erfinv function, GPU Computing Gems 2 (2011)).
+    """
+    w = -((1 - y) * (1 + y)).log()
+    near = _polynomial(w - 2.5, c.ERFINV_NEAR)
+    far = _polynomial(w.clamp(min=c.ERFINV_EDGE).sqrt() - 3, c.ERFINV_FAR)
+    return y * torch.where(w < c.ERFINV_EDGE, near, far)
+
+
+def _erfinv_double(y: Tensor) -> Tensor:
     # Rational approximations by G. L. Pavlis (1996), then two steps of Newton's method.
     size = y.abs()
     inner = size.clamp(max=0.7)
@@ -279,10 +299,7 @@ def erfinv(y: Tensor) -> Tensor:
         # Near 1 all digits of erf(x) - y cancel, and none of this difference.
         beyond = torch.where(size <= 0.7, x.erf() - inner, (1 - outer) - x.erfc())
         x = x - beyond / ((2 / math.sqrt(math.pi)) * (-x * x).exp())
-    x = torch.copysign(x, y)
-    limit = torch.where(y < 0, -torch.inf, torch.inf)
-    x = torch.where(y.abs() == 1, limit, x)
-    return torch.where((y.abs() > 1) | y.isnan(), torch.nan, x)
+    return torch.copysign(x, y)
 
 
 def _erfcx(x: Tensor) -> Tensor:
