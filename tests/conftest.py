@@ -190,7 +190,7 @@ def installed_plugins(shared_folder: Path) -> Path:
         return made.rename(folder)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def run_python(shared_folder: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
     """Run Python code, or ``-m`` with arguments, in a process of its own.
 
@@ -212,10 +212,10 @@ def run_python(shared_folder: Path) -> Callable[..., subprocess.CompletedProcess
         if path is not None:
             env["PYTHONPATH"] = os.pathsep.join(filter(None, [str(path), env.get("PYTHONPATH")]))
         if preloaded:
-            assert path is None  # modules are found as the server finds them
-            done = processes.run(
-                preloaded, shared_folder, textwrap.dedent(code), arguments, env, limit
-            )
+            code = textwrap.dedent(code)
+            if path is not None:  # which the server has not read
+                code = f"import sys\nsys.path.insert(1, {str(path)!r})\n{code}"
+            done = processes.run(preloaded, shared_folder, code, arguments, env, limit)
             durations.add(done.seconds)
             return subprocess.CompletedProcess(code, done.status, done.output, done.errors)
         command = [sys.executable, *(["-c", textwrap.dedent(code)] if code else []), *arguments]

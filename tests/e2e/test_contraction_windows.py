@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from sweeps import sweep
 from torch.nn import functional
 
 from polyblocks.events import Event, listening
@@ -30,10 +31,13 @@ CASES: list[tuple[int, int, int, tuple[int, ...], int, dict[str, Any]]] = [
 
 # PyTorch has no such format of one dimension.
 LAYOUTS = [(case, False) for case in CASES] + [(case, True) for case in CASES if len(case[3]) > 1]
+#: Every second case with channels last, the others with them first, and both of the first one.
+QUICK = [(case, len(case[3]) > 1 and number % 2 > 0) for number, case in enumerate(CASES)]
 
 
-@pytest.mark.parametrize(("case", "channels_last"), LAYOUTS, ids=str)
-def test_convolutions(case: tuple[Any, ...], channels_last: bool) -> None:
+@pytest.mark.parametrize("layout", sweep(LAYOUTS, *QUICK, LAYOUTS[len(CASES)]), ids=str)
+def test_convolutions(layout: tuple[tuple[Any, ...], bool]) -> None:
+    case, channels_last = layout
     images, channels, filters, sizes, window, options = case
     rank = len(sizes)
     convolution = (functional.conv1d, functional.conv2d, functional.conv3d)[rank - 1]

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import jax  # noqa: F401  the examples import it, as they do the others
 import pytest
@@ -38,13 +39,20 @@ def printed(
     return run_here
 
 
-def run(script: str, *arguments: str, path: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """Run a script in a process of its own."""
-    environment = dict(os.environ)
-    if path is not None:
-        environment["PYTHONPATH"] = str(path)
-    command = [sys.executable, str(EXAMPLES / script), *arguments]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+@pytest.fixture
+def run(run_python: Callable[..., Any]) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Run a script in a process of its own, which finds what is installed in these folders."""
+
+    def run_there(script: Path, *folders: Path) -> subprocess.CompletedProcess[str]:
+        code = f"""
+            import runpy, sys
+            sys.path[:0] = {[str(folder) for folder in (script.parent, *folders)]}
+            runpy.run_path({str(script)!r}, run_name="__main__")
+            """
+        done: subprocess.CompletedProcess[str] = run_python(code, preloaded="torch")
+        return done
+
+    return run_there
 
 
 def difference(output: str) -> float:
@@ -53,8 +61,8 @@ def difference(output: str) -> float:
     return float(match[1])
 
 
-def test_a_decorated_module_has_a_variant_per_shape() -> None:
-    done = run("decorate_module.py")
+def test_a_decorated_module_has_a_variant_per_shape(run: Callable[..., Any]) -> None:
+    done = run(EXAMPLES / "decorate_module.py")
     assert done.returncode == 0, done.stderr
     assert difference(done.stdout) < 1e-6
     variants = re.findall(r"^compiled, \d+ kernels, of .*$", done.stdout, re.MULTILINE)
@@ -99,8 +107,8 @@ def extension(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_an_extension_brings_a_pass(extension: Path) -> None:
-    done = run("extension/try_it.py", path=extension)
+def test_an_extension_brings_a_pass(extension: Path, run: Callable[..., Any]) -> None:
+    done = run(EXAMPLES / "extension" / "try_it.py", extension)
     assert done.returncode == 0, done.stderr
     assert difference(done.stdout) < 1e-6
     assert "'count': 1" in done.stdout
@@ -126,8 +134,8 @@ print([p["name"] for p in part.report["passes"]])
     assert "reciprocal-division" not in done.stdout
 
 
-def test_without_the_extension_the_script_says_how_to_install_it() -> None:
-    done = run("extension/try_it.py")
+def test_without_the_extension_the_script_says_how_to_install_it(run: Callable[..., Any]) -> None:
+    done = run(EXAMPLES / "extension" / "try_it.py")
     assert done.returncode == 1
     assert "pip install ./examples/extension" in done.stdout
 

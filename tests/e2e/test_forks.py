@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.support.sweeps import sweep
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 
@@ -51,14 +52,14 @@ PROGRAMS = {
 }
 
 THREADS = """
-import os, threading
+import os, sys, threading
 import numpy as np
 
 f(x)
 bad = []
 
 def fork():
-    for _ in range(30):
+    for _ in range(int(sys.argv[1])):
         pid = os.fork()
         if pid == 0:
             os._exit(0)
@@ -89,17 +90,18 @@ print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 """
 
 
-def run(run_python: Callable[..., Any], framework: str, code: str) -> str:
+def run(run_python: Callable[..., Any], framework: str, code: str, *arguments: str) -> str:
     preloaded = "" if framework == "jax" else framework  # JAX is imported quickly
     code = textwrap.dedent(PROGRAMS[framework]) + code
-    done = run_python(code, preloaded=preloaded, limit=150)
+    done = run_python(code, *arguments, preloaded=preloaded, limit=150)
     assert done.returncode == 0, done.stderr
     return str(done.stdout)
 
 
+@pytest.mark.parametrize("forks", sweep(["8", "30"], "8"))
 @pytest.mark.parametrize("framework", PROGRAMS)
-def test_four_threads_fork_at_once(run_python, framework):
-    assert run(run_python, framework, THREADS) == "[]\n"
+def test_four_threads_fork_at_once(run_python, framework, forks):
+    assert run(run_python, framework, THREADS, forks) == "[]\n"
 
 
 @pytest.mark.parametrize("framework", ["torch", "tf"])

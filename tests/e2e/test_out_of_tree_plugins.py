@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -42,13 +39,8 @@ COPY = "func.func @main(%a: tensor<2xf32>) -> tensor<2xf32> { return %a: tensor<
 
 
 @pytest.fixture(scope="module")
-def used(installed_plugins: Path, tmp_path_factory) -> tuple[dict, str]:
-    script = tmp_path_factory.mktemp("toy") / "use_toy.py"
-    script.write_text(USE_TOY)
-    environment = {**os.environ, "PYTHONPATH": str(installed_plugins)}
-    done = subprocess.run(
-        [sys.executable, str(script)], env=environment, capture_output=True, text=True, timeout=300
-    )
+def used(installed_plugins: Path, run_python) -> tuple[dict, str]:
+    done = run_python(USE_TOY, path=installed_plugins, preloaded="torch")
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1]), done.stderr
 
@@ -118,6 +110,7 @@ def test_what_the_toy_cannot_do_falls_back_with_a_reason(installed_plugins, run_
         print(report)
         """,
         path=installed_plugins,
+        preloaded="torch",
     )
     assert done.returncode == 0, done.stderr
     assert "the target 'toy' does not know the operation math.erf" in done.stdout

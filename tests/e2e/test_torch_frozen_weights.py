@@ -9,6 +9,7 @@ import threading
 import time
 
 import pytest
+from sweeps import sweep
 
 torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
@@ -142,7 +143,20 @@ CHANGES = (
 )
 
 
-@pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
+@pytest.mark.parametrize(
+    "change",
+    sweep(
+        CHANGES,
+        in_place,
+        a_statistic,
+        by_an_optimizer,
+        replaced,
+        other_memory,
+        in_inference_mode,
+        by_training,
+    ),
+    ids=lambda change: change.__name__,
+)
 def test_the_next_call_sees_a_change(change):
     module, compiled = pair()
     x = image()

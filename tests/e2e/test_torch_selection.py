@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from sweeps import sweep
 
 from polyblocks.torch_polyblocks_compiler import polyblocks_jit_torch
 from polyblocks_torch.importing.selection import SHORT_ROW
@@ -34,7 +35,13 @@ def same(ours: Any, theirs: Any) -> None:
     torch.testing.assert_close(ours, theirs, rtol=0, atol=0, equal_nan=True)
 
 
-@pytest.mark.parametrize("dtype", FLOATS + INTEGERS, ids=lambda d: str(d).removeprefix("torch."))
+@pytest.mark.parametrize(
+    "dtype",
+    sweep(
+        FLOATS + INTEGERS, torch.float32, torch.float64, torch.bfloat16, torch.int64, torch.uint8
+    ),
+    ids=lambda d: str(d).removeprefix("torch."),
+)
 def test_every_dtype(dtype: torch.dtype) -> None:
     def both(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
         return x.median(1).values, x.kthvalue(3, 1).values, x.kthvalue(9, 0, True).values
@@ -49,7 +56,9 @@ def test_truth_values() -> None:
     same(compiled(lambda x: x.kthvalue(3, 1).values)(x), x.int().kthvalue(3, 1).values.bool())
 
 
-@pytest.mark.parametrize("extent", [1, 2, 3, 8, 17, 31, SHORT_ROW, SHORT_ROW + 1])
+@pytest.mark.parametrize(
+    "extent", sweep([1, 2, 3, 8, 17, 31, SHORT_ROW, SHORT_ROW + 1], 1, 2, 17, SHORT_ROW + 1)
+)
 def test_every_extent(extent: int) -> None:
     def some(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
         places = sorted({1, (extent + 1) // 2, extent})

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import torch
+from sweeps import sweep
 
 from polyblocks.torch_polyblocks_compiler import polyblocks_jit_torch
 
@@ -58,7 +59,7 @@ def test_as_exact_as_eager(shape: tuple[int, ...], dtype: torch.dtype) -> None:
     check(unfolded, shape, dtype)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+@pytest.mark.parametrize("dtype", sweep([torch.float32, torch.float16], torch.float16))
 def test_step_by_step_as_exact_as_eager(dtype: torch.dtype) -> None:
     check(step_by_step, (41, 37), dtype)
 
@@ -75,7 +76,7 @@ def check(
     assert error <= 2 * own + 4 * torch.finfo(dtype).eps
 
 
-@pytest.mark.parametrize("function", [unfolded, step_by_step])
+@pytest.mark.parametrize("function", sweep([unfolded, step_by_step], unfolded))
 def test_numbers_that_are_not_finite(function: Callable[..., torch.Tensor]) -> None:
     x = torch.from_numpy(np.random.default_rng(3).random((40, 50), dtype=np.float32))
     x[5, 5], x[20, 20], x[30, 10], x[25, 30] = float("nan"), float("inf"), float("-inf"), 1e-40

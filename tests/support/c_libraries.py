@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -104,7 +106,7 @@ class Written:
 
 
 class Library(Written):
-    """A library that is written and loaded.
+    """A library that is written and loaded; the C compiler runs once for libraries that are alike.
 
     Args:
         artifact: of a target that makes libraries.
@@ -113,8 +115,22 @@ class Library(Written):
     """
 
     def __init__(self, artifact: Artifact, folder: Path, name: str = "program") -> None:
-        self.files = polyblocks.write_library(artifact, folder, name)
+        manifest = json.dumps(artifact.manifest, sort_keys=True)
+        alike = (manifest, *sorted(artifact.blobs.items()), name, os.environ.get("CC"))
+        if (written := _WRITTEN.get(alike)) is None:
+            files = polyblocks.write_library(artifact, folder, name)
+            _WRITTEN[alike] = {file.name: file.read_bytes() for file in files}
+        else:
+            folder.mkdir(parents=True, exist_ok=True)
+            for file, data in written.items():
+                # Who has the former one loaded keeps that.
+                (folder / file).unlink(missing_ok=True)
+                (folder / file).write_bytes(data)
         super().__init__(folder, name)
+
+
+#: What libraries are made of -> name and contents of their files.
+_WRITTEN: dict[tuple[Any, ...], dict[str, bytes]] = {}
 
 
 def span(array: np.ndarray) -> int:

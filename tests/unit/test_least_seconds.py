@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product as product_of
 from math import inf, isfinite
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from sweeps import sweep
 from tests.support.any_unit import predict_by
 from tests.support.captured import captured
 
@@ -44,6 +46,7 @@ def product(m: int, n: int, k: int) -> list[torch.Tensor]:
     return [torch.zeros(m, k).half(), torch.zeros(k, n).half()]
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("sizes", [(1000, 300, 700), (17, 2048, 96)])
 @pytest.mark.parametrize(("target", "arch"), CHIPS)
 def test_no_tiled_kernel_is_quicker(
@@ -67,9 +70,15 @@ def test_no_tiled_kernel_is_quicker(
     assert all(bound <= seconds * rounding for _, bound, seconds in seen)
 
 
+#: Channels and sizes of images, and whether their channels are last.
+IMAGES = list(product_of(((32, 14), (32, 13), (24, 14), (64, 7)), (False, True)))
+FEW = [((32, 14), False), ((32, 14), True), ((24, 14), True)]
+
+
+@pytest.mark.parametrize("images", sweep([IMAGES, FEW], FEW), ids=["all", "few"])
 @pytest.mark.parametrize(("target", "arch"), CHIPS)
 def test_remembered_needs_are_those_of_the_kernel(
-    target: str, arch: str, monkeypatch: pytest.MonkeyPatch
+    target: str, arch: str, images: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One kind of product after the other: each gets the kernel that is the quickest by itself."""
     seen = []
@@ -88,13 +97,12 @@ def test_remembered_needs_are_those_of_the_kernel(
 
     monkeypatch.setattr(choose, "quickest_units", checked)
     convolution = torch.nn.functional.conv2d
-    for channels, size in ((32, 14), (32, 13), (24, 14), (64, 7)):
-        for last in (False, True):
-            image, weight = torch.zeros(2, channels, size, size), torch.zeros(32, channels, 3, 3)
-            inputs = [image.half(), weight.half()]
-            if last:
-                inputs = [x.to(memory_format=torch.channels_last) for x in inputs]
-            compiled(lambda x, w: convolution(x, w, padding=1), inputs, target, arch)
+    for (channels, size), last in images:
+        image, weight = torch.zeros(2, channels, size, size), torch.zeros(32, channels, 3, 3)
+        inputs = [image.half(), weight.half()]
+        if last:
+            inputs = [x.to(memory_format=torch.channels_last) for x in inputs]
+        compiled(lambda x, w: convolution(x, w, padding=1), inputs, target, arch)
     for sizes in ((256, 256, 4096), (256, 256, 4095), (255, 256, 4096), (256, 8, 500)):
         compiled(torch.matmul, product(*sizes), target, arch)
     assert len(set(seen)) > 3

@@ -4,6 +4,7 @@ import copy
 
 import pytest
 import torch
+from sweeps import sweep
 from torch import nn
 
 from polyblocks.torch_polyblocks_compiler import polyblocks_jit_torch
@@ -92,7 +93,9 @@ def leaf_alone(x, w):
     return (x.detach().requires_grad_() * w.detach()).sum()
 
 
-@pytest.mark.parametrize("function", [leaf_as_result, leaf_in_a_view, leaf_alone])
+@pytest.mark.parametrize(
+    "function", sweep([leaf_as_result, leaf_in_a_view, leaf_alone], leaf_as_result, leaf_alone)
+)
 def test_inner_points_that_are_needed_outside(function):
     """Dynamo ends the graph where they begin to need gradients, and goes on behind it."""
     x, w = torch.rand(5, 3), torch.rand(5, 3, requires_grad=True)

@@ -51,7 +51,7 @@ def test_physics_informed_step_strictly():
 @pytest.mark.parametrize(
     "transform",
     [
-        lambda f: jacfwd(jacfwd(jacfwd(f))),
+        pytest.param(lambda f: jacfwd(jacfwd(jacfwd(f))), marks=pytest.mark.slow),
         lambda f: jacfwd(hessian(f)),
         lambda f: jacrev(jacfwd(f)),
         lambda f: lambda x: vmap(hessian(f))(torch.stack([x, 2 * x])),
