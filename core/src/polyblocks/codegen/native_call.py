@@ -49,6 +49,7 @@ TABLE: tuple[str, ...] = (
     # how often it is still to be run: makes up for a run that was not done, or raises; or null
     "results",  # the number of each result among inputs and fresh results
     "result_count",
+    "in_tuple",  # whether a single result, or none, comes in a tuple like several
     "order",  # int64 of each input: numbers of inputs, sorted by address at the last call
     "written",  # how many inputs are updated
     "updated",  # int64 of each: its number
@@ -758,7 +759,11 @@ out.of.memory:
 deliver:
   LOAD TABLE.results ptr %table -> %numbers
   LOAD TABLE.result_count i64 %table -> %result.count
+  LOAD TABLE.in_tuple i64 %table -> %in.tuple
   LOAD TABLE.Py_IncRef ptr %table -> %increment
+  %bare = icmp eq i64 %in.tuple, 0
+  br i1 %bare, label %count.results, label %several
+count.results:
   switch i64 %result.count, label %several [
     i64 0, label %nothing
     i64 1, label %one

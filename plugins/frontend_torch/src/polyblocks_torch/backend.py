@@ -40,6 +40,7 @@ from polyblocks_torch.gradients.inner_gradients import guarding_leaves
 from polyblocks_torch.gradients.tangent_strides import tangents_apart
 from polyblocks_torch.launch.accelerator import takes
 from polyblocks_torch.location import source_location
+from polyblocks_torch.partitioning.partitioned_call import BoxedCall
 from polyblocks_torch.partitioning.plan import FRONTEND
 from polyblocks_torch.recording import direct
 from polyblocks_torch.recurrent import as_loops
@@ -148,8 +149,7 @@ def _compile_once(
     with operations_kept():
         recorded = direct.record(gm, example_inputs)
     if recorded is not None:
-        call = infer(recorded, example_inputs)
-        return lambda *args: call(list(args))
+        return _opened(infer(recorded, example_inputs))
     failed: list[Exception] = []
     noting = partial(_noting_failures, failed=failed)
     backend = aot_autograd(
@@ -179,6 +179,17 @@ def _compile_once(
                 reason = _OVERWRITTEN
             return _run_by_pytorch(gm, "autograd", options, report)(reason)
     return made
+
+
+def _opened(call: BoxedCall) -> Callable[..., Any]:
+    """A function of arguments one after another instead of their list."""
+
+    def opened(*args: Any) -> Any:
+        return call(list(args))
+
+    # Of the launcher's; Dynamo's wrappers keep attributes.
+    opened.native_call = getattr(call, "native_call", None)  # type: ignore[attr-defined]
+    return opened
 
 
 def _noting_failures(compile_: Callable[..., Any], failed: list[Exception]) -> Callable[..., Any]:

@@ -86,6 +86,7 @@ def native(
     fixed: Mapping[tuple[str, int], int],
     weights: BoundWeights | None,
     alive: Any,
+    in_tuple: bool = False,
 ) -> NativeCall | None:
     """Make the machine code's table for a program of the host.
 
@@ -101,6 +102,7 @@ def native(
             not pass.
         weights: what is bound to the last inputs.
         alive: is kept as long as the code may run.
+        in_tuple: whether a single result, or none, comes in a tuple like several.
 
     Returns:
         None if there can be no such code: the entry is no C function, the frontend has no reader,
@@ -126,7 +128,10 @@ def native(
         alive=(executable, c_function, alive),
     )
     return native_call_of(
-        entry, reader, interface, signature, slow, failed, num_iters=num_iters, weights=weights
+        *(entry, reader, interface, signature, slow, failed),
+        num_iters=num_iters,
+        weights=weights,
+        in_tuple=in_tuple,
     )
 
 
@@ -140,6 +145,7 @@ def native_call_of(
     *,
     num_iters: int,
     weights: BoundWeights | None,
+    in_tuple: bool = False,
 ) -> NativeCall | None:
     """Make the machine code's table for an entry; see :func:`native` for the other arguments.
 
@@ -170,6 +176,7 @@ def native_call_of(
         "state": 0 if reader.state is None else ctypes.addressof(reader.state),
         "updating": 0 if updating is None else id(updating),
         "iterations": num_iters,
+        "in_tuple": int(in_tuple),
         "thread_limits": threads.limits,
         "poison": int(buffers.POISONED),
         "none": id(None),

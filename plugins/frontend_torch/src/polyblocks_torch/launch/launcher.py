@@ -33,6 +33,7 @@ from polyblocks_torch.capture import (
 from polyblocks_torch.importing.checks import failure as failure_of_check
 from polyblocks_torch.launch.argument_writer import ArgumentWriter
 from polyblocks_torch.launch.device_launcher import allocation, device_of, run_on_device
+from polyblocks_torch.launch.native_graph import native_graph
 from polyblocks_torch.specs import TORCH_DTYPES
 from polyblocks_torch.threads import thread_count
 
@@ -60,7 +61,8 @@ def make_call(
 
     Returns:
         A function of the list of the graph's arguments (emptied by the call) that returns the
-        tuple of the graph's outputs.
+        tuple of the graph's outputs. Its attribute ``native_call`` is the result of
+        :func:`polyblocks_torch.launch.native_graph.native_graph`, if there is any.
     """
     source = Source()
     _unpack(source, capture)
@@ -76,6 +78,10 @@ def make_call(
     source.add(f"return ({', '.join(outputs)}{',' if len(outputs) == 1 else ''})")
     call = boxed(source.build(capture.name))
     call.polyblocks_executable = executable  # type: ignore[attr-defined]
+    if executable is not None and device is None and not unguarded:
+        call.native_call = native_graph(  # type: ignore[attr-defined]
+            capture, executable, options, _failure_of(executable.manifest.get("checks", []))
+        )
     return call
 
 

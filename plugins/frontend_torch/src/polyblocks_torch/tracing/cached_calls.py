@@ -3,8 +3,9 @@
 ``torch.compile``'s wrapper keeps errors and half-made states of a compilation from the caller:
 20 Python calls that are needed when something is compiled, and that take longer
 than a small program once its data has pushed them out of the caches. A call that finds its code in
-Dynamo's cache needs none of them. Dynamo still evaluates the frame and checks all its guards; where
-it finds no code, the call starts again in the ordinary way.
+Dynamo's cache needs none of them. All guards are checked, by
+:mod:`polyblocks_torch.tracing.guarded_calls` where that can be, else by Dynamo as it evaluates the
+frame; where there is no code, the call starts again in the ordinary way.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from torch._dynamo.eval_frame import OptimizeContext
 
 from polyblocks_torch.compat import is_fx_tracing
 from polyblocks_torch.tracing.gate import Gate
+from polyblocks_torch.tracing.guarded_calls import GuardedCalls
 
 #: The stance in which nothing is asked for; :func:`torch.compiler.set_stance` makes others.
 _USUAL_STANCE = eval_frame._stance if eval_frame._stance == eval_frame.DynamoStance() else None
@@ -52,6 +54,7 @@ class CachedCalls:
         self._gate = gate
         self._tell = tell
         self._code: CodeType | None = None
+        self._guarded: GuardedCalls | None = None
         self._interrupted = False
         #: Whether there are variants of the function, each of which is one piece of compiled code.
         self.whole = False
@@ -60,12 +63,13 @@ class CachedCalls:
         """Whether calls begin with a frame of this code, so that they can start again."""
         return code is self._code
 
-    def compiled(self, code: CodeType, result: CodeType | None) -> bool:
+    def compiled(self, code: CodeType, result: CodeType | None, guards: Any = None) -> bool:
         """Record the result of compiling a frame.
 
         Args:
             code: the frame's own.
             result: what Dynamo made of it; None if Python runs it.
+            guards: of the result.
 
         Returns:
             Whether the call goes on, and ends, without Python.
@@ -76,6 +80,8 @@ class CachedCalls:
         interrupted = result is None or any(n.startswith(_RESUMES) for n in result.co_names)
         self._interrupted |= interrupted
         self.whole = not self._interrupted
+        if result is not None and self.whole and self._guarded is not None:
+            self._guarded.add(guards, result)
         return self.whole
 
     def wrap(self, context: OptimizeContext, ordinary: Any) -> Any:
@@ -93,6 +99,7 @@ class CachedCalls:
         if not type(ordinary) is type(inner) is FunctionType:
             return ordinary
         self._code = inner.__code__
+        self._guarded = GuardedCalls(inner)
         call = self._call(context, inner, ordinary)
         call.__wrapped__ = inner
         call._torchdynamo_wrapper_id = id(call)
@@ -106,6 +113,9 @@ class CachedCalls:
         lookup = _Lookup(inner.__code__, context.callback)
         set_eval_frame = eval_frame.set_eval_frame
         set_recompiles = eval_frame.set_eval_frame_isolate_recompiles_id
+        assert self._guarded is not None
+        find = self._guarded.find
+        profiler = torch.autograd.profiler
 
         @functools.wraps(ordinary)
         def call(*args: Any, **kwargs: Any) -> Any:
@@ -117,6 +127,11 @@ class CachedCalls:
             if (gate.owner is not None or not _is_usual()) and not _becomes_usual(gate):
                 return ordinary(*args, **kwargs)
             if self.whole:
+                # A profiler shows what Dynamo does, and ranges of its own around it.
+                if find is not None and not kwargs and not profiler._is_profiler_enabled:
+                    found = find(args)
+                    if found is not None:
+                        return found(*args)
                 outer_recompiles = set_recompiles(recompiles)
                 outer = set_eval_frame(lookup)
                 try:

@@ -62,6 +62,8 @@ SETTINGS: dict[str, Any] = {
     "allow_rnn": True,
     # NumPy's generators draw NumPy's numbers: Python runs them.
     "use_numpy_random_stream": True,
+    # Two calls of Python in each call, for a range in traces around what takes the arguments.
+    "record_runtime_overhead": False,
 }
 
 #: So often a frame is tried that Dynamo fails with: it may have been the arguments' fault.
@@ -162,7 +164,11 @@ class _Converter:
             guarded = getattr(result, "guarded_code", None)
             if guarded is not None:
                 self._values.compiled(frame, guarded.code)
-            whole = self._cached.compiled(code, None if guarded is None else guarded.code)
+            whole = self._cached.compiled(
+                code,
+                None if guarded is None else guarded.code,
+                None if guarded is None else guarded.guard_manager,
+            )
             # Dynamo keeps the code when this returns: a thread that looks before compiles it too.
             stays = whole and self._gate.is_called
         except BackendCompilerFailed as error:

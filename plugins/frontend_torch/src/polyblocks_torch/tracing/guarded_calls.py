@@ -1,0 +1,183 @@
+"""Calls of compiled frames without Dynamo's evaluation of frames: their guards, then their code.
+
+Where Dynamo evaluates a frame, it looks the code up, checks the guards, and makes a second frame
+for the code that it has generated, which calls the graph through a wrapper. For a function that is
+one graph, the same guards are asked with a dict of the arguments, as Dynamo itself does when it has
+made them; then the generated code is called as a function.
+"""
+
+from __future__ import annotations
+
+import dis
+import weakref
+from collections.abc import Callable
+from inspect import CO_VARARGS, CO_VARKEYWORDS
+from types import CodeType, FunctionType
+from typing import Any
+
+from torch._dynamo import eval_frame
+
+from polyblocks.isolation import forks
+from polyblocks.runtime.source import Source
+
+#: How Dynamo names graphs in the code that it generates.
+_GRAPH = "__compiled_fn_"
+#: Instructions with names that run no code but Python's own.
+_LOADS = ("LOAD_GLOBAL", "LOAD_ATTR")
+
+_lock = forks.lock()
+
+
+class GuardedCalls:
+    """The compiled frames of one function.
+
+    Attributes:
+        find: called with the arguments of a call, each of which guards may look at; gives the code
+            for it, or None where Dynamo must look. None: it always must.
+
+    Args:
+        function: the user's.
+    """
+
+    def __init__(self, function: FunctionType) -> None:
+        self._function = function
+        self._variants: list[_Variant] = []
+        self.find = _finder(function, self._chosen)
+
+    def add(self, guards: Any, code: CodeType) -> None:
+        """Add a frame that Dynamo has compiled.
+
+        Args:
+            guards: Dynamo's.
+            code: that it has generated.
+        """
+        function = self._function
+        graph = _only_call(code)
+        call = function.__globals__.get(graph)
+        if call is not None and code.co_freevars == function.__code__.co_freevars:
+            self._variants = [*self._variants, _Variant(guards, code, graph, call)]
+
+    def _chosen(self, values: dict[str, Any]) -> Callable[..., Any] | None:
+        """The code whose guards hold for the values of a frame's variables."""
+        variants = self._variants
+        for variant in variants:
+            guards = variant.guards
+            # Dynamo forgets code when it is reset, or when an object that guards know is gone.
+            if guards.cache_entry is None:
+                self._variants = [each for each in self._variants if each is not variant]
+            elif guards.check(values):
+                if variant is not variants[0]:
+                    others = [each for each in self._variants if each is not variant]
+                    self._variants = [variant, *others]
+                return variant.call or variant.make(self._function)
+        return None
+
+
+# Called by another compiled function, which Python runs a part of: no frames of that one.
+eval_frame.skip_code(GuardedCalls._chosen.__code__)
+
+
+class _Variant:
+    """One compiled frame.
+
+    Attributes:
+        guards: Dynamo's.
+        call: the code as a function; None until it is called for the first time.
+
+    Args:
+        guards: see there.
+        code: that Dynamo has generated.
+        graph: the name by which it calls the graph.
+        compiled: what it calls.
+    """
+
+    __slots__ = ("_code", "_compiled", "_graph", "call", "guards")
+
+    def __init__(self, guards: Any, code: CodeType, graph: str, compiled: Any) -> None:
+        self.guards = guards
+        self.call: Callable[..., Any] | None = None
+        self._code, self._graph, self._compiled = code, graph, compiled
+
+    def make(self, function: FunctionType) -> Callable[..., Any]:
+        """The code as a function, with machine code in place of the graph where that can be.
+
+        Args:
+            function: which was compiled.
+        """
+        outer = eval_frame.set_eval_frame(None)
+        try:
+            with _lock:
+                if self.call is None:
+                    self.call = self._made(function)
+                return self.call
+        finally:
+            eval_frame.set_eval_frame(outer)
+
+    def _made(self, function: FunctionType) -> Callable[..., Any]:
+        code, known, name = self._code, function.__globals__, ""
+        native = getattr(self._compiled, "native_call", None)
+        call = None if native is None else native(self._compiled)
+        if call is not None:
+            # Beside the name that Dynamo itself has put there.
+            name = f"{self._graph}_native"
+            known[name] = call
+            code = code.replace(
+                co_names=tuple(name if each == self._graph else each for each in code.co_names)
+            )
+        eval_frame.skip_code(code)
+        made = FunctionType(code, known, code.co_name, None, function.__closure__)
+        if name:
+            weakref.finalize(made, known.pop, name, None).atexit = False
+        return made
+
+
+def _only_call(code: CodeType) -> str:
+    """The name of the graph, in generated code that calls it and nothing else; else empty."""
+    graphs = [name for name in code.co_names if name.startswith(_GRAPH)]
+    if len(graphs) != 1:
+        return ""
+    calls = 0
+    for each in dis.get_instructions(code):
+        calls += each.opname.startswith("CALL") and "INTRINSIC" not in each.opname
+        if each.opcode in dis.hasname and each.opname not in _LOADS:
+            return ""
+    return graphs[0] if calls == 1 else ""
+
+
+def _finder(
+    function: FunctionType, chosen: Callable[[dict[str, Any]], Any]
+) -> Callable[[tuple[Any, ...]], Any] | None:
+    """A function of a call's positional arguments that passes a dict of them on.
+
+    Where they are not all that the function takes, as with defaults, it returns None.
+
+    Args:
+        function: whose arguments they are.
+        chosen: takes the values of its variables, as Dynamo's guards name them.
+
+    Returns:
+        None where positional arguments alone are no call.
+    """
+    code = function.__code__
+    if code.co_kwonlyargcount:
+        return None
+    count, source = code.co_argcount, Source()
+    others = iter(code.co_varnames[count:])
+    values = [f"{name!r}: args[{k}]" for k, name in enumerate(code.co_varnames[:count])]
+    takes_more = code.co_flags & CO_VARARGS
+    if takes_more:
+        values.append(f"{next(others)!r}: args[{count}:]" if count else f"{next(others)!r}: args")
+    if code.co_flags & CO_VARKEYWORDS:
+        values.append(f"{next(others)!r}: {{}}")
+    for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
+        values.append(f"{name!r}: {source.name('cell', cell)}.cell_contents")
+    source.add(f"if len(args) {'<' if takes_more else '!='} {count}:")
+    source.add("return None", 2)
+    source.add(f"values = {{{', '.join(values)}}}")
+    if code.co_freevars:  # a cell may be empty
+        source.lines[-1:] = ["    try:", "    " + source.lines[-1], "    except ValueError:"]
+        source.add("return None", 2)
+    source.add(f"return {source.name('chosen', chosen)}(values)")
+    made = source.build(function.__name__)
+    eval_frame.skip_code(made.__code__)
+    return made
