@@ -223,6 +223,14 @@ def test_distances_equal_eager() -> None:
         same(REGISTRY[aten._pdist_forward.default](a[0], p), torch.pdist(a[0], p))
 
 
+@pytest.mark.parametrize("rows", [0, 1, 2, 3, 257, 611, 1100])
+def test_distances_of_pairs_are_in_the_order_of_eager(rows: int) -> None:
+    x = torch.randn(rows, 3, dtype=torch.float64)
+    x[rows // 2 :: 5, 1] = torch.nan
+    same(REGISTRY[aten._pdist_forward.default](x), torch.pdist(x))
+    assert REGISTRY[aten._pdist_forward.default](x[:, :0]).equal(torch.zeros_like(torch.pdist(x)))
+
+
 def test_scalars_are_reduced_along_dimension_zero() -> None:
     for value in (3.0, 0.0, torch.nan, torch.inf):
         x = torch.tensor(value)

@@ -61,35 +61,6 @@ def dist(x: Tensor, other: Tensor, p: float = 2) -> Tensor:
     return torch.linalg.vector_norm(x - other, p)
 
 
-@decomposition(aten._cdist_forward.default)
-def cdist(x1: Tensor, x2: Tensor, p: float, compute_mode: int | None = None) -> Tensor:
-    # As in PyTorch: above 25 rows the Euclidean distance is a matrix product.
-    large = x1.shape[-2] > 25 or x2.shape[-2] > 25
-    if p == 2 and (compute_mode == 1 or (compute_mode in (None, 0) and large)):
-        return aten._euclidean_dist(x1, x2)
-    difference = x1.unsqueeze(-2) - x2.unsqueeze(-3)
-    if difference.shape[-1] == 0:
-        return difference.new_zeros(difference.shape[:-1])
-    return _distance(difference, p)
-
-
-def _distance(difference: Tensor, p: float) -> Tensor:
-    """The norm along the last dimension; NaN for NaN, also for counts."""
-    if p == 0:
-        return difference.abs().ceil().clamp(max=1).sum(-1)
-    return torch.linalg.vector_norm(difference, p, dim=-1)
-
-
-@decomposition(aten._pdist_forward.default)
-def pdist(x: Tensor, p: float = 2) -> Tensor:
-    count = x.shape[0]
-    if count < 2:
-        return x.new_zeros((0,))
-    # One slice per row: all later rows minus this one.
-    parts = [x[i + 1 :] - x[i] for i in range(count - 1)]
-    return _distance(torch.cat(parts), p)
-
-
 @decomposition(aten.linalg_vector_norm.default)
 def vector_norm(
     x: Tensor,
