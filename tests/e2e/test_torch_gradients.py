@@ -195,6 +195,16 @@ def test_stft() -> None:
     check(f, randn(2, 40), randn(16))
 
 
+def test_istft() -> None:
+    torch.manual_seed(0)
+
+    def f(x: Tensor, w: Tensor) -> Tensor:
+        spectrum = torch.stft(x, 16, 4, window=w, return_complex=True)
+        return torch.istft(spectrum * 2, 16, 4, window=w, length=35)
+
+    check(f, randn(2, 40), randn(16).abs() + 1)
+
+
 def test_views_that_pytorch_reads() -> None:
     torch.manual_seed(0)
 

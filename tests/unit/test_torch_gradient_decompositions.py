@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import torch
+from torch._decomp import decomposition_table
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from polyblocks_torch.decomp.every import REGISTRY
-from polyblocks_torch.tracing.python_kernels import operations_kept
+from polyblocks_torch.tracing.python_kernels import made_without_looking, operations_kept
 
 aten = torch.ops.aten
 
@@ -118,6 +121,60 @@ def test_distances(p: float) -> None:
     distances = torch.nn.functional.pdist(x, p)
     args = (torch.randn_like(distances), x, p, distances)
     torch.testing.assert_close(REGISTRY[op](*args), op(*args))
+
+
+@pytest.mark.parametrize(
+    "kernel, dilation, stride",
+    [(3, 1, 1), (3, 1, 2), (5, 1, 2), (2, 1, 3), (3, 2, 1), (3, 3, 2), (2, 5, 3), (1, 1, 1)],
+)
+def test_windows_are_added_up(kernel: int, dilation: int, stride: int) -> None:
+    torch.manual_seed(0)
+    op = aten.col2im.default
+    window = (kernel, 2), (dilation, 1), (1, 0), (stride, 1)
+    image = torch.randn(2, 3, 13, 5, dtype=torch.float64)
+    columns = torch.nn.functional.unfold(image, *window)
+    args = (torch.randn_like(columns), [13, 5], *window)
+    torch.testing.assert_close(REGISTRY[op](*args), op(*args))
+
+
+@pytest.mark.parametrize("size, step", [(1, 1), (3, 1), (5, 2), (4, 4), (2, 5), (13, 3), (0, 2)])
+@pytest.mark.parametrize("dim", [0, 1, -1])
+def test_the_gradient_of_windows(size: int, step: int, dim: int) -> None:
+    torch.manual_seed(0)
+    op = aten.unfold_backward.default
+    windows = torch.randn(13, 13, 13, dtype=torch.float64).unfold(dim, size, step)
+    args = (torch.randn_like(windows), [13, 13, 13], dim, size, step)
+    torch.testing.assert_close(REGISTRY[op](*args), op(*args))
+    if dim == 1:
+        args = (args[0][:1], *args[1:])
+        torch.testing.assert_close(REGISTRY[op](*args), op(*args))
+    scalar = (torch.tensor([2.5]), [], 0, 1, 1)
+    torch.testing.assert_close(REGISTRY[op](*scalar), op(*scalar))
+
+
+def test_the_shape_of_a_gradient_of_windows_takes_no_steps() -> None:
+    op = aten.unfold_backward.default
+    # A row for several, for which PyTorch adds element by element.
+    args = (torch.randn(1, 6, 4), [3, 14], 1, 4, 2)
+    steps: list[Any] = []
+
+    class Counted(FakeTensorMode):
+        def dispatch(self, func: Any, *given: Any, **options: Any) -> Any:
+            steps.append(func)
+            return super().dispatch(func, *given, **options)
+
+    def shape(rows: int) -> torch.Size:
+        steps.clear()
+        with Counted() as mode:
+            return op(mode.from_tensor(args[0]), [rows, 14], *args[2:]).shape
+
+    with made_without_looking():
+        assert shape(3) == (3, 14)
+        short = len(steps)
+    # Elsewhere it is PyTorch's own; of other sizes, as PyTorch remembers shapes.
+    assert shape(5) == (5, 14)
+    assert short < 5 < len(steps)
+    torch.testing.assert_close(decomposition_table[op](*args), op(*args))
 
 
 @pytest.mark.parametrize("shape, dim", [((4, 5, 2), 0), ((4, 5, 2), 2), ((3, 1), 1)])

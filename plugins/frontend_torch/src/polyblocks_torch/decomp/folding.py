@@ -1,9 +1,8 @@
 """Sums of overlapping windows: ``fold``, and what is the gradient of ``unfold``.
 
-PyTorch's own decomposition adds every element to where it belongs, one after the other. Here an
-element of the result is a sum of as many as there are windows over it: of shifted, padded arrays,
-along one dimension after the other. Where windows are ``stride`` apart, elements whose places have
-the same remainder by it are sums of the same windows.
+PyTorch's own decompositions add every element, or every window, to where it belongs, one after the
+other. Here an element of the result is a sum of as many as there are windows over it: of shifted,
+padded arrays, along one dimension after the other.
 """
 
 from __future__ import annotations
@@ -44,8 +43,27 @@ def col2im(
     return result if x.dim() == 3 else result.squeeze(0)
 
 
+@decomposition(aten.unfold_backward.default)
+def unfold_backward(
+    grad: Tensor, input_sizes: Sequence[int], dim: int, size: int, step: int
+) -> Tensor:
+    """The gradient of ``Tensor.unfold``, by which ``istft`` adds its frames up as well."""
+    if not input_sizes:
+        return grad.sum(0)
+    axis = dim % len(input_sizes)
+    if not grad.numel():
+        return grad.new_zeros(list(input_sizes))
+    result = _folded(grad.movedim(-1, axis), axis, 1, step, input_sizes[axis])
+    # One window may stand for those of all rows, as that of ``istft`` does.
+    return result.expand(list(input_sizes)).contiguous()
+
+
 def _folded(x: Tensor, axis: int, dilation: int, stride: int, extent: int) -> Tensor:
     """Sum windows along a dimension.
+
+    A window is cut into blocks of ``stride`` places, so that block ``b`` of a window lies where
+    block 0 of the ``b``-th next one does: the result is the sum of as many arrays as a window has
+    blocks.
 
     Args:
         x: with the places in a window at ``axis``, and the windows at the next one.
@@ -55,16 +73,23 @@ def _folded(x: Tensor, axis: int, dilation: int, stride: int, extent: int) -> Te
         extent: of the result.
     """
     size, count = x.shape[axis : axis + 2]
-    steps = -(-extent // stride)
-    phases: list[Tensor | None] = [None] * stride
-    for place in range(size):
-        shift, phase = divmod(place * dilation, stride)
-        inner = [0, 0] * (x.dim() - 2 - axis)
-        shifted = pad(x.select(axis, place), [*inner, shift, steps - shift - count])
-        total = phases[phase]
-        phases[phase] = shifted if total is None else total + shifted
-    known = next(total for total in phases if total is not None)
-    sums = [torch.zeros_like(known) if total is None else total for total in phases]
-    if stride == 1:
-        return sums[0]
-    return torch.stack(sums, axis + 1).flatten(axis, axis + 1).narrow(axis, 0, extent)
+    reach = (size - 1) * dilation + 1
+    inner = [0, 0] * (x.dim() - axis - 1)
+    if dilation > 1:
+        # Zeros between the places of a window.
+        apart = pad(x.unsqueeze(axis + 1), [*inner, 0, dilation - 1])
+        x = apart.flatten(axis, axis + 1).narrow(axis, 0, reach)
+    blocks, steps = -(-reach // stride), -(-extent // stride)
+    total: Tensor | None = None
+    for block in range(blocks):
+        first = block * stride
+        length = min(stride, reach - first)
+        # Multiples of the dilation among the places of a block: none if it has only zeros.
+        if -(-first // dilation) * dilation >= first + length:
+            continue
+        places = x.narrow(axis, first, length).transpose(axis, axis + 1)
+        ends = [0, stride - length, block, steps - block - count]
+        moved = pad(places, [*inner[2:], *ends])
+        total = moved if total is None else total + moved
+    assert total is not None
+    return total.flatten(axis, axis + 1).narrow(axis, 0, extent)

@@ -12,11 +12,13 @@ import math
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch._C import DispatchKey
+from torch._decomp import decomposition_table
 
 from polyblocks_torch.decomp.checks import linalg_check_errors
 from polyblocks_torch.importing.checks import require
@@ -123,12 +125,26 @@ _WITHOUT_LOOKING: dict[Any, Callable[..., Tensor]] = {
 }
 
 
+def _sizes_of_windows(grad: Tensor, input_sizes: list[int], *_: Any) -> Tensor:
+    return grad.new_empty(input_sizes)
+
+
+#: Operations that PyTorch runs step by step to know what their results look like -> what these look
+#: like. The steps of ``istft`` are four additions for every element of a window.
+_SHAPES: dict[Any, Callable[..., Tensor]] = {
+    torch.ops.aten.unfold_backward.default: _sizes_of_windows,
+}
+
+
 _thread = threading.local()
 
 
 @contextmanager
 def made_without_looking() -> Iterator[None]:
-    """Let this thread trace operations that PyTorch makes of looks at data, but need none."""
+    """Let this thread trace operations that PyTorch makes of looks at data, but need none.
+
+    Results of tensors without data come without the steps to them.
+    """
     _install()
     before = getattr(_thread, "without_looking", False)
     _thread.without_looking = True
@@ -142,16 +158,19 @@ def made_without_looking() -> Iterator[None]:
 def _install() -> None:
     """Ask in the operations whether they look; they stay what they are everywhere else."""
     for op, kernel in _WITHOUT_LOOKING.items():
-        op.py_kernels.update(dict.fromkeys(_KEYS, _asking(op, kernel)))
+        op.py_kernels.update(dict.fromkeys(_KEYS, _asking(kernel, partial(_made_of_others, op))))
         op._dispatch_cache.clear()
+    for op, shapes in _SHAPES.items():
+        original = decomposition_table[op]
+        # Tensors without data look it up there, by the name of the function.
+        decomposition_table[op] = functools.wraps(original)(_asking(shapes, original))
 
 
-def _asking(op: Any, kernel: Callable[..., Tensor]) -> Callable[..., Tensor]:
+def _asking(kernel: Callable[..., Tensor], original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(kernel)
-    def run(*args: Any, **kwargs: Any) -> Tensor:
-        if getattr(_thread, "without_looking", False):
-            return kernel(*args, **kwargs)
-        return _made_of_others(op, *args, **kwargs)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        wanted = getattr(_thread, "without_looking", False)
+        return kernel(*args, **kwargs) if wanted else original(*args, **kwargs)
 
     return run
 
