@@ -50,7 +50,7 @@ def _strip(x: Tensor, count: int, p: float) -> Tensor:
     square = _distances(x[:count], x, p).reshape(-1)
     pairs = count * (2 * rows - count - 1) // 2
     # The pairs of the last r rows are the last r * (r - 1) / 2 ones. The root is exact: 8 * behind
-    # + 1 is the square of an odd number where it is to be one, and far from the next one elsewhere.
+    # + 1 is the square of an odd number at the last pair of a row, and far below one elsewhere.
     behind = rows * (rows - 1) // 2 - 1 - torch.arange(pairs, device=x.device)
     root = torch.sqrt((8 * behind + 1).to(torch.float64))
     later = ((root - 1) * 0.5).to(torch.int64)
