@@ -193,28 +193,23 @@ def s3_attributes() -> str:
 
 
 def schedule_keys() -> str:
-    """What a schedule of a GPU's kernel says."""
-    from polyblocks.affine.gpu.schedule import COMMON, OF_GROUPS, OF_TILES, OF_UNITS
+    """The keys of schedules of kernels of grids."""
+    from polyblocks.affine.plan.keys import GRID, KEYS
 
-    kinds = {
-        "all": COMMON,
-        "groups of threads": OF_GROUPS,
-        "tiles of a contraction": OF_TILES,
-        "a matrix unit": OF_UNITS,
-    }
-    rows = [
-        f"| `{key}` | {kind} | {sentence(meaning)} |"
-        for kind, keys in kinds.items()
-        for key, meaning in keys.items()
-    ]
+    rows = []
+    for name, key in KEYS.items():
+        kinds = [kind.value for kind in GRID if kind in key.kinds]
+        if kinds:
+            of = "all" if len(kinds) == len(GRID) else ", ".join(kinds)
+            rows.append(f"| `{name}` | {of} | {sentence(key.meaning)} |")
     return "\n".join(["| key | kernels | meaning |", "|---|---|---|", *rows])
 
 
 def contraction_schedule_keys() -> str:
-    """What a schedule of a CPU's contraction says."""
-    from polyblocks.affine.contraction.tilings.schedule import KEYS
+    """The keys of schedules of contractions on cores."""
+    from polyblocks.affine.plan.keys import KEYS, PlanKind, keys_of
 
-    rows = [f"| `{key}` | {sentence(meaning)} |" for key, meaning in KEYS.items()]
+    rows = [f"| `{key}` | {sentence(KEYS[key].meaning)} |" for key in keys_of(PlanKind.CORES)]
     return "\n".join(["| key | meaning |", "|---|---|", *rows])
 
 

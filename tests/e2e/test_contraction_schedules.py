@@ -62,12 +62,12 @@ def test_what_is_planned_is_done(product: Any) -> None:
     (schedule,) = schedules(text)
     (made,) = tiles_of(text, inputs, expected)
     assert [made["rows"], made["lanes"]] == schedule["register_tile"]
-    assert [made["row_block"], made["column_block"]] == schedule["cache_block"]
+    assert [made["row_block"], made["column_block"]] == schedule["block_tile"]
     assert (made["depth"], made["threads"]) == (schedule["k_block"], schedule["threads"])
 
 
 SIZES: list[dict[str, Any]] = [
-    {"register_tile": [3, WIDTH], "cache_block": [9, 2 * WIDTH]},
+    {"register_tile": [3, WIDTH], "block_tile": [9, 2 * WIDTH]},
     {"k_block": 7, "sum_chunk": 3},
     {"packed": [True, True], "staged": True},
     {
@@ -75,7 +75,7 @@ SIZES: list[dict[str, Any]] = [
         "staged": True,
         "packed": [False, True],
         "register_tile": [2, WIDTH],
-        "cache_block": [4, WIDTH],
+        "block_tile": [4, WIDTH],
     },
 ]
 
@@ -83,17 +83,26 @@ SIZES: list[dict[str, Any]] = [
 @pytest.mark.parametrize("changes", SIZES)
 def test_an_edited_schedule_takes_effect(product: Any, changes: dict[str, Any]) -> None:
     text, inputs, expected = product
-    whole = {"threads": 1, "chunks": [1, 1], "cache_block": [37, 70], **changes}
+    whole = {"threads": 1, "chunks": [1, 1], "block_tile": [37, 70], **changes}
     (made,) = tiles_of(edited(text, 0, **whole), inputs, expected)
     for key, names in {
         "register_tile": ["rows", "lanes"],
-        "cache_block": ["row_block", "column_block"],
+        "block_tile": ["row_block", "column_block"],
         "packed": ["pack_rows", "pack_columns"],
     }.items():
         if key in changes:
             assert [made[n] for n in names] == changes[key]
     for key, name in {"k_block": "depth", "sum_chunk": "chain", "staged": "waits"}.items():
         assert made[name] == changes.get(key, made[name])
+
+
+def test_an_old_key_is_read_with_a_warning(product: Any) -> None:
+    text, inputs, expected = product
+    (whole,) = schedules(text)
+    old = edited(text, 0, "block_tile", cache_block=whole["block_tile"])
+    with pytest.warns(FutureWarning, match=r"old spelling of 'cache_block', .*; write block_tile"):
+        made = tiles_of(old, inputs, expected)
+    assert made == tiles_of(text, inputs, expected)
 
 
 def test_what_is_left_out_is_found(product: Any) -> None:
@@ -125,7 +134,7 @@ def test_schedules_at_random(product: Any) -> None:
         rows, vectors = draw.randint(1, 8), draw.randint(1, 3)
         changes = {
             "register_tile": [rows, vectors * WIDTH],
-            "cache_block": [rows * draw.randint(1, 5), vectors * WIDTH * draw.randint(1, 3)],
+            "block_tile": [rows * draw.randint(1, 5), vectors * WIDTH * draw.randint(1, 3)],
             "k_block": draw.randint(1, 60),
             "sum_chunk": draw.randint(1, 30),
             "chunks": [draw.randint(1, 3), draw.randint(1, 3)],
@@ -147,16 +156,19 @@ def test_schedules_at_random(product: Any) -> None:
         ({"register_tile": [40, WIDTH]}, "at most 37 elements along M, got 40; reduce 'register_"),
         ({"register_tile": [37, 8 * WIDTH]}, r"vector registers on cpu:.*, got \d+; reduce"),
         ({"register_tile": [4, WIDTH + 1]}, f"whole vectors of {WIDTH} elements along N"),
-        ({"register_tile": [4]}, r"'register_tile' to be two whole numbers from 1 on, got \[4\]"),
-        ({"register_tile": [4, WIDTH], "cache_block": [5, 70]}, "to be a multiple of 4"),
+        ({"register_tile": [4]}, r"two whole numbers from 1 on for 'register_tile', got \[4\]"),
+        (
+            {"register_tile": [4, WIDTH], "block_tile": [5, 70]},
+            r"a multiple of 4 \(register tiles along M\), or 37 for 'block_tile', got 5",
+        ),
         ({"k_block": 49}, "at most 48 steps along K, got 49; reduce 'k_block'"),
-        ({"k_block": True}, "'k_block' to be a whole number from 1 on, got True"),
+        ({"k_block": True}, "a whole number from 1 on for 'k_block', got True"),
         ({"k_block": 8, "sum_chunk": 9}, "at most 8 steps of a pass, got 9; reduce 'sum_chunk'"),
         ({"chunks": [38, 1]}, r"chunks along M \(one a register tile\), got 38; reduce 'chunks'"),
-        ({"packed": [True]}, "'packed' to be two of true and false, got"),
-        ({"threads": 0}, "'threads' to be a whole number from 1 on, got 0"),
+        ({"packed": [True]}, "two of true and false for 'packed', got"),
+        ({"threads": 0}, "a whole number from 1 on for 'threads', got 0"),
         ({"unit": "abacus"}, "one of these products: .*transposed.*, got .*abacus"),
-        ({"tile": 3}, "keys among register_tile, .*, got 'tile'"),
+        ({"tile": 3}, r"keys of tiles on cores \(chunks, .*\), got 'tile'"),
     ],
 )
 def test_a_wrong_schedule_is_refused(product: Any, changes: dict[str, Any], message: str) -> None:
@@ -169,7 +181,10 @@ def test_windows_have_their_own_limits(convolution: Any) -> None:
     text, inputs, expected = convolution
     assert schedules(text)[0]["windows"]
     for changes, message in (
-        ({"packed": [True, True]}, "'packed' along M to be false, since 'windows' is true"),
+        (
+            {"packed": [True, True]},
+            "expected false for 'packed' along M, since 'windows' is true, got true",
+        ),
         ({"k_block": 36, "sum_chunk": 36}, "that divides it, such as 24, since 'windows' is true"),
     ):
         with pytest.raises(UnsupportedError, match=re.escape(message)):

@@ -1,18 +1,19 @@
 // PASSES: choose-kernels
 // TARGET: gpu
 //
-// The schedule of a product that a matrix unit computes: warps of a block, units of a warp, calls
-// of a unit for which operands are in shared memory, and how many tiles there are of these. What
-// follows from them stands beside it: the tiles in shared memory, how they are filled, and that lanes
-// exchange their sums.
+// The schedule of a product that a matrix unit computes: tiles of a block and of a warp, steps for
+// which operands are in shared memory, and how many tiles there are of these. What follows from them
+// stands beside it: the tiles in shared memory, how they are filled, and that lanes exchange their
+// sums, to store results from there.
 
 // CHECK-LABEL: func.func @main
 // CHECK-NOT:   gpu.
-// CHECK:       polyblocks.schedule = {calls = {{[1-4]}} : i64, kernel = "kernel",
-// CHECK-SAME:    predicted = {{{.*}}}, resident = 1 : i64, stages = 2 : i64,
-// CHECK-SAME:    staging = {asynchronous = [false, false], barrier = {{[0-9]+}} : i64, exchange = true,
+// CHECK:       polyblocks.schedule = {block_tile = [{{[0-9]+}}, {{[0-9]+}}], k_block = {{16|32|64}} : i64,
+// CHECK-SAME:    kernel = "kernel", predicted = {{{.*}}}, register_tile = [{{[0-9]+}}, {{[0-9]+}}],
+// CHECK-SAME:    resident = 1 : i64, staged = true, stages = 2 : i64,
+// CHECK-SAME:    staging = {asynchronous = [false, false], barrier = {{[0-9]+}} : i64,
 // CHECK-SAME:    shared = {{\[\[}}2, {{[0-9]+}}, {{[0-9]+}}], [2, {{[0-9]+}}, {{[0-9]+}}]], stored = {{[0-9]+}} : i64},
-// CHECK-SAME:    unit = ["unit", "float16"], units_of_warp = [{{[0-9]+}}, {{[0-9]+}}], warps = [{{[0-9]+}}, {{[0-9]+}}]}
+// CHECK-SAME:    unit = "unit"}
 func.func @main(%a: memref<1024x512xf16>, %b: memref<1024x512xf16>, %c: memref<1024x1024xf16>) {
   %zero = arith.constant 0.0 : f32
   affine.for %i = 0 to 1024 {

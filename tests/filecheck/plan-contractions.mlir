@@ -8,7 +8,7 @@
 // CHECK:         affine.for %{{.*}} = 0 to 480 {
 // CHECK-NEXT:      affine.for %{{.*}} = 0 to 90 {
 // CHECK:        %{{.*}} = affine.for %{{.*}} = 0 to 320 iter_args(
-// CHECK:       } {polyblocks.schedule = {cache_block = [60, 48], chunks = [4, 2], k_block = 320 : i64,
+// CHECK:       } {polyblocks.schedule = {block_tile = [60, 48], chunks = [4, 2], k_block = 320 : i64,
 // CHECK-SAME:    packed = [false, true], register_tile = [6, 16], staged = false,
 // CHECK-SAME:    sum_chunk = 160 : i64, threads = 8 : i64, transposed = false, windows = false}}
 module {

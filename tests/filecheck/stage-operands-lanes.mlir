@@ -46,7 +46,8 @@ module {
         affine.store %s, %c[%i, %j] : memref<64x64xf32>
       }
     } {polyblocks.schedule = {
-         kernel = "product", resident = 1, thread_tile = [2, 2], threads = [8, 8], depth = 8}}
+         kernel = "product", resident = 1, register_tile = [2, 2], block_tile = [16, 16],
+         k_block = 8}}
     return
   }
 }

@@ -66,8 +66,8 @@ module {
         affine.store %s, %d[%i, %j] : memref<512x256xf32>
       }
     } {polyblocks.schedule = {
-         kernel = "product", resident = 1, unit = ["unit", "float16"], warps = [2, 2],
-         units_of_warp = [1, 2], calls = 2, stages = 3}}
+         kernel = "product", resident = 1, unit = "unit", register_tile = [16, 32],
+         block_tile = [32, 64], k_block = 32, stages = 3}}
     affine.for %i = 0 to 512 {
       affine.for %j = 0 to 256 {
         %x = affine.load %d[%i, %j] : memref<512x256xf32>

@@ -39,7 +39,7 @@ module {
         affine.store %r, %c[%i, %j] : memref<300x640xf32>
       }
     } {polyblocks.schedule = {
-         register_tile = [6, 32], cache_block = [60, 64], k_block = 512, sum_chunk = 512,
+         register_tile = [6, 32], block_tile = [60, 64], k_block = 512, sum_chunk = 512,
          chunks = [1, 1], packed = [true, true], threads = 1, transposed = false}}
     return
   }

@@ -30,7 +30,7 @@ module {
         }
         affine.store %r, %c[%i, %j] : memref<24x64xf32>
       }
-    } {polyblocks.schedule = {register_tile = [3, 8], cache_block = [12, 32], k_block = 8,
+    } {polyblocks.schedule = {register_tile = [3, 8], block_tile = [12, 32], k_block = 8,
        sum_chunk = 8, chunks = [1, 2], packed = [false, false], threads = 2, staged = true,
        transposed = false, windows = false}}
     affine.for %i = 0 to 24 {

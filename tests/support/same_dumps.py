@@ -7,6 +7,8 @@
 With ``--units`` the programs are contractions of halves for three GPUs instead, each by some plan
 of a matrix unit, the same in both trees.
 
+Where keys of an attribute are new, ``compare --without polyblocks.schedule`` leaves it out.
+
 For changes that are to change no code: files that move, names, what is computed once and not twice.
 The programs are those of the benchmarks, in PyTorch. Locations are left out.
 """
@@ -103,19 +105,38 @@ def _write(folder: Path, arch: str, target: str, name: str, text: str) -> None:
         (place / "error.txt").write_text(str(error))
 
 
-def compare(before: Path, after: Path) -> list[str]:
-    """What differs: files of one tree only, and files of other contents."""
+def compare(before: Path, after: Path, without: Sequence[str] = ()) -> list[str]:
+    """What differs: files of one tree only, and files of other contents.
+
+    Args:
+        before, after: folders that were written.
+        without: names of attributes that are dictionaries, and are left out.
+    """
     files = [{p.relative_to(f): p for p in f.rglob("*") if p.is_file()} for f in (before, after)]
     found = [f"only in one: {name}" for name in sorted(files[0].keys() ^ files[1].keys())]
     return found + [
         f"differs: {name}"
         for name in sorted(files[0].keys() & files[1].keys())
-        if _text(files[0][name]) != _text(files[1][name])
+        if _text(files[0][name], without) != _text(files[1][name], without)
     ]
 
 
-def _text(path: Path) -> str:
-    return _LOCATION.sub("", path.read_text())
+def _text(path: Path, without: Sequence[str]) -> str:
+    text = _LOCATION.sub("", path.read_text())
+    for name in without:
+        head, *rest = text.split(f"{name} = {{")
+        text = head + "".join(each[_closing(each) :] for each in rest)
+    return text
+
+
+def _closing(text: str) -> int:
+    """Where text goes on behind the brace that closes one before it."""
+    depth = 1
+    for place, sign in enumerate(text):
+        depth += (sign == "{") - (sign == "}")
+        if not depth:
+            return place + 1
+    raise ValueError(f"expected a closing brace in {text[:80]!r}")
 
 
 def main() -> int:
@@ -132,6 +153,7 @@ def main() -> int:
     both = commands.add_parser("compare")
     both.add_argument("before", type=Path)
     both.add_argument("after", type=Path)
+    both.add_argument("--without", nargs="+", default=(), help="attributes to leave out")
     arguments = parser.parse_args()
     if arguments.command == "write":
         if arguments.units:
@@ -139,7 +161,7 @@ def main() -> int:
         else:
             write(arguments.folder, arguments.count, arguments.chips)
         return 0
-    found = compare(arguments.before, arguments.after)
+    found = compare(arguments.before, arguments.after, arguments.without)
     count = sum(p.is_file() for p in arguments.before.rglob("*"))
     print(*found, f"{count} files, {len(found)} differ", sep="\n")
     return bool(found) or not count

@@ -258,13 +258,13 @@ ROOMS: dict[str, str] = {
     "affine/naming affine/padding affine/rewrites affine/tiles passes "
     "passes/normalize",
     "passes/contraction": "affine affine/analysis affine/buffers affine/contraction "
-    "affine/contraction/tilings affine/cost affine/gpu affine/mlir affine/padding "
+    "affine/contraction/tilings affine/cost affine/gpu affine/mlir affine/padding affine/plan "
     "affine/rewrites affine/vectors "
     "passes",
     "passes/schedule": "affine affine/analysis affine/cleanup affine/cost affine/mlir "
     "affine/rewrites affine/vectors passes",
     "passes/map": "affine affine/analysis affine/cost affine/mlir affine/naming affine/rewrites "
-    "affine/vectors affine/gpu affine/gpu/mapping affine/gpu/plans affine/gpu/staged "
+    "affine/vectors affine/gpu affine/gpu/mapping affine/gpu/plans affine/gpu/staged affine/plan "
     "codegen/gpu/emission passes",
     "affine": "",
     "affine/cleanup": "affine",
@@ -274,10 +274,10 @@ ROOMS: dict[str, str] = {
     "affine/contraction/tilings affine/cost affine/mlir affine/naming "
     "affine/rewrites affine/tiles",
     "affine/contraction": "affine affine/analysis affine/buffers affine/contraction/products "
-    "affine/padding affine/vectors",
+    "affine/padding affine/plan affine/vectors",
     "affine/contraction/products": "affine affine/analysis",
     "affine/contraction/tilings": "affine affine/analysis affine/contraction "
-    "affine/contraction/products affine/cost",
+    "affine/contraction/products affine/cost affine/plan",
     "affine/analysis": "affine",
     "affine/padding": "affine affine/analysis",
     "affine/vectors": "affine affine/analysis",
@@ -285,10 +285,12 @@ ROOMS: dict[str, str] = {
     "affine/rewrites": "affine affine/analysis affine/vectors",
     "affine/tiles": "affine affine/analysis",
     "affine/cost": "affine affine/analysis affine/tiles affine/vectors",
+    "affine/plan": "",
     "affine/gpu": "affine affine/analysis affine/buffers affine/cost affine/gpu/mapping "
-    "affine/gpu/plans affine/gpu/staged affine/gpu/tiles affine/mlir affine/rewrites "
+    "affine/gpu/plans affine/gpu/staged affine/gpu/tiles affine/mlir affine/plan affine/rewrites "
     "affine/contraction/products",
-    "affine/gpu/plans": "affine affine/analysis affine/contraction/products affine/cost",
+    "affine/gpu/plans": "affine affine/analysis affine/contraction/products affine/cost "
+    "affine/plan",
     "affine/gpu/mapping": "affine affine/analysis affine/cost affine/gpu/plans affine/tiles "
     "affine/vectors",
     "affine/gpu/tiles": "affine affine/analysis affine/cost affine/gpu/plans",

@@ -55,7 +55,7 @@ func.func @main(%a: memref<37x64xf32>, %b: memref<64x75xf32>, %c: memref<37x75xf
       affine.store %s, %c[%i, %j] : memref<37x75xf32>
     }
   } {polyblocks.schedule = {
-       register_tile = [4, 32], cache_block = [16, 64], k_block = 64, sum_chunk = 64,
+       register_tile = [4, 32], block_tile = [16, 64], k_block = 64, sum_chunk = 64,
        chunks = [1, 1], packed = [true, true], threads = 1, transposed = false}}
   return
 }

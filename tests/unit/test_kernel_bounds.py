@@ -26,6 +26,7 @@ from polyblocks.affine.gpu.tiles.unit_plans import unit_plans
 from polyblocks.affine.gpu.tiles.units_cost import least_units
 from polyblocks.affine.mlir import reader
 from polyblocks.affine.model import Nest
+from polyblocks.affine.plan.old_keys import read
 from polyblocks.mlir import ir
 from polyblocks.options import CompileOptions
 from polyblocks.registry.honoured_options import describe_target
@@ -184,5 +185,5 @@ def test_the_prediction_is_that_of_the_kernel_that_runs(arch: str, kind: str) ->
         numbers = Numbers(nest)
         kernel, predicted = choose.choose(nest, target)
         schedule = schedule_of(kernel, numbers, "main", 1, predicted)
-        again, _ = scheduled_kernel(nest, numbers, schedule, target)
+        again, _ = scheduled_kernel(nest, numbers, read(schedule, "main", target), target)
         assert predict(again, target) == predicted

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from tests.support.gpu_target import gpu_target
 from tests.support.schedules import edited, emitted, run_emitted, scheduled, schedules
 
 from polyblocks import mlir
+from polyblocks.affine.plan.old_keys import read
 from polyblocks.errors import UnsupportedError
 from polyblocks.options import CompileOptions
 from polyblocks.passes.map.emit_kernels import EmitKernelsPass
@@ -43,7 +45,8 @@ func.func @main(%a: memref<40x48xf32> IN, %b: memref<48x33xf32> IN, %c: memref<4
       }
       affine.store %s, %c[%i, %j] : memref<40x33xf32>
     }
-  } {polyblocks.schedule = {thread_tile = [2, 2], threads = [8, 8], depth = 8, kernel = "product"}}
+  } {polyblocks.schedule = {
+    register_tile = [2, 2], block_tile = [16, 16], k_block = 8, kernel = "product"}}
   return
 }
 """
@@ -76,17 +79,17 @@ def blur() -> tuple[str, list[torch.Tensor]]:
 
 
 @pytest.mark.parametrize(
-    ("thread_tile", "threads", "depth"), [([4, 4], [8, 8], 4), ([1, 3], [7, 5], 3)]
+    ("register_tile", "block_tile", "k_block"), [([4, 4], [32, 32], 4), ([1, 3], [7, 15], 3)]
 )
 def test_another_tile_is_another_kernel_with_the_same_results(
-    thread_tile: list[int], threads: list[int], depth: int, product: Any
+    register_tile: list[int], block_tile: list[int], k_block: int, product: Any
 ) -> None:
     text, inputs = product
-    assert schedules(text)[0]["thread_tile"] != thread_tile
-    other = edited(text, 0, thread_tile=thread_tile, threads=threads, depth=depth)
-    (before,), (after,) = same_results(text, other, inputs)
-    assert after.threads == threads[0] * threads[1]
-    rows, columns = (a * b for a, b in zip(thread_tile, threads, strict=True))
+    assert schedules(text)[0]["register_tile"] != register_tile
+    sizes = {"register_tile": register_tile, "block_tile": block_tile, "k_block": k_block}
+    (before,), (after,) = same_results(text, edited(text, 0, **sizes), inputs)
+    rows, columns = block_tile
+    assert after.threads == rows * columns // (register_tile[0] * register_tile[1])
     assert after.blocks == -(-40 // rows) * -(-33 // columns)
     assert (after.threads, after.blocks) != (before.threads, before.blocks)
 
@@ -181,32 +184,47 @@ def test_what_is_left_out_is_found_as_it_would_have_been_chosen(softmax: Any, bl
 
 TILE = {
     "threads": (
-        {"threads": [64, 32]},
-        "expected at most 1024 threads of a block on imaginary:one, got 2048",
+        {"block_tile": [128, 64]},
+        "expected at most 1024 threads of a block on imaginary:one, got 2048; reduce 'block_tile'",
     ),
     "shared memory": (
-        {"thread_tile": [16, 16], "threads": [16, 16], "depth": 48},
-        r"expected at most 49152 bytes of shared memory on imaginary:one, got \d+",
+        {"register_tile": [16, 16], "block_tile": [256, 256], "k_block": 48},
+        r"expected at most 49152 bytes of shared memory of a block on imaginary:one, got \d+; "
+        "reduce 'block_tile' or 'k_block'",
     ),
     "registers": (
-        {"thread_tile": [16, 16], "threads": [4, 16], "depth": 1},
-        r"expected at most 255 registers of a thread on imaginary:one, got \d+",
+        {"register_tile": [16, 16], "block_tile": [64, 256], "k_block": 1},
+        r"expected at most 255 registers of a thread on imaginary:one, got \d+; reduce 'register_",
     ),
-    "depth": ({"depth": 300}, "'depth' is 300, and the reduction has 48 steps"),
-    "two": ({"thread_tile": [4]}, r"expected 2 non-negative integers for 'thread_tile', got \[4\]"),
-    "zero": ({"threads": [0, 32]}, "'thread_tile' and 'threads' are numbers from 1 on"),
-    "no number": ({"depth": "deep"}, "expected an integer of at least 1 for 'depth', got 'deep'"),
+    "steps": ({"k_block": 300}, "expected at most 48 steps along K, got 300; reduce 'k_block'"),
+    "two": (
+        {"register_tile": [4]},
+        r"expected two whole numbers from 1 on for 'register_tile', got \[4\]",
+    ),
+    "zero": (
+        {"block_tile": [0, 32]},
+        r"expected two whole numbers from 1 on for 'block_tile', got \[0, 32\]",
+    ),
+    "whole": (
+        {"block_tile": [16, 15]},
+        r"expected a multiple of 2 \(register tiles along N\) for 'block_tile', got 15",
+    ),
+    "no number": (
+        {"k_block": "deep"},
+        "expected a whole number from 1 on for 'k_block', got 'deep'",
+    ),
     "key": (
         {"dept": 3},
-        "unknown key 'dept'; expected one of depth, staging, steps, thread_tile, threads",
+        r"expected keys of tiles by lanes \(kernel, .*k_block, register_tile, .*\), got 'dept'",
     ),
+    "of cores": ({"chunks": [1, 1]}, r"expected keys of tiles by lanes \(.*\), got 'chunks'"),
     "staging": (
         {"staging": {"shared": []}},
         r"expected \{'at_once': .*, 'shared': \[\[.*\]\]\} for 'staging', which follows from the "
         r"other keys, got \{'shared': \[\]\}; change those, or omit it",
     ),
     "name": ({"kernel": 3}, "expected a name for 'kernel', got 3"),
-    "resident": ({"resident": 0}, "expected an integer of at least 1 for 'resident', got 0"),
+    "resident": ({"resident": 0}, "expected a whole number from 1 on for 'resident', got 0"),
 }
 
 
@@ -234,36 +252,52 @@ UNITS = (
     .replace(" IN", "")
     .replace(" OUT", "")
     .replace(
-        'thread_tile = [2, 2], threads = [8, 8], depth = 8, kernel = "product"',
-        'unit = ["unit", "float16"], warps = [2, 1], units_of_warp = [1, 2], calls = 2, stages = 2',
+        'register_tile = [2, 2], block_tile = [16, 16], k_block = 8, kernel = "product"',
+        'unit = "unit", register_tile = [16, 32], block_tile = [32, 32], k_block = 32, stages = 2',
     )
 )
 UNIT: dict[str, tuple[dict[str, Any], str]] = {
     "unit": (
-        {"unit": ["mma", "float16"]},
-        r"units that compute it are: unit of float16; not \['mma', 'float16'\]",
+        {"unit": "mma"},
+        r"expected a unit that computes the nest \(unit\), got 'mma'",
     ),
-    "form": ({"unit": "unit"}, "units that compute it are: unit of float16; not 'unit'"),
-    "two": ({"warps": [4]}, r"expected 2 non-negative integers for 'warps', got \[4\]"),
-    "zero": ({"units_of_warp": [0, 1]}, "'warps' and 'units_of_warp' are numbers from 1 on"),
-    "stages": ({"stages": 1}, "expected an integer of at least 2 for 'stages', got 1"),
-    "calls": ({"calls": 0}, "expected an integer of at least 1 for 'calls', got 0"),
+    "form": ({"unit": 3}, r"expected a unit that computes the nest \(unit\), got 3"),
+    "two": (
+        {"block_tile": [4]},
+        r"expected two whole numbers from 1 on for 'block_tile', got \[4\]",
+    ),
+    "rows": (
+        {"register_tile": [8, 32]},
+        r"expected a multiple of 16 \(rows of unit\) for 'register_tile', got 8",
+    ),
+    "columns": (
+        {"register_tile": [16, 8]},
+        r"expected a multiple of 16 \(columns of unit\) for 'register_tile', got 8",
+    ),
+    "k": ({"k_block": 40}, r"expected a multiple of 16 \(steps of unit\) for 'k_block', got 40"),
+    "whole": (
+        {"block_tile": [24, 32]},
+        r"expected a multiple of 16 \(register tiles along M\) for 'block_tile', got 24",
+    ),
+    "stages": ({"stages": 1}, "expected a whole number from 2 on for 'stages', got 1"),
+    "steps": ({"k_block": 0}, "expected a whole number from 1 on for 'k_block', got 0"),
     "threads": (
-        {"warps": [8, 8]},
-        "expected at most 1024 threads of a block on imaginary:one, got 2048",
+        {"block_tile": [128, 256]},
+        "expected at most 1024 threads of a block on imaginary:one, got 2048; reduce 'block_tile'",
     ),
     "registers": (
-        {"units_of_warp": [8, 8]},
-        r"expected at most 255 registers of a thread on imaginary:one, got \d+",
+        {"register_tile": [128, 128], "block_tile": [256, 128]},
+        r"expected at most 255 registers of a thread on imaginary:one, got \d+; reduce 'register_",
     ),
     "shared memory": (
-        {"calls": 40, "warps": [4, 4], "units_of_warp": [2, 2]},
-        r"expected at most 232448 bytes of shared memory of a block on imaginary:one, got \d+",
+        {"k_block": 640, "register_tile": [32, 32], "block_tile": [128, 128]},
+        r"expected at most 232448 bytes of shared memory of a block on imaginary:one, got \d+; "
+        "reduce 'block_tile' or 'k_block'",
     ),
-    "key": (
-        {"call": 3},
-        "unknown key 'call'; expected one of calls, stages, staging, steps, unit, units_of_warp, "
-        "warps",
+    "key": ({"call": 3}, r"expected keys of tiles by a unit \(kernel, .*\), got 'call'"),
+    "staged": (
+        {"staged": True},
+        "expected false for 'staged', which follows from the other keys, got true; change those",
     ),
     "staging": (
         {"staging": {"in_flight": 1}},
@@ -281,7 +315,7 @@ def test_a_wrong_schedule_of_units_is_refused(name: str) -> None:
 
 
 def test_a_schedule_of_units_is_obeyed() -> None:
-    text = str(emitted(edited(UNITS, 0, warps=[1, 2], calls=3, stages=4)))
+    text = str(emitted(edited(UNITS, 0, block_tile=[16, 64], k_block=48, stages=4)))
     assert "memref<4x16x48xf16, #gpu.address_space<workgroup>>" in text
     assert "memref<4x64x48xf16, #gpu.address_space<workgroup>>" in text
     # Each call of two units; one tile of the reduction, so no loop.
@@ -290,8 +324,72 @@ def test_a_schedule_of_units_is_obeyed() -> None:
 
 def test_units_compute_only_what_they_do(product: Any) -> None:
     text, _ = product
-    with pytest.raises(UnsupportedError, match="units that compute it are: none; not "):
-        emitted(edited(text, 0, "thread_tile", "threads", "depth", unit=["unit", "float16"]))
+    with pytest.raises(UnsupportedError, match=r"a unit that computes the nest \(none\), got "):
+        emitted(edited(text, 0, unit="unit"))
+
+
+#: Keys as they were called before, beside those of today.
+OLD: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
+    "lanes": (
+        "product",
+        {"thread_tile": [4, 2], "threads": [4, 8], "depth": 6},
+        {"register_tile": [4, 2], "block_tile": [16, 16], "k_block": 6},
+    ),
+    "units": (
+        "units",
+        {
+            "unit": ["unit", "float16"],
+            "warps": [2, 1],
+            "units_of_warp": [1, 2],
+            "calls": 3,
+            "staging": {"asynchronous": [False, False], "exchange": False},
+        },
+        {
+            "unit": "unit",
+            "register_tile": [16, 32],
+            "block_tile": [32, 32],
+            "k_block": 48,
+            "staged": False,
+            "staging": {"asynchronous": [False, False]},
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OLD)
+def test_old_keys_are_read_with_a_warning(name: str) -> None:
+    _, old, new = OLD[name]
+    with pytest.warns(FutureWarning, match="schedule of 'k': old spelling of '"):
+        found = read(old | {"kernel": "k"}, "n", gpu_target())
+    assert found.given == new | {"kernel": "k"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert read(new, "n", gpu_target()).given == new
+
+
+def test_kernels_of_old_keys_are_those_of_new_ones(product: Any) -> None:
+    gone = ("register_tile", "block_tile", "k_block")
+    for text, name in ((product[0], "lanes"), (UNITS, "units")):
+        _, old, new = OLD[name]
+        olds, news = ({k: v for k, v in d.items() if k != "staging"} for d in (old, new))
+        with pytest.warns(FutureWarning, match=r"write block_tile = \[\d+, \d+\], k_block = \d+, "):
+            found = emitted(edited(text, 0, *gone, **olds))
+        assert str(found) == str(emitted(edited(text, 0, **news)))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"thread_tile": [2, 2]}, "two whole numbers from 1 on for 'threads', got None"),
+        ({"depth": 3}, "'k_block' is given twice, once by its old key; omit that"),
+        ({"unit": ["mma", "float16"], "warps": [1, 1]}, r"one of unit for 'unit', got \['mma', "),
+    ],
+)
+def test_old_keys_without_a_meaning_are_refused(
+    changes: dict[str, Any], message: str, product: Any
+) -> None:
+    with pytest.raises(UnsupportedError, match=f"invalid schedule for 'product': .*{message}"):
+        emitted(edited(product[0], 0, **changes))
 
 
 GROUPS: dict[str, tuple[str, dict[str, Any], str]] = {
@@ -345,8 +443,8 @@ GROUPS: dict[str, tuple[str, dict[str, Any], str]] = {
     "width": ("softmax", {"width": 4}, "'width' is 4, and one access is for 1 neighbouring"),
     "no contraction": (
         "softmax",
-        {"thread_tile": [1, 1]},
-        "unknown key 'barriers'; expected one of depth, staging, steps, thread_tile, threads",
+        {"register_tile": [1, 1]},
+        r"expected keys of tiles by lanes \(.*\), got 'barriers'",
     ),
 }
 
@@ -362,14 +460,19 @@ def test_a_wrong_group_is_refused(name: str, softmax: Any, blur: Any) -> None:
 def test_tiles_are_of_contractions(softmax: Any) -> None:
     text, _ = softmax
     gone = tuple(schedules(text)[0])
-    with pytest.raises(UnsupportedError, match="'thread_tile' is of contractions"):
-        emitted(edited(text, 0, *gone, thread_tile=[1, 1], threads=[8, 8], depth=1))
+    with pytest.raises(UnsupportedError, match="'register_tile' is of contractions"):
+        emitted(edited(text, 0, *gone, register_tile=[1, 1], block_tile=[8, 8], k_block=1))
+
+
+def emit(text: str) -> None:
+    """Make kernels of nests without copies."""
+    EmitKernelsPass().run(mlir.parse(text), PassContext.create(gpu_target(), CompileOptions()))
 
 
 def test_a_nest_without_schedule_is_refused(softmax: Any) -> None:
     text = softmax[0].replace("polyblocks.schedule", "polyblocks.other")
     with pytest.raises(UnsupportedError, match="has 0 schedules, .*; run choose-kernels before"):
-        EmitKernelsPass().run(mlir.parse(text), PassContext.create(gpu_target(), CompileOptions()))
+        emit(text)
 
 
 LOOP = """
@@ -406,3 +509,7 @@ def test_one_block_runs_all_nests_of_a_loop_that_memory_decides_about() -> None:
         emitted(of_loop(64, 32, 1))
     with pytest.raises(UnsupportedError, match="so 'groups' must be 1"):
         emitted(of_loop(64, 64, 2))
+    tiles = {"register_tile": [1, 1], "block_tile": [8, 8], "k_block": 1}
+    message = "keys of groups of threads, since one block runs several nests, got a schedule of til"
+    with pytest.raises(UnsupportedError, match=message):
+        emit(edited(of_loop(64, 64, 1), 0, "group", "groups", **tiles))

@@ -27,8 +27,8 @@ from polyblocks.pipeline import PassContext
 
 TARGET = gpu_target(copying=True)
 SCHEDULE = """{polyblocks.schedule = {
-  kernel = "k", resident = 1, unit = ["unit", "float16"], warps = [2, 1], units_of_warp = [1, 2],
-  calls = 2, stages = STAGES}}"""
+  kernel = "k", resident = 1, unit = "unit", register_tile = [16, 32], block_tile = [32, 32],
+  k_block = 32, stages = STAGES}}"""
 
 
 def product(rows: int, columns: int, steps: int, b: str, stages: int) -> str:
@@ -99,7 +99,7 @@ CASES = {
 
 #: The same by lanes: a tile in registers is on the way while another one is used.
 LANES = """{polyblocks.schedule = {
-  kernel = "k", resident = 1, thread_tile = [2, 2], threads = [4, 4], depth = DEPTH}}"""
+  kernel = "k", resident = 1, register_tile = [2, 2], block_tile = [8, 8], k_block = DEPTH}}"""
 
 
 def by_lanes(text: str, depth: int) -> str:

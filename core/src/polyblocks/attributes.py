@@ -71,8 +71,7 @@ RARE_ATTRIBUTE = "polyblocks.rare"
 LOOP_ATTRIBUTE = "llvm.loop_annotation"
 #: A call that ``hide-intrinsics`` made.
 HIDDEN_ATTRIBUTE = "polyblocks.hidden"
-#: A nest: how it runs, see :mod:`polyblocks.affine.contraction.tilings.schedule` for CPUs, and
-#: :mod:`polyblocks.affine.gpu.schedule` for GPUs.
+#: A nest: how it runs, see :mod:`polyblocks.affine.plan.keys`.
 SCHEDULE_ATTRIBUTE = "polyblocks.schedule"
 #: A GPU's kernel: blocks that a multiprocessor is to hold at once, as the mapping assumes.
 RESIDENT_ATTRIBUTE = "polyblocks.resident"

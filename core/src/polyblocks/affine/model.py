@@ -579,7 +579,7 @@ class For(Node):
         lanes: of the loop around the rows of a register tile, how many of its iterations are lanes
             of vectors at a time; 0 of any other loop. Its body stays as it is made.
         schedule: the tiling of the contraction that it is the outermost loop of, see
-            :mod:`polyblocks.affine.contraction.tilings.schedule`; None for nothing.
+            :mod:`polyblocks.affine.plan.keys`; None for nothing.
         unit: the matrix unit that goes through it and the loops in it by itself, see
             :class:`polyblocks.affine.multiply.UnitTile` and
             :class:`polyblocks.affine.multiply.UnitSteps`. Empty for any other loop.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from polyblocks.affine.contraction.products.flat_product import FlatProduct
+from polyblocks.affine.plan.tiles import Tiles
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,12 @@ class Tiling:
     pack_rows: bool
     pack_columns: bool
     threads: int
+
+    @property
+    def tiles(self) -> Tiles:
+        """The sizes that schedules of blocks of threads have as well."""
+        sizes = (self.rows, self.lanes), (self.row_block, self.column_block)
+        return Tiles(*sizes, self.depth)
 
     @property
     def chained(self) -> bool:

@@ -5,10 +5,10 @@ Whatever a schedule leaves out is found by the rule by which it would have been 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
+from polyblocks.affine.analysis.contractions import Contraction
 from polyblocks.affine.analysis.facts import facts_of
 from polyblocks.affine.buffers.copies import CopyError
 from polyblocks.affine.gpu.mapping.banks import pitch_rows
@@ -33,19 +33,27 @@ from polyblocks.affine.gpu.plans.numbers import Numbers
 from polyblocks.affine.gpu.plans.sizes import TileSizes
 from polyblocks.affine.gpu.plans.unit_access import unit_accesses
 from polyblocks.affine.gpu.plans.units import UnitPlan, UnitTiling, unit_plan
-from polyblocks.affine.gpu.schedule import COMMON, OF_GROUPS, OF_TILES, OF_UNITS
 from polyblocks.affine.gpu.staged.nests import StagedError, is_staged, mismatch, plain
 from polyblocks.affine.gpu.tiles.lane_plans import refusal
 from polyblocks.affine.model import For, Nest
 from polyblocks.affine.multiply import UnitTileError
-from polyblocks.errors import UnsupportedError
+from polyblocks.affine.plan.keys import PlanKind
+from polyblocks.affine.plan.schedule import Schedule
+from polyblocks.affine.plan.tiles import Tiles
 from polyblocks.target import Multiprocessor, TargetDescription
+
+
+def kind_of(schedule: Schedule) -> PlanKind:
+    """The kind of plan that a schedule of a kernel is of."""
+    if "unit" in schedule:
+        return PlanKind.UNIT
+    return PlanKind.LANES if "register_tile" in schedule else PlanKind.GROUPS
 
 
 def scheduled_kernel(
     nest: Nest,
     numbers: Numbers,
-    schedule: dict[str, Any],
+    schedule: Schedule,
     target: TargetDescription,
     block: bool = False,
 ) -> tuple[Kernel, dict[str, Any]]:
@@ -54,7 +62,7 @@ def scheduled_kernel(
     Args:
         nest: what it computes.
         numbers: of the nest, from before that.
-        schedule: see :mod:`polyblocks.affine.gpu.schedule`.
+        schedule: of a kernel.
         target: of the kernel; has grids.
         block: whether one block runs the nest, and others before and behind it.
 
@@ -63,18 +71,43 @@ def scheduled_kernel(
     """
     chip = target.multiprocessor
     assert chip is not None
-    made = _Schedule(nest, numbers, schedule, target, chip, block)
+    kind = kind_of(schedule)
+    schedule.check_keys(kind)
+    if block and kind is not PlanKind.GROUPS:
+        raise schedule.unexpected(
+            f"keys of {PlanKind.GROUPS.value}, since one block runs several nests",
+            f"a schedule of {kind.value}",
+        )
     plan: Plan
-    if "unit" in schedule:
-        plan = made.units()
+    if kind is PlanKind.GROUPS:
+        plan = _Groups(nest, numbers, schedule, chip, block).plan()
     else:
-        plan = made.tiles() if "thread_tile" in schedule else made.groups()
-    made.within(plan.blocks, chip.grid_limits[0], "blocks of a grid")
-    return Kernel(nest, plan), made.common(plan)
+        contraction = facts_of(nest).contraction
+        tiles = Tiles.read(schedule)
+        if kind is PlanKind.UNIT:
+            plan = _unit_plan(contraction, tiles, schedule, target, chip)
+        else:
+            plan = _lane_plan(contraction, tiles, schedule, chip)
+        for key, value in plan.derived().items():
+            schedule.check_derived(key, value)
+    schedule.within_chip(plan.blocks, chip.grid_limits[0], "blocks of a grid")
+    return Kernel(nest, plan), _whole(nest, schedule, plan, target, chip)
+
+
+def _whole(
+    nest: Nest, schedule: Schedule, plan: Plan, target: TargetDescription, chip: Multiprocessor
+) -> dict[str, Any]:
+    """The schedule, with what it leaves out of the keys that all kernels have."""
+    units = max(target.shared_level.size, 1)
+    name = schedule.given.get("kernel", nest.name)
+    if not isinstance(name, str):
+        raise schedule.unexpected("a name for 'kernel'", repr(name))
+    resident = schedule.number("resident", resident_blocks(plan, chip, units))
+    return {**schedule.given, "kernel": name, "resident": resident}
 
 
 def staged_kernel(
-    nest: Nest, schedule: dict[str, Any], target: TargetDescription
+    nest: Nest, schedule: Schedule, target: TargetDescription
 ) -> tuple[Kernel, dict[str, Any]]:
     """As :func:`scheduled_kernel`, of a product by a matrix unit whose copies may be nodes.
 
@@ -83,181 +116,110 @@ def staged_kernel(
     Raises:
         UnsupportedError: as above; or the nodes are not those of the schedule.
     """
-    chip = target.multiprocessor
-    assert chip is not None
-    refuse = _Schedule(nest, Numbers(nest), schedule, target, chip, False).refuse
     pipeline = None
     if "steps" in schedule:
         try:
-            body, pipeline = plain(nest.body, schedule["steps"])
+            body, pipeline = plain(nest.body, schedule.given["steps"])
         except (StagedError, CopyError, UnitTileError) as error:
-            raise refuse(str(error)) from error
+            raise schedule.refuse(str(error)) from error
         nest.replace(body)
     kernel, whole = scheduled_kernel(nest, Numbers(nest), schedule, target)
     if not is_staged(kernel.plan):
         if pipeline is not None:
-            raise refuse("the nest has copies, and no operand of it can be copied asynchronously")
+            raise schedule.refuse(
+                "the nest has copies, and no operand of it can be copied asynchronously"
+            )
     elif pipeline is None:
-        raise refuse(
+        raise schedule.refuse(
             "the nest has no copies of its operands; run stage-operands before emit-kernels"
         )
     elif reason := mismatch(pipeline, kernel.plan):
-        raise refuse(reason)
+        raise schedule.refuse(reason)
     return replace(kernel, pipeline=pipeline), whole
 
 
-class _Schedule:
-    """One schedule being read."""
+def _lane_plan(
+    contraction: Contraction | None, tiles: Tiles, schedule: Schedule, chip: Multiprocessor
+) -> LanePlan:
+    """The plan of a schedule of tiles by lanes."""
+    if contraction is None:
+        raise schedule.refuse("'register_tile' is of contractions, and the nest is none")
+    if reason := refusal(contraction):
+        raise schedule.refuse(f"the contraction has no tiles, since {reason}")
+    schedule.at_most(tiles.k_block, contraction.reduction.trips, "steps along K", "k_block")
+    across = tiles.in_a_block(schedule)
+    sizes = TileSizes(contraction, tiles.register_tile, across, tiles.k_block)
+    plan = LanePlan(sizes, chip.banks, chip.access_bits // 8)
+    _check_resources(plan, schedule, chip, chip.shared_per_block)
+    return plan
+
+
+def _unit_plan(
+    contraction: Contraction | None,
+    tiles: Tiles,
+    schedule: Schedule,
+    target: TargetDescription,
+    chip: Multiprocessor,
+) -> UnitPlan:
+    """The plan of a schedule of tiles by a unit."""
+    known = [] if contraction is None else unit_accesses(contraction, target.matrix_units)
+    wanted = schedule.given["unit"]
+    access = next((each for each in known if each.unit.name == wanted), None)
+    if access is None:
+        possible = ", ".join(each.unit.name for each in known) or "none"
+        raise schedule.unexpected(f"a unit that computes the nest ({possible})", repr(wanted))
+    warps = tiles.in_a_block(schedule)
+    (m, n, k), (rows, columns), name = access.unit.shape, tiles.register_tile, access.unit.name
+    schedule.multiple("register_tile", rows, m, f"rows of {name}")
+    schedule.multiple("register_tile", columns, n, f"columns of {name}")
+    schedule.multiple("k_block", tiles.k_block, k, f"steps of {name}")
+    stages = schedule.number("stages", 2, least=2)
+    tiling = UnitTiling(warps, (rows // m, columns // n), tiles.k_block // k, stages)
+    plan = unit_plan(chip, access, tiling)
+    _check_resources(plan, schedule, chip, chip.shared_per_block_optin)
+    return plan
+
+
+def _check_resources(
+    plan: LanePlan | UnitPlan, schedule: Schedule, chip: Multiprocessor, shared: int
+) -> None:
+    """Check what a block of a plan takes; ``shared`` is the limit of its shared memory."""
+    check = schedule.within_chip
+    check(plan.threads, chip.threads_per_block, "threads of a block", "block_tile")
+    of = "bytes of shared memory of a block"
+    check(plan.shared_bytes(), shared, of, "block_tile", "k_block")
+    check(plan.registers(), chip.registers_per_thread, "registers of a thread", "register_tile")
+
+
+class _Groups:
+    """A schedule of groups of threads that is read."""
 
     def __init__(
         self,
         nest: Nest,
         numbers: Numbers,
-        schedule: dict[str, Any],
-        target: TargetDescription,
+        schedule: Schedule,
         chip: Multiprocessor,
         block: bool,
     ) -> None:
-        self.nest, self.numbers, self.schedule = nest, numbers, schedule
-        self.target, self.chip, self.block = target, chip, block
+        self.numbers, self.schedule = numbers, schedule
+        self.chip, self.block = chip, block
         self.outer, self.body = ([], nest.body) if block else outer_loops(nest.body)
 
-    def refuse(self, reason: str) -> UnsupportedError:
-        """The error that says why the schedule is invalid."""
-        name = self.schedule.get("kernel") or self.nest.name or "a nest"
-        return UnsupportedError(f"invalid schedule for '{name}': {reason}")
-
-    def within(self, number: int, limit: int, of: str) -> None:
-        """Check a number against a limit of the chip."""
-        if number > limit:
-            chip = f"{self.target.name}:{self.target.arch}"
-            raise self.refuse(f"expected at most {limit} {of} on {chip}, got {number}")
-
-    def common(self, plan: Plan) -> dict[str, Any]:
-        """The schedule, with what it leaves out of the keys that all have."""
-        units = max(self.target.shared_level.size, 1)
-        name = self.schedule.get("kernel", self.nest.name)
-        if not isinstance(name, str):
-            raise self.refuse(f"expected a name for 'kernel', got {name!r}")
-        resident = self._number("resident", resident_blocks(plan, self.chip, units))
-        return {**self.schedule, "kernel": name, "resident": resident}
-
-    # Values
-
-    def _known(self, keys: Iterable[str]) -> None:
-        unknown = sorted(self.schedule.keys() - {*COMMON, *keys})
-        if unknown:
-            known = ", ".join(sorted(keys))
-            raise self.refuse(f"unknown key '{unknown[0]}'; expected one of {known}")
-
-    def _number(self, key: str, default: int | None = None, least: int = 1) -> int:
-        value = self.schedule.get(key, default)
-        if not isinstance(value, int) or isinstance(value, bool) or value < least:
-            raise self.refuse(f"expected an integer of at least {least} for '{key}', got {value!r}")
-        return value
-
-    def _numbers(self, value: Any, what: str, length: int | None = None) -> list[int]:
-        right = isinstance(value, list) and all(type(v) is int and v >= 0 for v in value)
-        if not right or (length is not None and len(value) != length):
-            many = "a list of" if length is None else f"{length}"
-            raise self.refuse(f"expected {many} non-negative integers for {what}, got {value!r}")
-        return list(value)
-
-    def _permutation(self, value: Any, loops: list[int], what: str) -> list[int]:
-        found = self._numbers(value, what, len(loops))
-        if sorted(found) != sorted(loops):
-            raise self.refuse(
-                f"expected a permutation of loops {sorted(loops)} for {what}, got {found}"
-            )
-        return found
-
-    def _choice(self, key: str, default: bool) -> bool:
-        value = self.schedule.get(key, default)
-        if not isinstance(value, bool):
-            raise self.refuse(f"expected true or false for '{key}', got {value!r}")
-        return value
-
-    # Tiles of a contraction
-
-    def tiles(self) -> LanePlan:
-        """The plan of a schedule with ``thread_tile``."""
-        self._known(OF_TILES)
-        if self.block:
-            raise self.refuse("'thread_tile' is of kernels of one nest")
-        parts = facts_of(self.nest).contraction
-        if parts is None:
-            raise self.refuse("'thread_tile' is of contractions, and the nest is none")
-        if reason := refusal(parts):
-            raise self.refuse(f"the contraction has no tiles, since {reason}")
-        r, c = self._numbers(self.schedule["thread_tile"], "'thread_tile'", 2)
-        rows, columns = self._numbers(self.schedule.get("threads"), "'threads'", 2)
-        if not r * c * rows * columns:
-            raise self.refuse("'thread_tile' and 'threads' are numbers from 1 on")
-        depth = self._number("depth")
-        steps = parts.reduction.trips
-        if depth > steps:
-            raise self.refuse(f"'depth' is {depth}, and the reduction has {steps} steps")
-        sizes = TileSizes(parts, (r, c), (rows, columns), depth)
-        plan = LanePlan(sizes, self.chip.banks, self.chip.access_bits // 8)
-        self.within(plan.threads, self.chip.threads_per_block, "threads of a block")
-        self.within(plan.shared_bytes(), self.chip.shared_per_block, "bytes of shared memory")
-        self.within(plan.registers(), self.chip.registers_per_thread, "registers of a thread")
-        self._check_staging(plan)
-        return plan
-
-    # Tiles by a matrix unit
-
-    def units(self) -> UnitPlan:
-        """The plan of a schedule with ``unit``."""
-        self._known(OF_UNITS)
-        if self.block:
-            raise self.refuse("'unit' is of kernels of one nest")
-        parts = facts_of(self.nest).contraction
-        known = [] if parts is None else unit_accesses(parts, self.target.matrix_units)
-        names = {(p.unit.name, p.unit.operands): p for p in known}
-        wanted = self.schedule["unit"]
-        found = names.get(tuple(wanted)) if isinstance(wanted, list) else None
-        if found is None:
-            possible = ", ".join(f"{name} of {dtype}" for name, dtype in names) or "none"
-            raise self.refuse(f"units that compute it are: {possible}; not {wanted!r}")
-        warps = self._numbers(self.schedule.get("warps"), "'warps'", 2)
-        of_warp = self._numbers(self.schedule.get("units_of_warp"), "'units_of_warp'", 2)
-        if not all((*warps, *of_warp)):
-            raise self.refuse("'warps' and 'units_of_warp' are numbers from 1 on")
-        counts = self._number("calls"), self._number("stages", 2, least=2)
-        tiling = UnitTiling((warps[0], warps[1]), (of_warp[0], of_warp[1]), *counts)
-        plan = unit_plan(self.chip, found, tiling)
-        self.within(plan.threads, self.chip.threads_per_block, "threads of a block")
-        limit = self.chip.shared_per_block_optin
-        self.within(plan.shared_bytes(), limit, "bytes of shared memory of a block")
-        self.within(plan.registers(), self.chip.registers_per_thread, "registers of a thread")
-        self._check_staging(plan)
-        return plan
-
-    def _check_staging(self, plan: LanePlan | UnitPlan) -> None:
-        staging = plan.schedule(self.numbers)["staging"]
-        if self.schedule.get("staging", staging) != staging:
-            raise self.refuse(
-                f"expected {staging} for 'staging', which follows from the other keys, got "
-                f"{self.schedule['staging']}; change those, or omit it"
-            )
-
-    # Groups of threads
-
-    def groups(self) -> GroupPlan:
-        """The plan of a schedule with ``group``."""
-        self._known(OF_GROUPS)
-        group, groups = self._number("group"), self._number("groups")
-        strided = self._choice("strided", False)
+    def plan(self) -> GroupPlan:
+        """The plan of the schedule."""
+        schedule = self.schedule
+        group, groups = schedule.number("group"), schedule.number("groups")
+        strided = schedule.choice("strided", False)
         self._check_sizes(group, groups, strided)
         if self.block and groups > 1:
-            raise self.refuse("one block runs several nests, so 'groups' must be 1")
+            raise self.schedule.refuse("one block runs several nests, so 'groups' must be 1")
         variables = [f.var for f in self.outer]
         by_threads = group == 1 or strided
         order = fastest_last(variables, self.body) if by_threads else list(variables)
         if "order" in self.schedule:
             loops = self.numbers.loops(variables)
-            named = self._permutation(self.schedule["order"], loops, "'order'")
+            named = self.schedule.permutation(self.schedule.given["order"], loops, "'order'")
             order = [variables[loops.index(number)] for number in named]
         plan = GroupPlan(self.outer, order, self.body, group, groups, strided)
         plan.warp, plan.live = self.chip.warp, live_registers(self.body)
@@ -270,35 +232,37 @@ class _Schedule:
         self._widen(plan)
         self._wait(plan)
         needed, limit = plan.shared_bytes(), self.chip.shared_per_block_optin
-        self.within(needed, limit, "bytes of shared memory of a block")
+        schedule.within_chip(needed, limit, "bytes of shared memory of a block", "groups")
         return plan
 
     def _check_sizes(self, group: int, groups: int, strided: bool) -> None:
         chip = self.chip
         if group & (group - 1):
-            raise self.refuse(f"expected a power of two for 'group', got {group}")
+            raise self.schedule.refuse(f"expected a power of two for 'group', got {group}")
         if strided and groups % chip.warp:
-            raise self.refuse(
+            raise self.schedule.refuse(
                 f"expected a multiple of {chip.warp} (the warp size) for 'groups' of a strided "
                 f"block, got {groups}"
             )
         if 1 < group < chip.warp and not strided:
-            raise self.refuse(
+            raise self.schedule.refuse(
                 f"expected 1 or a multiple of {chip.warp} (the warp size) for 'group' unless "
                 f"'strided', got {group}"
             )
-        self.within(group * groups, chip.threads_per_block, "threads of a block")
+        self.schedule.within_chip(
+            group * groups, chip.threads_per_block, "threads of a block", "group", "groups"
+        )
 
     def _distribute(self, plan: GroupPlan) -> None:
         rule = ThreadDistribution(self.body)
         if "distributed" not in self.schedule:
             plan.distributed = rule.of(plan.group, scans=not plan.strided)
         else:
-            for entry in self.schedule["distributed"]:
+            for entry in self.schedule.given["distributed"]:
                 loop = self._loop(entry)
                 found = rule.whole(loop) if plan.group > 1 else None
                 if found is None or (found.scan and plan.strided):
-                    raise self.refuse(
+                    raise self.schedule.refuse(
                         f"the threads of a group cannot share loop {entry['loop']}: its iterations "
                         "depend on each other, or there is one thread only"
                     )
@@ -306,9 +270,11 @@ class _Schedule:
                 plan.distributed[loop] = found
             uniform = set(plan.uniform())
             if not plan.distributed.keys() <= uniform:
-                raise self.refuse("'distributed' names a loop inside of another one that it names")
+                raise self.schedule.refuse(
+                    "'distributed' names a loop inside of another one that it names"
+                )
         if plan.group > 1 and (plan.groups > 1 or plan.strided) and plan.may_differ():
-            raise self.refuse(
+            raise self.schedule.refuse(
                 "groups of one block cannot synchronize here: a loop has different bounds in each; "
                 "set 'groups' to 1"
             )
@@ -316,15 +282,15 @@ class _Schedule:
     def _widen_loops(self, plan: GroupPlan) -> None:
         if not self.block:
             widen_loops(plan, self.chip)
-        for entry in self.schedule.get("distributed", ()):
+        for entry in self.schedule.given.get("distributed", ()):
             loop = plan.distributed[self._loop(entry)]
             if "width" not in entry:
                 loop.width = 1 if entry.get("pitch") else loop.width
                 continue
             width = entry["width"]
-            (width,) = self._numbers([width], f"'width' of loop {entry['loop']}", 1)
+            (width,) = self.schedule.numbers([width], f"'width' of loop {entry['loop']}", 1)
             if not width or loop.width % width:
-                raise self.refuse(
+                raise self.schedule.refuse(
                     f"'width' of loop {entry['loop']} is {width}, and one access is for "
                     f"{loop.width} neighbouring iterations at most, or a part of these"
                 )
@@ -337,25 +303,25 @@ class _Schedule:
             found = statements[number]
             if isinstance(found, For):
                 return found
-        raise self.refuse(f"an entry of 'distributed' names a 'loop', not {entry!r}")
+        raise self.schedule.refuse(f"an entry of 'distributed' names a 'loop', not {entry!r}")
 
     def _order(self, found: DistributedLoop, entry: dict[str, Any]) -> None:
         if "order" not in entry:
             return
         loops = self.numbers.loops(found.order)
-        named = self._permutation(entry["order"], loops, f"'order' of loop {entry['loop']}")
+        named = self.schedule.permutation(entry["order"], loops, f"'order' of loop {entry['loop']}")
         found.order = [found.order[loops.index(number)] for number in named]
 
     def _place(self, plan: GroupPlan) -> None:
         place_buffers(plan, self.chip)
         if "places" not in self.schedule:
             return
-        names = self.schedule["places"]
+        names = self.schedule.given["places"]
         local = self.numbers.local
         kinds = {p.value: p for p in Place}
         if not isinstance(names, list) or len(names) != len(local) or {*names} - kinds.keys():
             known = ", ".join(f"'{name}'" for name in kinds)
-            raise self.refuse(
+            raise self.schedule.refuse(
                 f"expected one of {known} for each of {len(local)} local buffers in 'places', got "
                 f"{names!r}"
             )
@@ -367,7 +333,7 @@ class _Schedule:
             possible = {usual, *([Place.SHARED, Place.DISTRIBUTED_REGISTERS] if kept else [])}
             if place not in possible:
                 named = " or ".join(sorted(f"'{p.value}'" for p in possible))
-                raise self.refuse(
+                raise self.schedule.refuse(
                     f"local buffer {number} can live in {named}, since other threads need its "
                     f"elements or none does, not in '{place.value}'"
                 )
@@ -375,16 +341,16 @@ class _Schedule:
 
     def _pitch(self, plan: GroupPlan) -> None:
         pitch_rows(plan, self.chip.sector)
-        for entry in self.schedule.get("distributed", ()):
+        for entry in self.schedule.given.get("distributed", ()):
             if "pitch" not in entry and "lead" not in entry:
                 continue
             loop = plan.distributed[self._loop(entry)]
             row = loop.order[-1].extent
             pitch, lead = entry.get("pitch", 0), entry.get("lead", 0)
-            self._numbers([pitch, lead], "'pitch' and 'lead'", 2)
+            self.schedule.numbers([pitch, lead], "'pitch' and 'lead'", 2)
             alone = bool(loop.combiners) or len(loop.order) < 2 or loop.width > 1
             if pitch and (alone or pitch < lead + row) or (lead and not pitch):
-                raise self.refuse(
+                raise self.schedule.refuse(
                     f"expected 0 for 'pitch' of loop {entry['loop']}, or at least {row + lead} for "
                     f"a loop over rows ({row} elements and 'lead' {lead}), got {pitch}"
                 )
@@ -394,33 +360,33 @@ class _Schedule:
             kept = place is Place.DISTRIBUTED_REGISTERS
             if kept and not elements_per_thread(plan, uniform, buffer):
                 number = self.numbers.local.index(buffer)
-                raise self.refuse(
+                raise self.schedule.refuse(
                     f"local buffer {number} cannot live in registers: by 'order' and 'pitch' of "
                     "the loops another thread needs its elements than stores them"
                 )
 
     def _copy(self, plan: GroupPlan) -> None:
-        numbers = self._numbers(self.schedule.get("copies", []), "'copies'")
+        numbers = self.schedule.numbers(self.schedule.given.get("copies", []), "'copies'")
         if not numbers:
             return
         buffers = self.numbers.buffers
         possible = [buffers.index(b) for b in same_for_all(plan)] if plan.group > 1 else []
         for number in numbers:
             if number not in possible:
-                raise self.refuse(
+                raise self.schedule.refuse(
                     f"buffer {number} cannot be copied: not all groups read all of it, or the nest "
                     f"changes it; possible are {possible}"
                 )
         plan.copied = [buffers[number] for number in numbers]
         copied = sum(b.nbytes for b in plan.copied)
         if copied > COPIED_BYTES:
-            raise self.refuse(f"'copies' have {copied} bytes, and may have {COPIED_BYTES}")
+            raise self.schedule.refuse(f"'copies' have {copied} bytes, and may have {COPIED_BYTES}")
 
     def _widen(self, plan: GroupPlan) -> None:
-        width = self._number("width", 1)
+        width = self.schedule.number("width", 1)
         most = widest(plan, self.chip)
         if most % width:
-            raise self.refuse(
+            raise self.schedule.refuse(
                 f"'width' is {width}, and one access is for {most} neighbouring iterations at "
                 "most, or a part of these"
             )
@@ -430,17 +396,17 @@ class _Schedule:
         place_barriers(plan)
         if "barriers" not in self.schedule:
             return
-        given = set(self._numbers(self.schedule["barriers"], "'barriers'"))
+        given = set(self.schedule.numbers(self.schedule.given["barriers"], "'barriers'"))
         needed = {self.numbers.statement(n) for n in plan.barriers}
         if not needed <= given:
-            raise self.refuse(
+            raise self.schedule.refuse(
                 f"missing barrier before {sorted(needed - given)}: threads exchange data there; "
                 "add them to 'barriers', or omit the key"
             )
         uniform = set(plan.uniform()) if plan.group > 1 else set()
         possible = {self.numbers.statement(n) for n in uniform if n in self.numbers}
         if not given <= possible:
-            raise self.refuse(
+            raise self.schedule.refuse(
                 f"barrier before {sorted(given - possible)}, which not all threads of the block "
                 f"reach; possible are {sorted(possible)}"
             )

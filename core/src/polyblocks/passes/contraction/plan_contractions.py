@@ -29,7 +29,7 @@ class PlanContractionsPass(NestPass):
     The sizes are those that :mod:`polyblocks.affine.contraction.tilings.choice` predicts to be the
     fastest, of the products that the contraction can be seen as: either side may be that of the
     vectors, results may be staged, and a matrix unit may take the steps.
-    :mod:`polyblocks.affine.contraction.tilings.schedule` documents the keys. Nothing else changes;
+    :mod:`polyblocks.affine.plan.keys` documents the keys. Nothing else changes;
     ``tile-contractions``, the next pass, obeys the schedule.
 
     Before::
@@ -42,7 +42,7 @@ class PlanContractionsPass(NestPass):
     After::
 
         affine.for %i = 0 to 56 { ...
-        } {polyblocks.schedule = {cache_block = [56, 32], chunks = [1, 2], k_block = 100,
+        } {polyblocks.schedule = {block_tile = [56, 32], chunks = [1, 2], k_block = 100,
            packed = [false, true], register_tile = [4, 8], staged = false, sum_chunk = 100,
            threads = 2, transposed = false, windows = false}}
     """

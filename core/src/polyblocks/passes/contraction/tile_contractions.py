@@ -15,13 +15,13 @@ from polyblocks.affine.flat_views import FlatViews
 from polyblocks.affine.mlir.json_attributes import to_attribute
 from polyblocks.affine.model import Buffer, For, Nest, Node, Sequence, remove_dead
 from polyblocks.affine.padding.margins import Margin, margins_of
+from polyblocks.affine.plan.old_keys import read
 from polyblocks.affine.preheader import Preheader
 from polyblocks.affine.preparation import Preparation
 from polyblocks.affine.prologue import Prologue
 from polyblocks.affine.rewrites.simplify import eliminate_common
 from polyblocks.affine.subnests import change_subnests
 from polyblocks.affine.vectors.lanes import NoLanesError
-from polyblocks.errors import UnsupportedError
 from polyblocks.passes import facts
 from polyblocks.passes.base import NestPass
 from polyblocks.passes.contraction.tiled_nodes import tiled_nodes
@@ -113,20 +113,19 @@ class TileContractionsPass(NestPass):
         products = []
         if contraction is not None:
             products = candidate_products(contraction, views, target, prologue)
+        schedule = read(loop.schedule, nest.name, target)
         tiled = scheduled(
-            products,
-            lambda product: cost_of(product, target, threads, prologue),
-            loop.schedule,
-            nest.name,
+            products, lambda product: cost_of(product, target, threads, prologue), schedule
         )
         product = tiled.cost.product
         level = None if around else target.shared_level.name
         try:
             new, kept = tiled_nodes(tiled, nest, level, prologue, margins)
         except NoLanesError as error:
-            raise UnsupportedError(
-                f"invalid schedule for '{nest.name}': expected columns that can be vectors, got "
-                f"{error}; choose another product by 'transposed', 'staged' or 'windows'"
+            raise schedule.unexpected(
+                "columns that can be vectors",
+                error,
+                "choose another product by 'transposed', 'staged' or 'windows'",
             ) from error
         estimate = _predicted(tiled, nodes, nest, around, estimator, target)
         nest.estimate = to_attribute(estimate.to_json())

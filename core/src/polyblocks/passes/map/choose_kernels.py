@@ -21,7 +21,7 @@ class ChooseKernelsPass:
     are contractions: blocks compute tiles of them. A loop or branch about which a number in memory
     decides is one kernel of one block, with all nests in it.
 
-    :mod:`polyblocks.affine.gpu.schedule` describes the numbers. The time that
+    :mod:`polyblocks.affine.plan.keys` describes the numbers. The time that
     the nest's estimate predicts is from here on the one by which its schedule was chosen. Nothing
     else is changed.
 

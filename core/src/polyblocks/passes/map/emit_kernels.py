@@ -126,8 +126,10 @@ class _Emission:
         """The kernel of a nest and its schedule; ``block``: one block runs it, and others."""
         from polyblocks.affine.gpu.mapping.atomics import form_atomics
         from polyblocks.affine.gpu.plans.numbers import Numbers
-        from polyblocks.affine.gpu.scheduled import scheduled_kernel, staged_kernel
+        from polyblocks.affine.gpu.scheduled import kind_of, scheduled_kernel, staged_kernel
         from polyblocks.affine.mlir.json_attributes import from_attribute
+        from polyblocks.affine.plan.keys import PlanKind
+        from polyblocks.affine.plan.old_keys import read
 
         given = [op.attributes for op in nest.source if SCHEDULE_ATTRIBUTE in op.attributes]
         if len(given) != 1:
@@ -135,8 +137,8 @@ class _Emission:
                 f"'{nest.name or 'a nest'}' has {len(given)} schedules, where emit-kernels obeys "
                 "one; run choose-kernels before it, on the same nests"
             )
-        schedule = from_attribute(given[0][SCHEDULE_ATTRIBUTE])
-        if not block and ("unit" in schedule or "thread_tile" in schedule):
+        schedule = read(from_attribute(given[0][SCHEDULE_ATTRIBUTE]), nest.name, self.target)
+        if not block and kind_of(schedule) is not PlanKind.GROUPS:
             return staged_kernel(nest, schedule, self.target)
         numbers = Numbers(nest)
         form_atomics(nest.body)

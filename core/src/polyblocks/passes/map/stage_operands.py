@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from polyblocks.affine.gpu.plans.numbers import Numbers
-from polyblocks.affine.gpu.scheduled import scheduled_kernel
+from polyblocks.affine.gpu.scheduled import kind_of, scheduled_kernel
 from polyblocks.affine.gpu.staged.nests import counted_steps, is_staged, stage
 from polyblocks.affine.model import For, Nest, Sequence
+from polyblocks.affine.plan.keys import PlanKind
+from polyblocks.affine.plan.old_keys import read
 from polyblocks.passes import facts
 from polyblocks.passes.base import NestPass
 
@@ -27,7 +29,7 @@ class StageOperandsPass(NestPass):
         affine.for %i = 0 to 512 { affine.for %j = 0 to 256 {
           %s = affine.for %k = 0 to 1024 iter_args(%t = %zero) {
             ... affine.load %a[%i, %k] ... affine.load %b[%k, %j] ... }
-          affine.store %s, %c[%i, %j] } } {polyblocks.schedule = {unit = [...], stages = 3, ...}}
+          affine.store %s, %c[%i, %j] } } {polyblocks.schedule = {unit = "mma", stages = 3, ...}}
 
     After::
 
@@ -61,11 +63,12 @@ class StageOperandsPass(NestPass):
             if isinstance(loop, For) and loop.schedule is not None:
                 self._stage(nest, loop, loop.schedule, context.target)
 
-    def _stage(self, nest: Nest, loop: For, schedule: dict[str, Any], target: Any) -> None:
-        if "steps" in schedule or schedule.keys().isdisjoint(("unit", "thread_tile")):
+    def _stage(self, nest: Nest, loop: For, given: dict[str, Any], target: Any) -> None:
+        schedule = read(given, nest.name, target)
+        if "steps" in schedule or kind_of(schedule) is PlanKind.GROUPS:
             return
         kernel, _ = scheduled_kernel(nest, Numbers(nest), schedule, target)
         plan = kernel.plan
         if is_staged(plan):
-            loop.schedule = {**schedule, "steps": counted_steps(plan)}
+            loop.schedule = {**schedule.given, "steps": counted_steps(plan)}
             nest.replace(stage(nest.body, plan))

@@ -12,12 +12,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 from math import prod
-from typing import Any
+from typing import Any, ClassVar
 
 from polyblocks.affine.cost.block_cost import RESERVE
 from polyblocks.affine.expr import Var
 from polyblocks.affine.gpu.plans.numbers import Numbers
 from polyblocks.affine.model import Buffer, For, Node, Op
+from polyblocks.affine.plan.keys import PlanKind
 
 
 class Place(Enum):
@@ -109,6 +110,8 @@ class GroupPlan:
         live: registers that the other values of one iteration take at once.
     """
 
+    kind: ClassVar[PlanKind] = PlanKind.GROUPS
+
     outer: list[For]
     order: list[Var]
     body: list[Node]
@@ -171,7 +174,7 @@ class GroupPlan:
         return RESERVE + self.held + private + self.live * self.width
 
     def schedule(self, numbers: Numbers) -> dict[str, Any]:
-        """The plan as data, see :data:`polyblocks.affine.gpu.schedule.OF_GROUPS`."""
+        """The plan as data."""
         return {
             "barriers": sorted(numbers.statement(n) for n in self.barriers),
             "copies": [numbers.buffers.index(b) for b in self.copied],

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from polyblocks.affine.gpu.plans.numbers import Numbers
 from polyblocks.affine.model import Buffer, Nest, Node
+from polyblocks.affine.plan.keys import PlanKind
 from polyblocks.occupancy import occupancy
 from polyblocks.target import Multiprocessor
 
@@ -18,6 +19,8 @@ class Plan(Protocol):
     :class:`polyblocks.affine.gpu.plans.lanes.LanePlan` and
     :class:`polyblocks.affine.gpu.plans.units.UnitPlan`.
     """
+
+    kind: ClassVar[PlanKind]
 
     @property
     def threads(self) -> int:
@@ -38,7 +41,7 @@ class Plan(Protocol):
         """32-bit registers that a thread needs, about, so that none of its values is spilled."""
 
     def schedule(self, numbers: Numbers) -> dict[str, Any]:
-        """The plan as data: the keys of its kind, see :mod:`polyblocks.affine.gpu.schedule`.
+        """The plan as data: the keys of its kind, see :mod:`polyblocks.affine.plan.keys`.
 
         Args:
             numbers: of the nest, from before atomic updates were formed.

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import gcd, prod
-from typing import Any
+from typing import Any, ClassVar
 
 from polyblocks.affine.access import address, begins_and_ends_with_memory
 from polyblocks.affine.analysis.contractions import Operand
 from polyblocks.affine.element import dtype_of
 from polyblocks.affine.gpu.plans.numbers import Numbers
 from polyblocks.affine.gpu.plans.sizes import TilePlan, words_of
+from polyblocks.affine.plan.keys import PlanKind
+from polyblocks.affine.plan.tiles import Tiles
 
 #: Registers of a thread of a contraction besides elements.
 ADDRESSES = 32
@@ -29,6 +31,8 @@ class LanePlan(TilePlan):
         banks: of the shared memory, of 32 bits each.
         access_bytes: of the widest load or store of a thread.
     """
+
+    kind: ClassVar[PlanKind] = PlanKind.LANES
 
     banks: int = 32
     access_bytes: int = 16
@@ -111,20 +115,19 @@ class LanePlan(TilePlan):
         return r * c * results + copied + r + c + ADDRESSES
 
     def schedule(self, numbers: Numbers) -> dict[str, Any]:
-        """The plan as data, see :data:`polyblocks.affine.gpu.schedule.OF_TILES`."""
-        return {
-            "depth": self.sizes.depth,
-            "staging": self._staging(),
-            "thread_tile": list(self.sizes.of_thread),
-            "threads": list(self.sizes.across),
-        }
+        """The plan as data."""
+        rows, columns, depth = self.sizes.tile
+        tiles = Tiles(self.sizes.of_thread, (rows, columns), depth)
+        return {**tiles.schedule(), **self.derived()}
 
-    def _staging(self) -> dict[str, Any]:
+    def derived(self) -> dict[str, Any]:
+        """Keys that follow from the tiles: how operands are staged."""
         operands = self.sizes.parts.operands
-        return {
+        staging = {
             "at_once": [list(self.copied_at_once(o)) for o in operands],
             "shared": [list(self.shape(o)) for o in operands],
         }
+        return {"staging": staging}
 
     def decision(self) -> dict[str, Any]:
         """Its numbers for reports."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import gcd, lcm, prod
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from polyblocks.affine.access import stride_along
 from polyblocks.affine.analysis.contractions import Operand
@@ -24,6 +24,8 @@ from polyblocks.affine.gpu.plans.read_schedule import AHEAD, ReadSchedule
 from polyblocks.affine.gpu.plans.sizes import TilePlan, TileSizes
 from polyblocks.affine.gpu.plans.unit_access import UnitAccess
 from polyblocks.affine.model import AffineAccess, Load, Pure, Store
+from polyblocks.affine.plan.keys import PlanKind
+from polyblocks.affine.plan.tiles import Tiles
 from polyblocks.affine.swizzles import Swizzle, doubling, no_bits
 from polyblocks.target import (
     AsynchronousCopies,
@@ -77,6 +79,8 @@ class UnitPlan(TilePlan):
         loads: how tiles of both operands are read; None if each lane reads its own chunks.
         fence: see :class:`polyblocks.target.Multiprocessor`.
     """
+
+    kind: ClassVar[PlanKind] = PlanKind.UNIT
 
     access: UnitAccess
     warps: tuple[int, int]
@@ -407,27 +411,25 @@ class UnitPlan(TilePlan):
         return self.words + ADDRESSES
 
     def schedule(self, numbers: Numbers) -> dict[str, Any]:
-        """The plan as data, see :data:`polyblocks.affine.gpu.schedule.OF_UNITS`."""
-        return {
-            "calls": self.calls,
-            "stages": self.stages,
-            "unit": [self.unit.name, self.unit.operands],
-            "units_of_warp": list(self.of_warp),
-            "staging": self._staging(),
-            "warps": list(self.warps),
-        }
+        """The plan as data."""
+        (m, n, _), (i, j) = self.unit.shape, self.of_warp
+        rows, columns, depth = self.sizes.tile
+        tiles = Tiles((i * m, j * n), (rows, columns), depth)
+        sizes = {**tiles.schedule(), "stages": self.stages, "unit": self.unit.name}
+        return {**sizes, **self.derived()}
 
-    def _staging(self) -> dict[str, Any]:
+    def derived(self) -> dict[str, Any]:
+        """Keys that follow from these: how operands are staged, and results."""
         operands, reads = self.product.operands, self.reads
         waits = {}
         if self.copies_through_registers:
             waits = {"stored": reads.stored, "barrier": reads.barrier}
-        return {
+        staging = {
             "asynchronous": [self.is_asynchronous(o) for o in operands],
-            "exchange": self.exchanges_sums,
             "shared": [list(self.shape(o)) for o in operands],
             **waits,
         }
+        return {"staged": self.exchanges_sums, "staging": staging}
 
     def decision(self) -> dict[str, Any]:
         """Its numbers for reports."""
