@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
+from sweeps import sweep
 
 from polyblocks.cache.cache import Cache, Entry, cache_key
 
@@ -202,7 +203,7 @@ def test_processes_share_one_cache(tmp_path):
     assert fleet.log() == []
 
 
-@pytest.mark.parametrize("when", [0.0, 0.005, 0.03])
+@pytest.mark.parametrize("when", sweep([0.0, 0.005, 0.03], 0.0, 0.03))
 def test_processes_killed_at_any_moment_leave_a_clean_cache(tmp_path, when):
     fleet = Fleet(tmp_path, seconds=0.001)
     time.sleep(when)

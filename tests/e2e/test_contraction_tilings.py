@@ -40,7 +40,7 @@ def check(
     torch.testing.assert_close(result.double(), expected, atol=2e-4, rtol=1e-4)
 
 
-@pytest.mark.parametrize("seed", sweep(range(24), *range(5)))
+@pytest.mark.parametrize("seed", sweep(range(24), *range(3)))
 def test_products(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     draw = random.Random(1000 + seed)
     m, n, k = (draw.choice([4, 5, 7, 12, 16, 17, 33, 40, 65, 100]) for _ in range(3))
@@ -58,7 +58,7 @@ def test_products(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     )
 
 
-@pytest.mark.parametrize("seed", sweep(range(32), *range(5)))
+@pytest.mark.parametrize("seed", sweep(range(32), *range(3)))
 def test_einsums(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     draw = random.Random(3000 + seed)
     letters = iter("abcdefghij")
@@ -86,7 +86,7 @@ def test_einsums(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     )
 
 
-@pytest.mark.parametrize("seed", sweep(range(48), *range(6)))
+@pytest.mark.parametrize("seed", sweep(range(48), *range(4)))
 def test_convolutions(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     draw = random.Random(2000 + seed)
     rank = draw.choice([1, 2, 2, 2, 3])

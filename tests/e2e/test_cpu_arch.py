@@ -195,6 +195,7 @@ def test_booleans_and_integers(arch: str) -> None:
     np.testing.assert_array_equal(v, u * u)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("arch", LEVELS)
 @pytest.mark.parametrize("dtype", [np.int8, np.int32, np.int64])
 def test_divisions_never_stop_the_process(arch: str, dtype: type) -> None:

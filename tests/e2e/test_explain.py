@@ -9,6 +9,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+from sweeps import sweep
 
 torch = pytest.importorskip("torch")
 
@@ -167,7 +168,16 @@ def test_a_target_that_measures_nothing_is_explained_without_times(
     assert part["totals"]["predicted_seconds"] is None
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float16", "int32", "uint8", "bool", "complex64"])
+@pytest.mark.parametrize(
+    "dtype",
+    sweep(
+        ["float32", "float16", "int32", "uint8", "bool", "complex64"],
+        "float32",
+        "uint8",
+        "bool",
+        "complex64",
+    ),
+)
 def test_made_up_inputs(dtype):
     from polyblocks.explanation.run import fill
 

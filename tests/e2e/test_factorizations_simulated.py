@@ -28,6 +28,7 @@ FUNCTIONS: dict[str, tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor
 }
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("name", FUNCTIONS)
 @pytest.mark.parametrize(("target", "arch"), CHIPS)
 def test_as_on_the_cpu(target: str, arch: str, name: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sweeps import sweep
 
 jax = pytest.importorskip("jax")
 jnp = jax.numpy
@@ -46,7 +47,22 @@ def _now(jit):
         return jit(logarithm)(X)
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize(
+    "name",
+    sweep(
+        PROGRAMS,
+        "function",
+        "no arguments",
+        "inner",
+        "outer",
+        "donated",
+        "loop",
+        "in a loop",
+        "vmap",
+        "grad of it",
+        "a while tracing",
+    ),
+)
 def test_debug_nans_names_the_operation(name):
     run, operation = PROGRAMS[name]
     for jit in (jax.jit, polyblocks_jit_jax):

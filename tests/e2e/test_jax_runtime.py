@@ -107,10 +107,11 @@ def test_every_shape_is_a_variant(count):
 
 
 @pytest.mark.cpu
-def test_100_000_calls_keep_no_memory(run_python):
+@pytest.mark.parametrize("calls", sweep([40_000, 100_000], 40_000))
+def test_many_calls_keep_no_memory(run_python, calls):
     done = run_python(
         """
-        import gc
+        import gc, sys
         import jax.numpy as jnp
         from polyblocks.jax_polyblocks_compiler import polyblocks_jit_jax
 
@@ -127,10 +128,11 @@ def test_100_000_calls_keep_no_memory(run_python):
         for _ in range(2000):
             add(x, y)
         before = resident()
-        for _ in range(100_000):
+        for _ in range(int(sys.argv[1])):
             add(x, y)
         print(resident() - before)
-        """
+        """,
+        str(calls),
     )
     assert done.stderr == ""
     assert int(done.stdout) < 1 << 20

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sweeps import sweep
 
 jax = pytest.importorskip("jax")
 jnp = jax.numpy
@@ -38,7 +39,15 @@ def numbers(dtype: str, *shape: int) -> Any:
 
 
 @pytest.mark.parametrize(
-    "dtype", ["float32", "bfloat16", "float16", "int32", "uint8", "int8", "bool"]
+    "dtype",
+    sweep(
+        ["float32", "bfloat16", "float16", "int32", "uint8", "int8", "bool"],
+        "float32",
+        "bfloat16",
+        "int32",
+        "uint8",
+        "bool",
+    ),
 )
 def test_every_dtype(dtype: str) -> None:
     x = numbers(dtype, 3, 333)

@@ -6,6 +6,7 @@ import threading
 
 import numpy as np
 import pytest
+from sweeps import sweep
 
 jax = pytest.importorskip("jax")
 jnp = jax.numpy
@@ -81,7 +82,19 @@ def test_integer_arguments_under_grad():
         np.testing.assert_allclose(got, 3 * X)
 
 
-@pytest.mark.parametrize("name", AROUND)
+@pytest.mark.parametrize(
+    "name",
+    sweep(
+        AROUND,
+        "value_and_grad",
+        "hessian",
+        "jacrev",
+        "jit_grad",
+        "vmap_grad",
+        "checkpoint",
+        "linearize",
+    ),
+)
 def test_inside_of_a_compiled_function(name):
     f = AROUND[name](loss)
     g = polyblocks_jit_jax(f, compile_options=STRICT)

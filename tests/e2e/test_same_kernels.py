@@ -157,6 +157,7 @@ def of_function(
     return path.read_text()
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("arch", ARCHS)
 @pytest.mark.parametrize("name", CASES)
 def test_same_kernels(name: str, arch: str, tmp_path: Path) -> None:

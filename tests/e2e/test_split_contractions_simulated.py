@@ -60,6 +60,7 @@ def splits(inputs: list[torch.Tensor], arch: str) -> tuple[list[dict[str, Any]],
     return decided, target.shared_level.size
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("arch", sweep(CHIPS, "sm_80", "gfx1100"))
 @pytest.mark.parametrize("name", sweep(PROGRAMS, "epilogue", "odd"))
 def test_parts_compute_what_float64_does(

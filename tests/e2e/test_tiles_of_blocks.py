@@ -67,6 +67,7 @@ def test_rows_of_two_images_in_turn(arch: str, shape: tuple[int, int]) -> None:
     torch.testing.assert_close(compiled(interleaved, arch)(a, b), want, equal_nan=True)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("arch", CHIPS)
 @pytest.mark.parametrize("shape", [(1, 3, 37, 53), (1, 1, 64, 96)])
 def test_enlarged_twice(arch: str, shape: tuple[int, ...]) -> None:

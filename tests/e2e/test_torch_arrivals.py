@@ -6,6 +6,7 @@ import random
 
 import numpy as np
 import pytest
+from sweeps import sweep
 
 torch = pytest.importorskip("torch")
 
@@ -294,7 +295,9 @@ DRAWS = {
 }
 
 
-@pytest.mark.parametrize("name", DRAWS)
+@pytest.mark.parametrize(
+    "name", sweep(DRAWS, "random", "randint", "object", "numpy", "array", "generator of numpy")
+)
 def test_each_call_draws_the_next_number(name):
     def numbers(function):
         random.seed(1)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from sweeps import sweep
 from torch import Tensor
 
 from polyblocks.torch_polyblocks_compiler import polyblocks_jit_torch
@@ -32,7 +33,7 @@ def everything(z: Tensor) -> dict[str, Tensor]:
     return {name: function(z) for name, function in FUNCTIONS.items()}
 
 
-@pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128])
+@pytest.mark.parametrize("dtype", sweep([torch.complex64, torch.complex128], torch.complex64))
 def test_functions(dtype: torch.dtype) -> None:
     z = torch.tensor([complex(a, b) for a, b in itertools.product(PARTS, PARTS)], dtype=dtype)
     ours = polyblocks_jit_torch(compile_options={"strict_target": True})(everything)(z)

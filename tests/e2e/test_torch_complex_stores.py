@@ -75,7 +75,9 @@ def operands(dtype):
     return x, v, torch.randn(5, 3, dtype=x.real.dtype)
 
 
-@pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128], ids=str)
+@pytest.mark.parametrize(
+    "dtype", sweep([torch.complex64, torch.complex128], torch.complex64), ids=str
+)
 def test_stores(dtype):
     """All of them in one program; what differs is named by its key."""
 

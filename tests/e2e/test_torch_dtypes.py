@@ -48,7 +48,11 @@ def test_floats_become_small_integers_that_wrap_around(dtype: torch.dtype, count
     same_as_eager(function, x, x.double(), x.clamp(-3e4, 3e4).half(), x.bfloat16())
 
 
-@pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.int8, torch.uint8], ids=str)
+@pytest.mark.parametrize(
+    "dtype",
+    sweep([torch.int64, torch.int32, torch.int8, torch.uint8], torch.int64, torch.uint8),
+    ids=str,
+)
 def test_integer_means_are_rounded_down(dtype: torch.dtype) -> None:
     def function(x: Tensor, index: Tensor, src: Tensor) -> tuple[Tensor, ...]:
         return (

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from sweeps import sweep
 from torch import Tensor
 from torch.nn import functional
 
@@ -102,7 +103,7 @@ def test_a_halved_image_that_is_enlarged_again(check: Callable[..., Any]) -> Non
 
 
 @pytest.mark.each_choice
-@pytest.mark.parametrize("count", [2, 3, 8, 13, 40])
+@pytest.mark.parametrize("count", sweep([2, 3, 8, 13, 40], 2, 3, 13))
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int32], ids=str)
 def test_layers(check: Callable[..., Any], count: int, dtype: torch.dtype) -> None:
     """Also NaN in layers that are not chosen, and counts that are no power of two."""
@@ -156,7 +157,11 @@ def test_a_padded_stencil_is_one_kernel(check: Callable[..., Any]) -> None:
 
 
 @pytest.mark.each_choice
-@pytest.mark.parametrize("widths", [(-4, 5), (-6, 9), (5, -4), (9, -7), (-3, 3)], ids=str)
+@pytest.mark.parametrize(
+    "widths",
+    sweep([(-4, 5), (-6, 9), (5, -4), (9, -7), (-3, 3)], (-6, 9), (5, -4), (-3, 3)),
+    ids=str,
+)
 @pytest.mark.parametrize("extent", [1, 4])
 def test_gradients_where_all_is_cut_off_and_an_end_repeated(widths, extent):
     def function(x):

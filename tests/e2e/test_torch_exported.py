@@ -20,12 +20,18 @@ FOLDER = Path(__file__).parent.parent / "models"
 @pytest.mark.parametrize(
     "name",
     [
-        "AlexNet",
         "GPT2Model",
         "U-Net",
         *(
             pytest.param(name, marks=pytest.mark.slow)
-            for name in ("AlbertModel", "BertModel", "LlamaModel", "ResNetModel", "ViTModel")
+            for name in (
+                "AlexNet",
+                "AlbertModel",
+                "BertModel",
+                "LlamaModel",
+                "ResNetModel",
+                "ViTModel",
+            )
         ),
     ],
 )

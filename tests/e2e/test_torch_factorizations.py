@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import pytest
 import torch
+from tests.support.sweeps import sweep
 from torch import Tensor
 
 from polyblocks.errors import FallbackError
@@ -41,14 +43,15 @@ def orthogonal(q: Tensor) -> float:
     return residual(q.mT @ q, torch.eye(q.shape[-1], dtype=q.dtype).expand(*q.shape[:-2], -1, -1))
 
 
-SHAPES = [(1, 1), (3, 3), (7, 3, 3), (2, 3, 17, 17), (37, 37)]
+SHAPES = sweep([(1, 1), (3, 3), (7, 3, 3), (2, 3, 17, 17), (37, 37)], (1, 1), (7, 3, 3), (37, 37))
 #: Of matrices that are rotated.
-SMALL = [(1, 1), (3, 3), (7, 3, 3), (2, 3, 8, 8)]
+SMALL = sweep([(1, 1), (3, 3), (7, 3, 3), (2, 3, 8, 8)], (1, 1), (2, 3, 8, 8))
 #: Whole panels of columns and parts of one, with rows or columns behind them.
-PANELS = [(32, 32), (2, 40, 40), (33, 50), (50, 35)]
+PANELS = sweep([(32, 32), (2, 40, 40), (33, 50), (50, 35)], (33, 50), (50, 35))
 DTYPES = [torch.float32, torch.float64]
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_cholesky(shape: tuple[int, ...], dtype: torch.dtype) -> None:
@@ -59,6 +62,7 @@ def test_cholesky(shape: tuple[int, ...], dtype: torch.dtype) -> None:
     assert not lower.triu(1).any()
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("shape", [*SHAPES, (9, 5), (4, 6, 19), *PANELS], ids=str)
 def test_lu_with_the_pivots_of_lapack(shape: tuple[int, ...], dtype: torch.dtype) -> None:
@@ -71,6 +75,7 @@ def test_lu_with_the_pivots_of_lapack(shape: tuple[int, ...], dtype: torch.dtype
     assert residual(p @ lower @ upper, a) < 8
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("mode", ["reduced", "complete"])
 @pytest.mark.parametrize("shape", [*SHAPES, (9, 5), (4, 6, 19)], ids=str)
 def test_qr_with_the_signs_of_lapack(shape: tuple[int, ...], mode: str) -> None:
@@ -81,6 +86,7 @@ def test_qr_with_the_signs_of_lapack(shape: tuple[int, ...], mode: str) -> None:
     torch.testing.assert_close(r, torch.linalg.qr(a, mode).R)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("shape", SMALL, ids=str)
 def test_eigenvalues_of_symmetric_matrices(shape: tuple[int, ...], dtype: torch.dtype) -> None:
@@ -92,6 +98,7 @@ def test_eigenvalues_of_symmetric_matrices(shape: tuple[int, ...], dtype: torch.
     torch.testing.assert_close(values, torch.linalg.eigvalsh(a))
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("full", [False, True], ids=["reduced", "full"])
 @pytest.mark.parametrize("shape", [*SMALL, (9, 5), (4, 6, 19)], ids=str)
 def test_singular_values(shape: tuple[int, ...], full: bool) -> None:
@@ -122,6 +129,7 @@ def hard(n: int, dtype: torch.dtype) -> Tensor:
     return torch.cat([a + a.mT, torch.ones(1, n, n)]).to(dtype)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("n", [5, 8])
 def test_rotations_converge_for_hard_spectra(n: int, dtype: torch.dtype) -> None:
@@ -161,9 +169,17 @@ SYSTEMS: dict[str, Callable[[Tensor], Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", SYSTEMS)
-@pytest.mark.parametrize("shape", [(3, 3), (2, 4, 7, 7), (0, 0), (3, 0, 0)], ids=str)
-def test_systems_and_determinants(shape: tuple[int, ...], name: str) -> None:
+@pytest.mark.parametrize(
+    "case",
+    sweep(
+        product([(3, 3), (2, 4, 7, 7), (0, 0), (3, 0, 0)], SYSTEMS),
+        *(((2, 4, 7, 7), name) for name in SYSTEMS),
+        *product([(0, 0), (3, 0, 0)], ("inv", "det", "solve", "pinv")),
+    ),
+    ids=str,
+)
+def test_systems_and_determinants(case: tuple[tuple[int, ...], str]) -> None:
+    shape, name = case
     if not shape[-1] and name in ("solve vector", "matrix_rank", "pinv hermitian"):
         shape = (1, 1)
     a = random(*shape) + 3 * torch.eye(shape[-1], dtype=torch.float64)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from sweeps import sweep
 from torch import Tensor
 
 from polyblocks.torch_polyblocks_compiler import polyblocks_jit_torch
@@ -53,9 +54,14 @@ def stored(x: Tensor, at: Any, values: Tensor) -> Tensor:
     return result
 
 
+#: Types of each kind and size.
+SOME = (torch.bool, torch.int8, torch.int64, torch.bfloat16, torch.float32, torch.complex64)
+EVERY = (torch.bool, *INTEGERS, *FLOATS, *COMPLEX)
+
+
+@pytest.mark.parametrize("dtypes", sweep([SOME, EVERY], SOME), ids=["some", "every"])
 @pytest.mark.parametrize("source", ["argument", "constant"])
-def test_masks_store_rows(source: str) -> None:
-    dtypes = (torch.bool, *INTEGERS, *FLOATS, *COMPLEX)
+def test_masks_store_rows(source: str, dtypes: tuple[torch.dtype, ...]) -> None:
     rows = torch.tensor([True, False, True, True, False, False, True])
     pixels = torch.arange(21).reshape(7, 3) % 4 == 0
     columns = torch.tensor([False, True, True])
@@ -96,9 +102,8 @@ def test_masks_that_choose_another_number_of_places() -> None:
             ours(x, mask, values)
 
 
-def test_views_as_other_types() -> None:
-    kinds = (*INTEGERS, *FLOATS, *COMPLEX)
-
+@pytest.mark.parametrize("kinds", sweep([SOME[1:], EVERY[1:]], SOME[1:]), ids=["some", "every"])
+def test_views_as_other_types(kinds: tuple[torch.dtype, ...]) -> None:
     def function(memory: Tensor, truth: Tensor) -> list[Tensor]:
         made = []
         for first in kinds:

@@ -6,6 +6,7 @@ import gc
 import math
 
 import pytest
+from sweeps import sweep
 
 torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
@@ -114,14 +115,30 @@ def check(module: nn.Module, x: torch.Tensor, tolerance: float) -> int:
     return kept
 
 
-@pytest.mark.parametrize("name", [name for name in CASES if name not in KEPT_IN_PANELS])
+#: A product and a convolution of each kind.
+QUICK = (
+    *("linear of one row", "linear with bias", "batches share weights", "batches of weights"),
+    *("weights of the outer batch", "weights of weights", "normalized weights", "distances"),
+    *("convolution", "dilated", "points", "three dimensions", "transposed"),
+)
+
+
+@pytest.mark.parametrize(
+    "name", sweep([name for name in CASES if name not in KEPT_IN_PANELS], *QUICK)
+)
 def test_frozen_weights(name):
     function, shape, weights = CASES[name]
     torch.manual_seed(0)
     check(Weighted(function, *weights), torch.randn(shape), 2e-5)
 
 
-@pytest.mark.parametrize("name", ["convolution", "strided", "points", "groups", "depthwise"])
+@pytest.mark.parametrize(
+    "name",
+    sweep(
+        ["convolution", "strided", "points", "groups", "depthwise"],
+        *("strided", "groups", "depthwise"),
+    ),
+)
 def test_frozen_weights_of_images_with_channels_last(name):
     function, shape, weights = CASES[name]
     torch.manual_seed(0)

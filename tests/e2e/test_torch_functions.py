@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from sweeps import sweep
 
 torch = pytest.importorskip("torch")
 F = torch.nn.functional
@@ -177,7 +178,15 @@ def test_arrays_without_elements(check):
 
 @pytest.mark.parametrize(
     "dtype",
-    ["float64", "float32", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8"],
+    sweep(
+        ["float64", "float32", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8"],
+        "float64",
+        "float32",
+        "bfloat16",
+        "int64",
+        "int8",
+        "uint8",
+    ),
 )
 def test_dtypes(check, dtype):
     x = torch.arange(-6, 6).clamp(min=0 if dtype == "uint8" else -6).to(getattr(torch, dtype))

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from sweeps import sweep
 from torch.nn import functional
 
 from polyblocks.torch_polyblocks_compiler import polyblocks_jit_torch
@@ -89,6 +90,7 @@ def special(*shape: int) -> torch.Tensor:
     return x
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("align", [False, True])
 @pytest.mark.parametrize("mode", ["bilinear", "nearest"])
 def test_samples_of_volumes(mode: str, align: bool) -> None:
@@ -136,7 +138,11 @@ def test_parts_of_a_stack_in_and_out_of_order() -> None:
 
 @pytest.mark.each_choice
 @pytest.mark.parametrize("arch", ARCHS)
-@pytest.mark.parametrize("shape", [(2, 301), (4, 7, 11), (5, 3, 13), (1, 2, 6)], ids=str)
+@pytest.mark.parametrize(
+    "shape",
+    sweep([(2, 301), (4, 7, 11), (5, 3, 13), (1, 2, 6)], (2, 301), (5, 3, 13), (1, 2, 6)),
+    ids=str,
+)
 def test_slices_that_are_looked_up_at_one_place(shape: tuple[int, ...], arch: str) -> None:
     torch.manual_seed(0)
 

@@ -32,7 +32,10 @@ GRADIENTS = {
 }
 
 
-@pytest.mark.parametrize(("dtype", "strict"), [(torch.float32, True), (torch.float64, False)])
+@pytest.mark.parametrize(
+    ("dtype", "strict"),
+    [(torch.float32, True), pytest.param(torch.float64, False, marks=pytest.mark.slow)],
+)
 def test_gradients_through_complex_constants(dtype, strict):
     def losses(t):
         return torch.stack([function(t) for function in GRADIENTS.values()])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from sweeps import sweep
 
 torch = pytest.importorskip("torch")
 
@@ -148,7 +149,7 @@ def test_an_update_of_windows_names_its_line_where_nothing_may_fall_back():
 
 @pytest.mark.each_choice
 @pytest.mark.parametrize("inside", [True, False])
-@pytest.mark.parametrize("name", OPERANDS)
+@pytest.mark.parametrize("name", sweep(OPERANDS, "repeated", "windows", "partly"))
 def test_stores(name, inside):
     size, overlapping = OPERANDS[name]
 

@@ -82,7 +82,7 @@ def volumes(x: Tensor) -> list[Tensor]:
     "function, shape",
     [
         (images, (2, 3, 11, 8)),
-        (single_images, (1, 7, 9)),
+        pytest.param(single_images, (1, 7, 9), marks=pytest.mark.slow),
         (rows, (2, 3, 13)),
         (volumes, (1, 2, 5, 7, 4)),
     ],

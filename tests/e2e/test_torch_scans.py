@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from sweeps import sweep
 
 from polyblocks.torch_polyblocks_compiler import polyblocks_jit_torch
 
@@ -36,7 +37,11 @@ def same(ours: Any, theirs: Any) -> None:
     torch.testing.assert_close(tuple(ours), tuple(theirs), equal_nan=True)
 
 
-@pytest.mark.parametrize("dtype", FLOATS + INTEGERS, ids=lambda d: str(d).removeprefix("torch."))
+@pytest.mark.parametrize(
+    "dtype",
+    sweep(FLOATS + INTEGERS, torch.float32, torch.float16, torch.int64, torch.uint8),
+    ids=lambda d: str(d).removeprefix("torch."),
+)
 def test_every_dtype(dtype: torch.dtype) -> None:
     names = [n for n in SCANS if dtype.is_floating_point or n != "logcumsumexp"]
 

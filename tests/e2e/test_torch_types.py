@@ -217,6 +217,7 @@ def test_complex_numbers_beside_others(program: Callable[..., Any]) -> None:
     torch.testing.assert_close(ours, expected)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 @pytest.mark.parametrize("largest", [torch.amax, torch.amin], ids=["amax", "amin"])
 def test_gradients_find_the_maximum_again(largest: Any, dtype: torch.dtype) -> None:

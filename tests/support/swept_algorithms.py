@@ -14,6 +14,6 @@ ALWAYS = (
 SWEPT_ALGORITHMS = sweep(ALGORITHMS, *(a for a in ALGORITHMS if a.name in ALWAYS))
 
 #: For what is compiled in several frameworks: of each kind one.
-FEWEST = "blur_x_blur_y wave softmax fir_bank max_pool mlp black_scholes".split()
+FEWEST = "blur_x_blur_y softmax fir_bank mlp".split()
 
 OF_EACH_KIND = sweep(ALGORITHMS, *(a for a in ALGORITHMS if a.name in FEWEST))

@@ -30,6 +30,7 @@ from bench.pipelines.table import (
     sensor,
 )
 from pipeline_arguments import SMALL
+from tests.support.sweeps import sweep
 
 from polyblocks.jax_polyblocks_compiler import polyblocks_jit_jax
 from polyblocks.tf_polyblocks_compiler import polyblocks_jit_tf
@@ -42,10 +43,11 @@ NEAR = 3e-6
 
 #: What is long to compile; the others have the same subjects.
 SLOW = {"images.interpolation", "images.local_laplacian", "images.blending"}
-SLOW |= {"filters.non_local_means", "simulation.wave"}
-PROGRAMS = [
-    pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name for name in sorted(SMALL)
-]
+SLOW |= {"filters.non_local_means", "simulation.wave", "simulation.scaling_by_rows"}
+SLOW |= {"images.bilateral_grid"}
+#: What is compiled in every framework; their kernels are the same, see test_three_frontends.py.
+IN_ALL = {"filters.blur_x_blur_y", "filters.harris", "simulation.heat", "images.camera"}
+PROGRAMS = sweep(sorted(SMALL), *IN_ALL, "filters.canny_edges", "simulation.n_body_planes")
 
 #: How each framework's programs are compiled, their arguments, and how the framework runs them.
 FRAMEWORKS: dict[str, tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]] = {
@@ -53,8 +55,6 @@ FRAMEWORKS: dict[str, tuple[Callable[..., Any], Callable[..., Any], Callable[...
     "in_jax": (polyblocks_jit_jax, jax.numpy.asarray, jax.jit),
     "in_tensorflow": (polyblocks_jit_tf, tf.constant, tf.function),
 }
-#: What is compiled in every framework; their kernels are the same, see test_three_frontends.py.
-IN_ALL = {"filters.blur_x_blur_y", "filters.harris", "simulation.heat", "images.camera"}
 #: Programs of a framework, and none of TensorFlow's that are not written.
 STRICT = [
     pytest.param(language, name, marks=pytest.mark.slow)
@@ -94,7 +94,11 @@ def test_what_is_asked_of_the_rows() -> None:
     assert all(name in names for cases in SPELLINGS.values() for name in cases)
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
+@pytest.mark.parametrize(
+    "case",
+    sweep(CASES, *(case for case in CASES if case.program.removeprefix("pipelines.") not in SLOW)),
+    ids=lambda c: c.name,
+)
 def test_bytes_are_those_of_the_program(case: table.Case, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of tensors without memory; not all of them can be computed on such."""
 

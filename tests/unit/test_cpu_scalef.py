@@ -162,6 +162,7 @@ def test_products_of_special_values(kind: str, lanes: int) -> None:
     np.testing.assert_array_equal(np.signbit(result[6:]), [False, True])
 
 
+@pytest.mark.each_choice
 @needs_avx512
 @pytest.mark.parametrize("op", OPS)
 @pytest.mark.parametrize(("kind", "lanes"), WIDTHS)

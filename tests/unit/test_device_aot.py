@@ -216,6 +216,7 @@ def weights_and_sum(framework):
     return (lambda x: x + weight), tf.constant(x)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("target, arch", GPUS)
 @pytest.mark.parametrize("framework", ["torch", "jax", "tf"])
 def test_every_framework_for_gpus_that_are_not_there(framework, target, arch, tmp_path):

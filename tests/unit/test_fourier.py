@@ -51,6 +51,7 @@ def test_roots_are_rounded_once(n):
         assert complex(*root(-int(t), n)) == value.conjugate()
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("sign", [-1, 1])
 @pytest.mark.parametrize("r", [1, 2, 3, 4, 5, 7, 8, 11, 13, 16, 17])
 @pytest.mark.parametrize("real", [False, True])
@@ -111,6 +112,7 @@ CASES = [
 ]
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("sign", [-1, 1])
 @pytest.mark.parametrize("kind, shape", CASES)
 def test_transforms(kind, shape, sign):
@@ -135,6 +137,7 @@ def test_a_real_input_of_a_complex_transform_needs_no_imaginary_parts():
     np.testing.assert_allclose(got, np.fft.fft(x, axis=1), rtol=1e-13, atol=1e-13)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("n", [19, 24, 256])
 @pytest.mark.parametrize("arch", ["sm_90a", "gfx1100"])
 def test_the_same_program_on_a_gpu(arch, n):

@@ -6,6 +6,7 @@ import random
 
 import numpy as np
 import pytest
+from sweeps import sweep
 from tests.support.nests import Context, buffer, innermost, row_sum, run, tiled_like, weighted
 
 from polyblocks.affine.expr import Expr, Var
@@ -414,7 +415,7 @@ def _program(rng: random.Random) -> tuple[list[Nest], Buffer, list[Buffer]]:
     return nests, a, outs
 
 
-@pytest.mark.parametrize("seed", range(120))
+@pytest.mark.parametrize("seed", sweep(range(120), *range(50)))
 def test_random_programs(seed: int) -> None:
     """Whatever is merged, all results are what they were."""
     nests, a, outs = _program(random.Random(seed))
@@ -437,7 +438,7 @@ def test_random_programs_are_merged_at_all() -> None:
     assert merged >= 20
 
 
-@pytest.mark.parametrize("seed", range(80))
+@pytest.mark.parametrize("seed", sweep(range(80), *range(30)))
 def test_random_tiles(seed: int) -> None:
     """Chains in tiles, whose sweeps are then merged: what is needed of a row is all there."""
     rng = random.Random(seed)

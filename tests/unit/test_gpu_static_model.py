@@ -25,6 +25,7 @@ from bench.gpu_static.loops import Parts
 from bench.gpu_static.machines import Machine, machine
 from bench.gpu_static.model import Launch, Problem, in_flight, predict, sums_of_warp, trips_of
 from bench.gpu_static.schedule import cycles_once, cycles_per_iteration
+from sweeps import sweep
 
 from polyblocks_nvgpu import ptxas
 
@@ -243,7 +244,7 @@ def test_cases_by_name() -> None:
 SMALL = cases.product("float16", 256, 256, 512, transposed=True)
 
 
-@pytest.mark.parametrize("dtype", ["float16", "int8"])
+@pytest.mark.parametrize("dtype", sweep(["float16", "int8"], "int8"))
 def test_a_row_of_amd(dtype: str, rdna3: Machine) -> None:
     case = cases.product(dtype, 256, 256, 512, transposed=True)
     row = measure.measured(case, "gfx1100", rdna3, sample=3)

@@ -135,6 +135,7 @@ def install(indexes, tmp_path):
     return run
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("package", PLUGINS)
 @pytest.mark.parametrize("how", ["alone", "over ours", "ours is gone"])
 def test_plugins_refuse_another_package(install, run_python, package, how):

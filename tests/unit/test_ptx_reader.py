@@ -45,6 +45,7 @@ def values(type_: str, count: int) -> np.ndarray:
     return np.where(numbers == 0, dtype.type(7), numbers)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("arch", ["sm_75", "sm_90a"])
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
 def test_element_wise_kernels_of_all_types(kernel: Any, arch: str) -> None:

@@ -75,6 +75,7 @@ def test_floats_to_integers_saturate(kind):
     np.testing.assert_array_equal(unary("stablehlo.convert", "f32", x, kind), np.array(want, dtype))
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("source", ["f16", "f32", "f64"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_floats_to_integers_wrap_where_it_is_asked_for(kind, source):

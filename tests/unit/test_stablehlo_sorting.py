@@ -21,6 +21,7 @@ func.func @main(%x: tensor<{n}xi32>) -> (tensor<{n}xi32>, tensor<{n}xi32>) {{
 """
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("n", [2, 3, 17, 128, 129, 200, 256, 1000])
 @pytest.mark.parametrize("order", ["LT", "GT"])
 def test_equal_elements_keep_their_order(n, order):

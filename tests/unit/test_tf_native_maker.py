@@ -41,6 +41,7 @@ def made(*shape: int, dtype: str = "float32", value: Any = 3) -> Any:
     return tensor
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("shape", [(), (1,), (2, 3), (0, 4), (1, 2, 3, 1, 5, 1, 2)])
 @pytest.mark.parametrize("dtype", TF_DTYPES)
 def test_every_dtype_and_shape(dtype, shape):

@@ -142,6 +142,7 @@ PLAIN = {
 }
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
 @pytest.mark.parametrize("name", PLAIN)
 def test_the_graph_is_aotautograds(name: str, mode: Any) -> None:

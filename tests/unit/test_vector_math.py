@@ -81,7 +81,7 @@ def _compiled(kind: str, chip: str) -> Compiled:
     )
 
 
-@pytest.fixture(params=["native", "vectors", "fma", "no-fma"])
+@pytest.fixture(params=sweep(["native", "vectors", "fma", "no-fma"], "native", "vectors", "no-fma"))
 def chip(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

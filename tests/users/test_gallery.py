@@ -41,8 +41,7 @@ SMALL = {
     "tf_picture": (["--size", "24", "--steps", "120"], (72, 24)),
 }
 #: The others are run by make test-all.
-QUICK = {"torch_camera", "torch_fill", "torch_matrices"}
-QUICK |= {"jax_reaction", "jax_heat", "jax_wave", "jax_points", "tf_median"}
+QUICK = {"torch_camera", "torch_fill", "jax_reaction", "jax_points", "tf_median"}
 
 
 def load(path: Path) -> ModuleType:

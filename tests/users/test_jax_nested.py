@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sweeps import sweep
 
 jax = pytest.importorskip("jax")
 jnp = jax.numpy
@@ -36,7 +37,7 @@ WAYS = {
 }
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", sweep(WAYS, "jit", "scan in cond", "grad", "vmap"))
 def test_inner_report_names_the_outer_function(way):
     inner = polyblocks_jit_jax(lambda x: jnp.sin(x) * 2, compile_options=STRICT)
 
@@ -61,7 +62,7 @@ def test_every_function_between_is_named():
     assert first.polyblocks_report().callers == second.polyblocks_report().callers == ["<lambda>"]
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", sweep(WAYS, "call", "scan in cond", "vmap"))
 def test_strict_target_of_the_inner_function_holds(way):
     inner = polyblocks_jit_jax(solve, compile_options=STRICT)
     outer = polyblocks_jit_jax(WAYS[way](inner))

@@ -8,6 +8,7 @@ import logging
 
 import numpy as np
 import pytest
+from sweeps import sweep
 
 jax = pytest.importorskip("jax")
 jnp = jax.numpy
@@ -73,7 +74,8 @@ AROUND = {
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=pytest.mark.slow) if n == "hessian" else n for n in AROUND]
+    "name",
+    sweep(AROUND, "value_and_grad", "jvp", "linearize", "vmap", "vmap_of_grad", "checkpoint"),
 )
 def test_transformation_of_a_compiled_function_is_compiled(name):
     around, expected = AROUND[name]

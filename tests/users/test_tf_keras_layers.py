@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sweeps import sweep
 
 tf = pytest.importorskip("tensorflow")
 keras = pytest.importorskip("keras")
@@ -164,7 +165,10 @@ class Masking(keras.Model):
         return self.sequence(self.dense(self.embed(words)))
 
 
-@pytest.mark.parametrize("compiled", [keras.layers.Dense, keras.layers.LSTM, keras.layers.Layer])
+@pytest.mark.parametrize(
+    "compiled",
+    sweep([keras.layers.Dense, keras.layers.LSTM, keras.layers.Layer], keras.layers.Layer),
+)
 def test_masks_go_through_compiled_layers_of_a_subclassed_model(compiled):
     def results(wrap):
         keras.utils.set_random_seed(0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sweeps import sweep
 
 tf = pytest.importorskip("tensorflow")
 keras = pytest.importorskip("keras")
@@ -117,7 +118,9 @@ def test_each_value_of_training_reaches_the_parts_of_a_compiled_layer():
         np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("whole", [polyblocks_jit_tf, lambda model: model])
+@pytest.mark.parametrize(
+    "whole", [pytest.param(polyblocks_jit_tf, marks=pytest.mark.slow), lambda model: model]
+)
 def test_predict_after_fit_is_no_training_of_a_compiled_layer(whole):
     def fitted(wrap, whole):
         inputs = keras.Input((4,))
@@ -134,7 +137,7 @@ def test_predict_after_fit_is_no_training_of_a_compiled_layer(whole):
         np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("compiled", [0, 1, 2])
+@pytest.mark.parametrize("compiled", sweep([0, 1, 2], 0, 1))
 def test_masks_come_out_of_and_go_through_a_compiled_layer(compiled):
     def pooled(wrap):
         keras.utils.set_random_seed(0)

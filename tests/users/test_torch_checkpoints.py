@@ -40,7 +40,11 @@ class Dropping(nn.Module):
 
 @pytest.mark.parametrize(
     ("make", "draws"),
-    [(Attention, 0), (lambda: Attention(0.3), 2), (Dropping, 3)],
+    [
+        pytest.param(Attention, 0, marks=pytest.mark.slow),
+        (lambda: Attention(0.3), 2),
+        (Dropping, 3),
+    ],
     ids=["attention", "attention_that_drops", "dropout"],
 )
 def test_checkpoint(make, draws):

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from sweeps import sweep
 from torch._higher_order_ops.scan import scan
 from torch._higher_order_ops.while_loop import while_loop
 
@@ -37,7 +38,7 @@ def either(x):
     return torch.cond(x.sum() > 0, lambda x: x.sin(), lambda x: 2 * x.cos(), (x,))
 
 
-@pytest.mark.parametrize("gradients", [False, True])
+@pytest.mark.parametrize("gradients", sweep([False, True], True))
 def test_cond(gradients):
     x = torch.rand(7, 5)
     for value in (x, -x):
@@ -79,7 +80,7 @@ def recurrence(h, xs, weight):
     return scan(step, h, xs, dim=0)
 
 
-@pytest.mark.parametrize("gradients", [False, True])
+@pytest.mark.parametrize("gradients", sweep([False, True], True))
 def test_scan(gradients):
     torch.manual_seed(0)
     h, xs, weight = torch.randn(3, 4), torch.randn(5, 3, 4), torch.randn(4, 4)

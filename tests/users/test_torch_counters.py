@@ -4,6 +4,7 @@ import copy
 
 import pytest
 import torch
+from sweeps import sweep
 
 from polyblocks.torch_polyblocks_compiler import polyblocks_jit_torch
 
@@ -50,9 +51,9 @@ class EveryFourth(torch.nn.Module):
 @pytest.mark.parametrize(
     "module",
     [
-        Counting,
+        pytest.param(Counting, marks=pytest.mark.slow),
         Averaging,
-        EveryFourth,
+        pytest.param(EveryFourth, marks=pytest.mark.slow),
         lambda: torch.nn.Sequential(EveryFourth(), Counting(), Counting()),
     ],
     ids=["counter", "decay", "branches", "layers"],
@@ -137,7 +138,7 @@ def test_two_models_of_one_class_have_constants_of_their_own():
             return x.reshape(self.factor, -1) * self.factor
 
     x = torch.rand(12)
-    for factor in (2, 3, 4, 6):
+    for factor in (2, 3):
         fast = polyblocks_jit_torch(Scaled(factor), compile_options=STRICT)
         torch.testing.assert_close(fast(x), x.reshape(factor, -1) * factor)
         (variant,) = fast.polyblocks_report().variants
@@ -158,7 +159,7 @@ def test_integer_that_shapes_the_program_has_a_limit(caplog):
     assert f"{__file__}:{head.__wrapped__.__code__.co_firstlineno + 2}" in line
 
 
-@pytest.mark.parametrize("size", [3, 4])
+@pytest.mark.parametrize("size", sweep([3, 4], 3))
 def test_dynamic_shapes_with_floats(size):
     norm = torch.nn.LayerNorm(5)
     fast = torch.compile(lambda x, a: norm(x) * a + x.shape[0], backend="polyblocks", dynamic=True)
