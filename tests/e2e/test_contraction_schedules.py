@@ -15,7 +15,7 @@ from tests.support.schedules import edited, scheduled, schedules
 from torch.nn import functional
 
 from polyblocks.api import compile_text
-from polyblocks.errors import UnsupportedError
+from polyblocks.errors import OldSpellingWarning, UnsupportedError
 from polyblocks.events import Event, listening
 from polyblocks.options import CompileOptions
 from polyblocks_cpu.describe import describe
@@ -100,7 +100,9 @@ def test_an_old_key_is_read_with_a_warning(product: Any) -> None:
     text, inputs, expected = product
     (whole,) = schedules(text)
     old = edited(text, 0, "block_tile", cache_block=whole["block_tile"])
-    with pytest.warns(FutureWarning, match=r"old spelling of 'cache_block', .*; write block_tile"):
+    with pytest.warns(
+        OldSpellingWarning, match=r"old spelling of 'cache_block', .*; write block_tile"
+    ):
         made = tiles_of(old, inputs, expected)
     assert made == tiles_of(text, inputs, expected)
 

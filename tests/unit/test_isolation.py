@@ -11,6 +11,7 @@ import sys
 import textwrap
 import threading
 import time
+import warnings
 import weakref
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -26,6 +27,7 @@ from polyblocks.errors import (
     InputError,
     MachineError,
     NativeCrashError,
+    OldSpellingWarning,
     OptionError,
     PassError,
     PluginError,
@@ -212,6 +214,17 @@ def test_events_reach_listeners_emit_and_sink_in_order():
     for got in (seen, heard, sunk):
         assert [e.kind for e in got] == ["stage-begin"] + ["decision"] * 300
         assert [e.data["size"] for e in got[1:]] == list(range(300))
+
+
+def test_warnings_of_old_spellings_reach_the_parent():
+    def job() -> bytes:
+        warnings.warn("write 'b'", OldSpellingWarning, stacklevel=1)
+        warnings.warn("of a library", FutureWarning, stacklevel=1)
+        return b"done"
+
+    with pytest.warns(OldSpellingWarning) as seen:
+        assert run_isolated(job) == b"done"
+    assert [str(w.message) for w in seen] == ["write 'b'"]
 
 
 def test_observer_error_kills_the_child_and_passes_on():

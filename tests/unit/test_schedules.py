@@ -15,7 +15,7 @@ from tests.support.schedules import edited, emitted, run_emitted, scheduled, sch
 
 from polyblocks import mlir
 from polyblocks.affine.plan.old_keys import read
-from polyblocks.errors import UnsupportedError
+from polyblocks.errors import OldSpellingWarning, UnsupportedError
 from polyblocks.options import CompileOptions
 from polyblocks.passes.map.emit_kernels import EmitKernelsPass
 from polyblocks.pipeline import PassContext
@@ -359,7 +359,7 @@ OLD: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
 @pytest.mark.parametrize("name", OLD)
 def test_old_keys_are_read_with_a_warning(name: str) -> None:
     _, old, new = OLD[name]
-    with pytest.warns(FutureWarning, match="schedule of 'k': old spelling of '"):
+    with pytest.warns(OldSpellingWarning, match="schedule of 'k': old spelling of '"):
         found = read(old | {"kernel": "k"}, "n", gpu_target())
     assert found.given == new | {"kernel": "k"}
     with warnings.catch_warnings():
@@ -372,7 +372,9 @@ def test_kernels_of_old_keys_are_those_of_new_ones(product: Any) -> None:
     for text, name in ((product[0], "lanes"), (UNITS, "units")):
         _, old, new = OLD[name]
         olds, news = ({k: v for k, v in d.items() if k != "staging"} for d in (old, new))
-        with pytest.warns(FutureWarning, match=r"write block_tile = \[\d+, \d+\], k_block = \d+, "):
+        with pytest.warns(
+            OldSpellingWarning, match=r"write block_tile = \[\d+, \d+\], k_block = \d+, "
+        ):
             found = emitted(edited(text, 0, *gone, **olds))
         assert str(found) == str(emitted(edited(text, 0, **news)))
 

@@ -92,6 +92,13 @@ def of_machine(error: BaseException) -> MachineError | None:
     return None
 
 
+class OldSpellingWarning(FutureWarning):
+    """Something is read as it was called before, which the next release does not read.
+
+    Passes warn of it; it crosses from the process that compiles to the user's.
+    """
+
+
 class NativeCrashError(UnsupportedError):
     """The compiler's native code died (a signal) while working in an isolated process."""
 

@@ -32,6 +32,7 @@ from polyblocks import errors, events
 from polyblocks.errors import (
     MachineError,
     NativeCrashError,
+    OldSpellingWarning,
     PassError,
     PolyBlocksError,
     UnsupportedError,
@@ -56,7 +57,7 @@ SLOW_S = 60.0
 STALL_S = 60.0
 
 _FRAME = struct.Struct("<cQ")
-_EVENT, _RESULT, _ERROR = b"E", b"R", b"X"
+_EVENT, _WARNING, _RESULT, _ERROR = b"E", b"W", b"R", b"X"
 _POLL_S = 0.1
 _PIPE_BYTES = 1 << 20
 _CRASH_SIGNALS = ("SIGSEGV", "SIGABRT", "SIGFPE", "SIGILL", "SIGBUS", "SIGTRAP", "SIGSYS")
@@ -299,6 +300,9 @@ class _Parent:
                 self.result = body
             elif kind == _ERROR:
                 self.error = _rebuild_error(json.loads(body))
+            elif kind == _WARNING:
+                message, filename, lineno = json.loads(body)
+                warnings.warn_explicit(message, OldSpellingWarning, filename, lineno)
             else:
                 self._relay(json.loads(body))
 
@@ -410,8 +414,22 @@ def _child(fn: Callable[[], bytes], parent: int, pipe: int, noise: int) -> NoRet
             record = {"kind": event.kind, "data": event.data}
             send(_EVENT, json.dumps(record, default=str).encode())
 
+        def warn(
+            message: Warning | str,
+            category: type[Warning],
+            filename: str,
+            lineno: int,
+            file: Any = None,
+            line: str | None = None,
+        ) -> None:
+            del file, line
+            # Those of libraries are not about the user's code.
+            if issubclass(category, OldSpellingWarning):
+                send(_WARNING, json.dumps((str(message), filename, lineno)).encode())
+
         try:
             events.redirect(relay)
+            warnings.showwarning = warn
             for function in _child_initializers:
                 function()
             result = fn()

@@ -22,6 +22,7 @@ from typing import Any
 
 from polyblocks.affine.plan.schedule import Schedule
 from polyblocks.affine.plan.tiles import Tiles
+from polyblocks.errors import OldSpellingWarning
 from polyblocks.target import TargetDescription
 
 
@@ -41,15 +42,15 @@ def read(given: Mapping[str, Any], name: str, target: TargetDescription) -> Sche
     new, renamed = dict(given), {}
     if "cache_block" in old:
         renamed["block_tile"] = new.pop("cache_block")
+    if "warps" in old or "units_of_warp" in old or "calls" in old:
+        renamed |= _of_unit(old, new, target)
+    elif "depth" in old:
+        renamed["k_block"] = new.pop("depth")
     if "thread_tile" in old:
         renamed |= _of_lanes(old, new)
-    elif "warps" in old or "units_of_warp" in old or "calls" in old:
-        renamed |= _of_unit(old, new, target)
     if isinstance(unit := new.get("unit"), list) and len(unit) == 2:
         renamed["unit"] = unit[0]
         del new["unit"]
-    if "depth" in new:
-        renamed["k_block"] = new.pop("depth")
     if isinstance(staging := new.get("staging"), dict) and "exchange" in staging:
         new["staging"] = {k: v for k, v in staging.items() if k != "exchange"}
         renamed["staged"] = staging["exchange"]
@@ -62,7 +63,7 @@ def read(given: Mapping[str, Any], name: str, target: TargetDescription) -> Sche
     warnings.warn(
         f"schedule of '{name}': old spelling of {keys}, which the next release does not read; "
         f"write {write}",
-        FutureWarning,
+        OldSpellingWarning,
         stacklevel=2,
     )
     return Schedule(new | renamed, old.name, old.chip)
