@@ -22,6 +22,7 @@ from polyblocks.affine.expr import Expr
 from polyblocks.affine.flat_views import FlatViews
 from polyblocks.affine.mlir import reader
 from polyblocks.affine.model import Buffer, Load, Node, Value
+from polyblocks.affine.plan.schedule import Schedule
 from polyblocks.options import CompileOptions
 from polyblocks.target import TargetDescription
 from polyblocks_cpu.describe import describe
@@ -402,7 +403,8 @@ def test_results_that_take_the_time_are_stored_row_by_row() -> None:
 def obeyed(tiled: Tiled) -> Tiling:
     """The tiling that the schedule of a contraction in tiles says."""
     cost = tiled.cost
-    return scheduled([cost.product], lambda _: cost, schedule_of(tiled), "product").tiling
+    schedule = Schedule(schedule_of(tiled), "product", "imaginary:one")
+    return scheduled([cost.product], lambda _: cost, schedule).tiling
 
 
 @pytest.mark.parametrize("arch", CHIPS)
