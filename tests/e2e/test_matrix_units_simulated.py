@@ -23,7 +23,7 @@ from polyblocks.affine.gpu import scheduled
 from polyblocks.affine.gpu.plans import unit_access, units
 from polyblocks.affine.gpu.plans.unit_access import unit_accesses
 from polyblocks.affine.gpu.plans.units import UnitPlan
-from polyblocks.affine.gpu.staged.pipeline import CopyPipeline
+from polyblocks.affine.gpu.staged.copy_pipeline import CopyPipeline
 from polyblocks.affine.gpu.tiles.units_cost import predict_units
 from polyblocks.codegen.gpu.matrix_emission import operand_reads
 from polyblocks.options import CompileOptions

@@ -1,7 +1,7 @@
-"""Runs every file of the folder ``gpu``: a module, passes of stage S4 of GPUs, what comes out.
+"""Runs every file of the folder ``gpu``: a module, passes for a vendor's GPU, what comes out.
 
-First line: ``// PASSES: name,name``; ``// TARGET: amdgpu gfx1100`` names target and architecture,
-by default ``nvgpu sm_80``.
+First line: ``// PASSES: name,name`` with names of the standard pipeline or of the target's S4;
+``// TARGET: amdgpu gfx1100`` names target and architecture, by default ``nvgpu sm_80``.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import pytest
 
 from polyblocks import mlir
 from polyblocks.options import CompileOptions
+from polyblocks.passes.standard import standard_pipeline
 from polyblocks.pipeline import PassContext, run_stage
 
 FOLDER = Path(__file__).parent
@@ -31,9 +32,12 @@ def run_passes(text: str) -> str:
     names = _runner._header(text, "PASSES").split(",")
     name, arch = _runner._header(text, "TARGET", "nvgpu sm_80").split()
     target = getattr(gpu_kernels, name)(arch)
-    known = {p.name: p for p in gpu_kernels.stage_s4(target)}
+    options = CompileOptions(target=name, arch=arch)
+    stages = standard_pipeline(target, options).stages.values()
+    known = {p.name: p for passes in stages for p in passes}
+    known |= {p.name: p for p in gpu_kernels.stage_s4(target)}
     module = mlir.parse(text)
-    context = PassContext.create(target, CompileOptions(target=name, arch=arch))
+    context = PassContext.create(target, options)
     run_stage("S4", [known[name.strip()] for name in names], module, context)
     return str(module)
 

@@ -302,6 +302,7 @@ ROOMS: dict[str, str] = {
     "codegen/gpu/emission": "affine affine/analysis affine/buffers affine/gpu affine/gpu/mapping "
     "affine/gpu/plans affine/mlir affine/vectors codegen codegen/gpu/matrix_emission",
     "codegen/gpu/matrix_emission": "affine affine/analysis affine/buffers affine/gpu/plans "
+    "affine/gpu/staged "
     "codegen/gpu/emission",
     "codegen/gpu/passes": "affine affine/mlir codegen codegen/gpu",
     "s3": "affine affine/buffers affine/mlir",

@@ -24,11 +24,13 @@ from polyblocks.options import CompileOptions
 from polyblocks.passes.map.emit_kernels import EmitKernelsPass
 from polyblocks.passes.map.stage_operands import StageOperandsPass
 from polyblocks.pipeline import PassContext
+from polyblocks.target import TargetDescription
 
-TARGET = gpu_target(copying=True)
+#: Copies go past the registers of the one, and through those of the other.
+TARGET, SYNCHRONOUS = gpu_target(copying=True), gpu_target()
 SCHEDULE = """{polyblocks.schedule = {
-  kernel = "k", resident = 1, unit = "unit", register_tile = [16, 32], block_tile = [32, 32],
-  k_block = 32, stages = STAGES}}"""
+  kernel = "k", resident = 1, unit = "unit", register_tile = [16, 32],
+  block_tile = [32, 32], k_block = 32, stages = STAGES}}"""
 
 
 def product(rows: int, columns: int, steps: int, b: str, stages: int) -> str:
@@ -97,6 +99,26 @@ CASES = {
     "windows": WINDOWS,
 }
 
+#: Through registers: units of a warp have their operands, and products, one after the other.
+THROUGH = {
+    "several units": product(20, 24, 128, "kj", 2),
+    "units without elements": product(3, 8, 144, "jk", 2),
+    "no loop": product(18, 20, 40, "jk", 2),
+    "a part of a call": product(2, 18, 200, "jk", 3),
+    "windows through registers": WINDOWS,
+}
+THROUGH = {
+    name: text.replace("[16, 32]", "[32, 32]").replace("[32, 32], k", "[64, 32], k")
+    for name, text in THROUGH.items()
+}
+THROUGH["one product"] = (
+    product(3, 8, 80, "jk", 2)
+    .replace("[32, 32], k", "[32, 16], k")
+    .replace("[16, 32]", "[16, 16]")
+    .replace("k_block = 32", "k_block = 16")
+)
+CASES |= THROUGH
+
 #: The same by lanes: a tile in registers is on the way while another one is used.
 LANES = """{polyblocks.schedule = {
   kernel = "k", resident = 1, register_tile = [2, 2], block_tile = [8, 8], k_block = DEPTH}}"""
@@ -125,10 +147,11 @@ def nest_of(module: Any) -> Nest:
     return nest
 
 
-def staged(text: str) -> Any:
+def staged(name: str) -> Any:
     """The module with the nodes of its product, written and read again."""
-    module = mlir.parse(text)
-    StageOperandsPass().run(module, PassContext.create(TARGET, CompileOptions()))
+    module = mlir.parse(CASES[name])
+    target = SYNCHRONOUS if name in THROUGH else TARGET
+    StageOperandsPass().run(module, PassContext.create(target, CompileOptions()))
     return module
 
 
@@ -145,7 +168,7 @@ def result_of(nest: Nest) -> np.ndarray:
 
 @pytest.mark.parametrize("name", CASES)
 def test_the_nodes_compute_what_the_nest_does_and_lead_back_to_it(name: str) -> None:
-    module = staged(CASES[name])
+    module = staged(name)
     before = nest_of(mlir.parse(CASES[name], module.context))
     after = nest_of(module)
     verify_nest(after)
@@ -153,7 +176,8 @@ def test_the_nodes_compute_what_the_nest_does_and_lead_back_to_it(name: str) -> 
     assert not np.isnan(expected).any()
     assert np.array_equal(result_of(after), expected)
     assert any(isinstance(n, Barrier) for n in walk(after.body))
-    assert any(isinstance(n, Wait) for n in walk(after.body)) == ("lanes" not in name)
+    waits = "lanes" not in name and name not in THROUGH
+    assert any(isinstance(n, Wait) for n in walk(after.body)) == waits
     (schedule,) = schedules(str(module))
     body, pipeline = plain(after.body, schedule["steps"])
     outer, original = body[0], before.body[0]
@@ -171,13 +195,13 @@ def test_numbers_of_steps_are_those_of_nested_loops() -> None:
     assert values_at(number, variables) == {v: Expr.of(v) for v in variables}
 
 
-def emitted(module: Any) -> str:
-    EmitKernelsPass().run(module, PassContext.create(TARGET, CompileOptions()))
+def emitted(module: Any, target: TargetDescription = TARGET) -> str:
+    EmitKernelsPass().run(module, PassContext.create(target, CompileOptions()))
     return str(module)
 
 
 def test_what_the_nodes_say_is_done() -> None:
-    text = str(staged(CASES["both past the registers"]))
+    text = str(staged("both past the registers"))
     plainly = emitted(mlir.parse(text))
     # Nothing may be on its way, and everything is waited for twice.
     eager = text.replace("pending = 1 : i64", "pending = 0 : i64")
@@ -208,7 +232,7 @@ def test_what_the_nodes_say_is_done() -> None:
 def test_nodes_of_another_plan_are_refused(
     name: str, given: str, instead: str, message: str
 ) -> None:
-    text = str(staged(CASES[name]))
+    text = str(staged(name))
     assert given in text
     with pytest.raises(UnsupportedError, match=f"invalid schedule for 'k': {message}"):
         emitted(mlir.parse(text.replace(given, instead)))
@@ -222,18 +246,30 @@ def test_a_nest_without_nodes_is_refused() -> None:
         emitted(mlir.parse(text))
 
 
-def test_nodes_are_for_chips_whose_copies_go_past_the_registers() -> None:
-    module = staged(CASES["one tile"])
-    context = PassContext.create(gpu_target(), CompileOptions())
-    with pytest.raises(UnsupportedError, match="no operand of it can be copied asynchronously"):
-        EmitKernelsPass().run(module, context)
-    plainly = mlir.parse(CASES["one tile"])
-    StageOperandsPass().run(plainly, context)
-    assert "polyblocks.copy" not in str(plainly)
+def test_nodes_are_for_the_chips_that_they_were_made_for() -> None:
+    module = staged("one tile")
+    message = r"copies are asynchronous \[False, False\], got \[True, True\]"
+    with pytest.raises(UnsupportedError, match=message):
+        emitted(module, SYNCHRONOUS)
+
+
+def test_units_without_steps_or_elements_multiply_nothing() -> None:
+    text = emitted(staged("units without elements"), SYNCHRONOUS)
+    # One unit of four; five tiles of two calls, of which the last one has steps for one.
+    in_loop, written_out = 2 * 2, 2 * 2 + 1
+    assert text.count('"llvm.imaginary.multiply"') == in_loop + written_out
+
+
+def test_what_the_nodes_say_is_done_in_their_order() -> None:
+    text = str(staged("several units"))
+    barrier = '"polyblocks.barrier"() {scope = "block"} : () -> ()\n'
+    twice = text.replace(barrier, barrier * 2)
+    given, changed = (emitted(mlir.parse(each), SYNCHRONOUS) for each in (text, twice))
+    assert changed.count("gpu.barrier") - given.count("gpu.barrier") == text.count(barrier) > 2
 
 
 def test_a_pipeline_needs_a_copy_to_every_stage() -> None:
-    nest = nest_of(staged(CASES["one tile"]))
+    nest = nest_of(staged("one tile"))
     copies = [n for n in walk(nest.body) if isinstance(n, For) and n.copy == "asynchronous"]
     for loop in copies:
         loop.copy = ""
@@ -242,7 +278,7 @@ def test_a_pipeline_needs_a_copy_to_every_stage() -> None:
 
 
 def test_barriers_are_between_the_copies_and_what_reads_them() -> None:
-    nest = nest_of(staged(CASES["both past the registers"]))
+    nest = nest_of(staged("both past the registers"))
     order = [
         n.copy if isinstance(n, For) else type(n).__name__
         for n in walk(nest.body)

@@ -109,7 +109,7 @@ def _whole(
 def staged_kernel(
     nest: Nest, schedule: Schedule, target: TargetDescription
 ) -> tuple[Kernel, dict[str, Any]]:
-    """As :func:`scheduled_kernel`, of a product by a matrix unit whose copies may be nodes.
+    """As :func:`scheduled_kernel`, of a contraction in tiles from a nest with its copies as nodes.
 
     The nest is the plain one afterwards, and the kernel has the nodes.
 
@@ -125,15 +125,12 @@ def staged_kernel(
         nest.replace(body)
     kernel, whole = scheduled_kernel(nest, Numbers(nest), schedule, target)
     if not is_staged(kernel.plan):
-        if pipeline is not None:
-            raise schedule.refuse(
-                "the nest has copies, and no operand of it can be copied asynchronously"
-            )
-    elif pipeline is None:
+        return kernel, whole
+    if pipeline is None:
         raise schedule.refuse(
             "the nest has no copies of its operands; run stage-operands before emit-kernels"
         )
-    elif reason := mismatch(pipeline, kernel.plan):
+    if reason := mismatch(pipeline, kernel.plan):
         raise schedule.refuse(reason)
     return replace(kernel, pipeline=pipeline), whole
 

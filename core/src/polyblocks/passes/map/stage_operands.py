@@ -20,9 +20,10 @@ class StageOperandsPass(NestPass):
     """Write down how operands of contractions pass through shared memory and registers.
 
     A nest stays the loops over its rows and columns: nodes in it say what each element needs, and
-    the threads of a block do it together for all of theirs. Taken are tiles by arithmetic of lanes,
-    and products by matrix units some of whose copies go past the registers. The number of a step
-    counts the loops of a reduction.
+    the threads of a block do it together for all of theirs. Taken are tiles by arithmetic of lanes
+    and by matrix units. Operands go past the threads' registers where the chip can, as below;
+    otherwise through them, which needs no waits. The number of a step counts the loops of a
+    reduction.
 
     Before::
 

@@ -85,7 +85,7 @@ class Kernel:
     Attributes:
         nest: what is computed.
         plan: by which threads, in which memory.
-        pipeline: the steps of its product as nodes; None if the plan says how they are done.
+        pipeline: the steps of a contraction in tiles as nodes; None for groups of threads.
     """
 
     nest: Nest

@@ -9,8 +9,9 @@ from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.gpu.plans.kernel import Pipeline
 from polyblocks.affine.gpu.plans.lanes import LanePlan
 from polyblocks.affine.gpu.plans.units import UnitPlan
+from polyblocks.affine.gpu.staged.copy_pipeline import CopyPipeline
 from polyblocks.affine.gpu.staged.lane_steps import LaneSteps
-from polyblocks.affine.gpu.staged.pipeline import CopyPipeline
+from polyblocks.affine.gpu.staged.register_pipeline import RegisterPipeline
 from polyblocks.affine.gpu.staged.steps import number_of
 from polyblocks.affine.model import Alloca, Buffer, For, Load, Node, Op, Value, clone, walk
 from polyblocks.affine.multiply import UnitSteps
@@ -19,10 +20,8 @@ from polyblocks.affine.swizzles import Swizzle
 
 
 def is_staged(plan: Any) -> TypeGuard[UnitPlan | LanePlan]:
-    """Whether the copies of a plan are nodes of the nest."""
-    if isinstance(plan, UnitPlan):
-        return not plan.copies_through_registers
-    return isinstance(plan, LanePlan)
+    """Whether a plan has tiles in shared memory, copies to which are nodes of the nest."""
+    return isinstance(plan, (UnitPlan, LanePlan))
 
 
 def stage(body: list[Node], plan: UnitPlan | LanePlan) -> list[Node]:
@@ -36,7 +35,8 @@ def stage(body: list[Node], plan: UnitPlan | LanePlan) -> list[Node]:
     parts = plan.sizes.parts
     shell, _ = parallel_shell(body)
     if isinstance(plan, UnitPlan):
-        steps = CopyPipeline(plan, ir.Type.parse(plan.product.element.name)).nodes()
+        pipeline = RegisterPipeline if plan.copies_through_registers else CopyPipeline
+        steps = pipeline(plan, ir.Type.parse(plan.product.element.name)).nodes()
     else:
         steps = LaneSteps(plan).nodes()
     nodes: list[Node] = [*parts.before, *steps, *parts.after]
@@ -207,6 +207,9 @@ def mismatch(pipeline: Pipeline, plan: UnitPlan | LanePlan) -> str:
     """How the buffers of a pipeline differ from those of a plan; empty if they do not."""
     expected: list[tuple[tuple[int, ...], tuple[Swizzle, ...]]]
     if isinstance(plan, UnitPlan):
+        past = [plan.is_asynchronous(o) for o in plan.product.operands]
+        if (given := [buffer is None for buffer in pipeline.loaded]) != past:
+            return f"expected operands whose copies are asynchronous {past}, got {given}"
         expected = [(plan.shape(o), plan.layout(o)) for o in plan.product.operands]
     else:
         expected = [(plan.shape(o), ()) for o in plan.sizes.parts.operands]

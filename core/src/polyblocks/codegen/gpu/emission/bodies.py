@@ -160,7 +160,7 @@ class TileBody:
 
 
 def _unit_emitter(
-    tile: TileEmitter, plan: UnitPlan, tiles: dict[Operand, Any], pipeline: Pipeline | None
+    tile: TileEmitter, plan: UnitPlan, tiles: dict[Operand, Any], pipeline: Pipeline
 ) -> UnitEmitter:
     return UnitEmitter(UnitScope(tile, plan, tiles), pipeline)
 

@@ -1,30 +1,29 @@
-"""The nodes of a product's steps as operations: copies, waits, barriers and calls of the unit.
-
-The nodes determine the operations and their order, up to the order of independent ones between two
-waits: there copies and reads take turns with the products.
-"""
+"""Nodes of a product's steps as operations, in order: copies, barriers and calls of the unit."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
+from itertools import product
 from typing import Any
 
 from polyblocks.affine.buffers.copies import REGISTERS, SHARED, Barrier, BoxCopy, Commit, Wait
 from polyblocks.affine.expr import Expr, Mod, Var
 from polyblocks.affine.gpu.plans.kernel import Pipeline
-from polyblocks.affine.model import Alloca, For, Node
+from polyblocks.affine.gpu.staged.warp_units import WarpUnits
+from polyblocks.affine.model import For, Node
 from polyblocks.affine.multiply import UnitSteps
 from polyblocks.codegen.gpu.emission.combine import barrier
-from polyblocks.codegen.gpu.matrix_emission.operand_reads import Action
 from polyblocks.codegen.gpu.matrix_emission.pipeline import Pipeline as Groups
 from polyblocks.codegen.gpu.matrix_emission.places import Sum
 from polyblocks.codegen.gpu.matrix_emission.tile_copy import TileCopy
 from polyblocks.codegen.gpu.matrix_emission.unit_calls import UnitCalls
+from polyblocks.mlir import ir
 
-#: The operand, 0 or 1, and the number of the call.
-Key = tuple[int, int]
+#: The operand, 0 or 1, where its steps are in the registers' buffer, and the unit along its side.
+Key = tuple[int, tuple[int, ...], int]
+#: A node between loops and waits.
+Part = BoxCopy | UnitSteps
 
 
 @dataclass(frozen=True)
@@ -33,14 +32,16 @@ class Tiles:
 
     Attributes:
         var: of the model.
-        first: the tile that is multiplied where it is 0.
-        number: the tile that is multiplied, of type index.
-        stages: of the tiles before, of this one and of the next one, by how far they are from it.
+        number: its value, of type index; of a loop whose stages are counted the tile that is
+            multiplied.
+        first: the tile that is multiplied where the variable is 0, if so; else 0.
+        stages: if they are counted, of the tiles before, of this one and of the next one, by how
+            far they are from it.
     """
 
     var: Var
-    first: int
     number: Any
+    first: int
     stages: dict[int, Any]
 
 
@@ -56,13 +57,17 @@ class StagedSteps:
     def __init__(self, calls: UnitCalls, copies: list[TileCopy], pipeline: Pipeline) -> None:
         self.calls, self.reads, self.copies = calls, calls.reads, copies
         self.code, self.plan, self.pipeline = calls.code, calls.plan, pipeline
-        assert self.plan.copies is not None
-        self.groups = Groups(self.code, self.plan.copies)
         self.sums: list[Any] = []
         #: Operands in the registers of the unit, and elements on the way to shared memory.
         self.fragments: dict[Key, list[Any]] = {}
         self.loaded: dict[int, list[Any]] = {}
         self.tiles: Tiles | None = None
+        self._sides = [WarpUnits(self.plan, side) for side in range(2)]
+        self._units = WarpUnits(self.plan)
+        parts = self.plan.sizes.parts
+        self._outers = {*parts.rows, *parts.columns}
+        #: The units that a node is for, by bounds of it.
+        self._known: dict[Any, tuple[int, ...]] = {}
 
     def emit(self, sums: list[Any]) -> list[Any]:
         """All steps; the sums after them.
@@ -71,108 +76,90 @@ class StagedSteps:
             sums: registers of the warp's sums.
         """
         self.sums = sums
-        self._nodes(self.pipeline.nodes)
+        self.run(self.pipeline.nodes)
         return self.sums
 
-    def _nodes(self, nodes: list[Node]) -> None:
-        for segment in _segments(nodes):
-            first = segment[0]
-            if isinstance(first, Commit):
-                self.groups.close()
-            elif isinstance(first, Wait):
-                self.groups.wait(first.pending)
-            elif isinstance(first, Barrier):
-                barrier(self.code)
-            elif _is_of_tiles(first):
-                assert isinstance(first, For)
-                self._loop(first)
+    def run(self, nodes: list[Node]) -> None:
+        """Nodes of one body, in order."""
+        for segment in segments(nodes):
+            if not self.control(segment[0]):
+                self.segment([p for n in segment if (p := part_of(n)) is not None])
+
+    def control(self, node: Node) -> bool:
+        """Write a node that parts do not change places with; whether it is one."""
+        if isinstance(node, Barrier):
+            barrier(self.code)
+        elif isinstance(node, (Commit, Wait)):
+            assert self.plan.copies is not None
+            groups = Groups(self.code, self.plan.copies)
+            if isinstance(node, Wait):
+                groups.wait(node.pending)
             else:
-                self._segment(segment)
+                groups.close()
+        elif is_of_tiles(node):
+            assert isinstance(node, For)
+            self._loop(node)
+        else:
+            return False
+        return True
 
-    # Copies and products between waits
-
-    def _segment(self, nodes: list[Node]) -> None:
-        """Copies past the registers are begun beside all products, reads beside those before."""
-        parts = [p for n in nodes if isinstance(n, For) and (p := _part(n)) is not None]
-        count = sum(isinstance(part, UnitSteps) for part in parts)
-        starts = [
-            action
-            for part in parts
-            if isinstance(part, BoxCopy) and part.kind == "asynchronous"
-            for action in self._starts(part)
-        ]
-        if not count:
-            for action in starts:
-                action()
-        turn = 0
+    def segment(self, parts: list[Part]) -> None:
+        """Copies and products, one by one."""
         for position, part in enumerate(parts):
             if isinstance(part, UnitSteps):
-                reads = list(_reads_behind(parts, position))
-                self._multiply(part, starts[turn::count], reads)
-                turn += 1
-            elif part.kind == "registers":
-                self._through_registers(part)
-            elif part.kind == "fragments" and part not in _overlapped_reads(parts):
-                self._read(part)
+                self._multiply(part)
+                continue
+            if part.kind == "registers":
+                self.through_registers(part)
+            else:
+                self.read(part)
+            if _ends_run(parts, position):
+                self._fence()
 
-    def _multiply(self, steps: UnitSteps, starts: list[Action], reads: list[BoxCopy]) -> None:
-        """The products of a call, and what is done beside them.
+    def _fence(self) -> None:
+        """Loads stay in front of the products that follow."""
+        if self.plan.fence:
+            none = self.code.constant(ir.IntegerAttr.get(self.code.i32, 0))
+            self.code.intrinsic(self.plan.fence, [], [none])
 
-        They take turns: what all warps ask of shared memory at once is served one by one.
-        """
-        operands = [v for side in range(2) for v in self.fragments[side, self._call(steps, side)]]
-        found: list[tuple[Key, list[list[Any]]]] = []
-        beside = [((k + 0.5) / len(starts), action) for k, action in enumerate(starts)]
-        for copy in reads:
-            side = self.pipeline.side(copy.destination.buffer)
-            actions = self._loads(copy)
-            values: list[list[Any]] = [[] for _ in actions]
-            found.append(((side, self._call(copy, side)), values))
-            for k, action in enumerate(actions):
-                # Products go column by column: there are registers for more rows at any time, and
-                # for more columns when those before are done.
-                when = (k + (0.5, 1.0)[side]) / len(actions) if self.plan.loads else 0.0
-                beside.append((when, partial(_keep, action, values, k)))
-        beside.sort(key=lambda entry: entry[0])
-        self.sums = self.calls.multiply(operands, self.sums, beside)
-        for key, values in found:
-            self.fragments[key] = [value for part in values for value in part]
+    # Copies and products
 
-    def _read(self, copy: BoxCopy) -> None:
-        """The operands of a call, before any products."""
+    def _multiply(self, steps: UnitSteps) -> None:
+        """The products of some units."""
+        first, second = (self.place(steps, side) for side in range(2))
+        for number in self.units_of(steps.loop, self._units):
+            i, j = divmod(number, self.plan.of_warp[1])
+            operands = self.fragments[0, first, i], self.fragments[1, second, j]
+            self.sums = self.calls.multiplied(*operands, self.sums, i, j)
+
+    def read(self, copy: BoxCopy) -> None:
+        """The operands of some units for a call."""
         side = self.pipeline.side(copy.destination.buffer)
-        values = [value for action in self._loads(copy) for value in action()]
-        self.fragments[side, self._call(copy, side)] = values
+        units = self.units_of(copy.loops[0], self._sides[side])
+        stage = self.stage(copy.source.index[0])
+        parts = self.reads.fragments_of(side, stage, self.call(copy, side), units)
+        self.hold(copy, side, units, parts)
 
-    def _loads(self, copy: BoxCopy) -> list[Action]:
-        side = self.pipeline.side(copy.destination.buffer)
-        stage = self._stage(copy.source.index[0])
-        return self.reads.loads_of(side, stage, self._call(copy, side))
+    def hold(
+        self, copy: BoxCopy, side: int, units: tuple[int, ...], parts: list[list[Any]]
+    ) -> None:
+        """Registers of some units, from now on in the place that a copy is to."""
+        place = self.place(copy, side)
+        for unit, registers in zip(units, parts, strict=True):
+            self.fragments[side, place, unit] = registers
 
-    def _starts(self, copy: BoxCopy) -> list[Action]:
-        """A round of the copy each."""
-        part = self.copies[self.pipeline.side(copy.destination.buffer)]
-        number, stage = self._number(copy), copy.destination.index[0]
-        whole = self._is_whole(copy)
-
-        def start(round_: int) -> list[Any]:
-            part.start(round_, self._begin(number), self._stage(stage), whole)
-            return []
-
-        return [partial(start, round_) for round_ in part.rounds]
-
-    def _through_registers(self, copy: BoxCopy) -> None:
+    def through_registers(self, copy: BoxCopy) -> None:
         """Elements from memory to registers, or from there to shared memory."""
         if copy.source.buffer.space == REGISTERS:
             side = self.pipeline.side(copy.source.buffer)
-            stage = self._stage(copy.destination.index[0])
+            stage = self.stage(copy.destination.index[0])
             self.copies[side].store(stage, iter(self.loaded.pop(side)))
             return
         side = self.pipeline.side(copy.destination.buffer)
-        part, number, whole = self.copies[side], self._number(copy), self._is_whole(copy)
+        part, number, whole = self.copies[side], self.number(copy), self.is_whole(copy)
 
         def load() -> list[Any]:
-            return part.load(self._begin(number), whole)
+            return part.load(self.begin(number), whole)
 
         (loop,) = copy.loops
         if loop.lower[0].range()[1] < loop.var.extent:
@@ -188,39 +175,54 @@ class StagedSteps:
 
     def _loop(self, loop: For) -> None:
         """As many tiles; registers that are used before they are filled are carried on."""
-        code, stages = self.code, self.plan.stages
-        carried = list(_used_first(loop.body, self._call, self.pipeline))
+        code = self.code
+        carried = sorted(self._used_first(loop.body))
         count = len(self.sums)
         held = [self.fragments[key] for key in carried]
-        first = _first_tile(loop, self.plan.sizes.depth)
-        numbers = [code.integer((first + k) % stages, code.i32) for k in (-1, 0)]
+        first = _counted_from(loop, self.plan.sizes.depth)
         outer = self.tiles
+        numbers: list[Any] = []
+        if first is not None:
+            stages = self.plan.stages
+            numbers = [code.integer((first + k) % stages, code.i32) for k in (-1, 0)]
+        end = count + sum(map(len, held))
 
         def tile(number: Any, values: list[Any]) -> list[Any]:
-            before, stage = values[-2:]
-            following = self._next(stage)
-            found = dict(
-                zip((-1, 0, 1), map(code.as_index, (before, stage, following)), strict=True)
-            )
-            self.tiles = Tiles(loop.var, first, number, found)
-            self.sums, self.fragments = values[:count], self._held(carried, held, values[count:-2])
-            self._nodes(loop.body)
+            self.sums, self.fragments = values[:count], _held(carried, held, values[count:end])
+            counted: list[Any] = []
+            found = {}
+            if first is not None:
+                before, stage = values[end:]
+                counted = [stage, self._next(stage)]
+                found = dict(zip((-1, 0, 1), map(code.as_index, (before, *counted)), strict=True))
+            self.tiles = Tiles(loop.var, number, first or 0, found)
+            self.run(loop.body)
             kept = [value for key in carried for value in self.fragments[key]]
-            return [*self.sums, *kept, stage, following]
+            return [*self.sums, *kept, *counted]
 
         inits = [*self.sums, *(value for values in held for value in values), *numbers]
-        low, high = code.integer(first), code.integer(first + loop.var.extent)
+        begin = first or 0
+        low, high = code.integer(begin), code.integer(begin + loop.var.extent)
         after = code.loop(low, high, code.integer(1), inits, tile, kept=True)
         self.tiles = outer
-        self.sums, self.fragments = after[:count], self._held(carried, held, after[count:-2])
+        self.sums, self.fragments = after[:count], _held(carried, held, after[count:end])
 
-    def _held(
-        self, keys: list[Key], alike: list[list[Any]], values: list[Any]
-    ) -> dict[Key, list[Any]]:
-        """Registers by what they hold."""
-        rest = iter(values)
-        pairs = zip(keys, alike, strict=True)
-        return {key: [next(rest) for _ in registers] for key, registers in pairs}
+    def _used_first(self, body: list[Node]) -> set[Key]:
+        """Registers that products of a loop use before a copy in it fills them."""
+        filled: set[Key] = set()
+        used: set[Key] = set()
+        for node in body:
+            part = part_of(node)
+            if isinstance(part, BoxCopy) and part.kind == "fragments":
+                side = self.pipeline.side(part.destination.buffer)
+                units = self.units_of(part.loops[0], self._sides[side])
+                filled |= {(side, self.place(part, side), unit) for unit in units}
+            elif isinstance(part, UnitSteps):
+                units = self.units_of(part.loop, self._units)
+                for number, side in product(units, range(2)):
+                    unit = divmod(number, self.plan.of_warp[1])[side]
+                    used |= {(side, self.place(part, side), unit)} - filled
+        return used
 
     def _next(self, stage: Any) -> Any:
         """The stage after one, both of type ``i32``: counted, not divided."""
@@ -232,38 +234,68 @@ class StagedSteps:
 
     # Numbers
 
-    def _call(self, part: UnitSteps | BoxCopy, side: int) -> int:
-        """The call of a tile whose operands are multiplied, or read."""
+    def units_of(self, loop: For, units: WarpUnits) -> tuple[int, ...]:
+        """The units that a loop over steps is for."""
+        begin = self._first_step(loop)
+        extent = Expr(loop.var.extent)
+        key = (
+            units,
+            *(tuple(e - begin for e in each) for each in (loop.lower, (*loop.upper, extent))),
+        )
+        if key not in self._known:
+            self._known[key] = units.of(loop)
+        return self._known[key]
+
+    def _first_step(self, loop: For) -> Expr:
+        """Where a loop over steps begins, for the units that it is for."""
+        return next((e for e in loop.lower if self._outers.isdisjoint(e.variables())), Expr(0))
+
+    def place(self, part: Part, side: int) -> tuple[int, ...]:
+        """Where the first step of an operand is in the registers' buffer."""
         if isinstance(part, UnitSteps):
-            loop, (place,) = part.loop, part.loads[side].index
+            loop, index = part.loop, part.loads[side].index
         else:
-            (loop,), (place,) = part.loops, part.destination.index
-        begin = loop.lower[0] if loop.lower else Expr(0)
-        return place.substitute({loop.var: begin}).const // self.plan.unit.shape[2]
+            (loop,), index = part.loops, part.destination.index
+        at = {loop.var: self._first_step(loop)}
+        return tuple(e.substitute(at).const for e in index)
 
-    def _number(self, copy: BoxCopy) -> Expr:
+    def call(self, part: Part, side: int) -> int:
+        """The call of a tile whose operands are multiplied, or read."""
+        return self.place(part, side)[-1] // self.plan.unit.shape[2]
+
+    def number(self, copy: BoxCopy) -> Expr:
         """The tile whose steps are copied."""
-        (loop,) = copy.loops
-        return loop.lower[0] // self.plan.sizes.depth
+        return self._first_step(copy.loops[0]) // self.plan.sizes.depth
 
-    def _is_whole(self, copy: BoxCopy) -> bool:
+    def is_whole(self, copy: BoxCopy) -> bool:
         """Whether all steps of a copied tile exist, if any does."""
         (loop,) = copy.loops
         extent = loop.var.extent
         return extent % self.plan.sizes.depth == 0 or loop.upper[0].range()[1] <= extent
 
-    def _begin(self, number: Expr) -> Sum:
+    def begin(self, number: Expr) -> Sum:
         """The first step of a tile."""
-        return Sum(self.code.times(self._value(number), self.plan.sizes.depth))
+        code, depth = self.code, self.plan.sizes.depth
+        if number.is_constant:
+            return Sum(code.integer(0), number.const * depth)
+        value, plus = self._terms(number)
+        return Sum(code.times(value, depth), plus * depth)
 
     def _value(self, number: Expr) -> Any:
         """A number of a tile, of type index."""
         if number.is_constant:
             return self.code.integer(number.const)
-        assert self.tiles is not None
-        return self.code.plus(self.tiles.number, self._ahead(number, self.tiles))
+        return self.code.plus(*self._terms(number))
 
-    def _stage(self, expr: Expr) -> Any:
+    def _terms(self, number: Expr) -> tuple[Any, int]:
+        """A number of a tile in a loop: what it counts, and by how much it is ahead of that."""
+        assert self.tiles is not None
+        factor = number.coefficient(self.tiles.var)
+        assert factor is not None
+        rest = number - Expr.of(self.tiles.var) * factor
+        return self.code.times(self.tiles.number, factor), rest.const - self.tiles.first
+
+    def stage(self, expr: Expr) -> Any:
         """A number of a stage, of type index."""
         if expr.is_constant:
             return self.code.integer(expr.const)
@@ -271,94 +303,66 @@ class StagedSteps:
         ((atom, _),) = expr.terms
         # It is the number of a tile, or what is left of that.
         tile, stages = atom.dividend if isinstance(atom, Mod) else expr, self.plan.stages
-        ahead = self._ahead(tile, self.tiles)
+        value, ahead = self._terms(tile)
         for number in (0, -1, 1):
             if (ahead - number) % stages == 0:
                 return self.tiles.stages[number]
-        return self.code.remainder(self.code.plus(self.tiles.number, ahead % stages), stages)
-
-    @staticmethod
-    def _ahead(number: Expr, tiles: Tiles) -> int:
-        """By how many tiles a number is ahead of the tile that is multiplied."""
-        return (number - Expr.of(tiles.var)).const - tiles.first
+        return self.code.remainder(self.code.plus(value, ahead % stages), stages)
 
 
-def _part(loop: For) -> BoxCopy | UnitSteps | None:
-    if loop.copy:
-        return BoxCopy.of(loop)
-    return UnitSteps.of(loop) if loop.unit else None
+def part_of(node: Node) -> Part | None:
+    """A copy, or multiplications, that a node is."""
+    if not isinstance(node, For):
+        return None
+    if node.copy:
+        return BoxCopy.of(node)
+    return UnitSteps.of(node) if node.unit else None
 
 
-def _is_of_tiles(node: Node) -> bool:
+def is_of_tiles(node: Node) -> bool:
+    """Whether a node is a loop over tiles."""
     return isinstance(node, For) and not node.copy and not node.unit
 
 
-def _segments(nodes: list[Node]) -> Iterator[list[Node]]:
-    """The nodes between waits and loops, and each of these by itself."""
+def segments(nodes: list[Node]) -> Iterator[list[Node]]:
+    """The parts between waits, barriers and loops, and each of these by itself."""
     segment: list[Node] = []
     for node in nodes:
-        if isinstance(node, Alloca):
-            continue
-        if isinstance(node, (Commit, Wait, Barrier)) or _is_of_tiles(node):
-            if segment:
-                yield segment
-            yield [node]
-            segment = []
-        else:
+        if part_of(node) is not None:
             segment.append(node)
+            continue
+        if segment:
+            yield segment
+        yield [node]
+        segment = []
     if segment:
         yield segment
 
 
-def _reads_behind(parts: list[BoxCopy | UnitSteps], position: int) -> Iterator[BoxCopy]:
-    """The reads right behind products: they do not depend on these."""
-    for part in parts[position + 1 :]:
-        if not isinstance(part, BoxCopy) or part.kind != "fragments":
-            return
-        yield part
+def _ends_run(parts: list[Part], position: int) -> bool:
+    """Whether no copy of the same kind follows one, in a segment with products."""
+    if not any(isinstance(part, UnitSteps) for part in parts):
+        return False
+    here, behind = parts[position], parts[position + 1 : position + 2]
+    return [_direction(here)] != [_direction(part) for part in behind]
 
 
-def _overlapped_reads(parts: list[BoxCopy | UnitSteps]) -> list[BoxCopy]:
-    """All reads that are done beside products."""
-    return [
-        read
-        for position, part in enumerate(parts)
-        if isinstance(part, UnitSteps)
-        for read in _reads_behind(parts, position)
-    ]
+def _direction(part: Part) -> tuple[str, str] | None:
+    return None if isinstance(part, UnitSteps) else (part.kind, part.source.buffer.space)
 
 
-def _keep(action: Action, values: list[list[Any]], at: int) -> list[Any]:
-    values[at] = action()
-    return []
+def _held(keys: list[Key], alike: list[list[Any]], values: list[Any]) -> dict[Key, list[Any]]:
+    """Registers by what they hold."""
+    rest = iter(values)
+    pairs = zip(keys, alike, strict=True)
+    return {key: [next(rest) for _ in registers] for key, registers in pairs}
 
 
-def _used_first(
-    body: list[Node], call: Callable[[UnitSteps | BoxCopy, int], int], pipeline: Pipeline
-) -> Iterator[Key]:
-    """Registers that products of a loop use before a copy in it fills them."""
-    seen: set[Key] = set()
-    for node in body:
-        part = _part(node) if isinstance(node, For) else None
-        if isinstance(part, BoxCopy) and part.kind == "fragments":
-            side = pipeline.side(part.destination.buffer)
-            seen.add((side, call(part, side)))
-        elif isinstance(part, UnitSteps):
-            for side in range(2):
-                key = side, call(part, side)
-                if key not in seen:
-                    seen.add(key)
-                    yield key
-
-
-def _first_tile(loop: For, depth: int) -> int:
-    """The tile whose operands are read in the first iteration of a loop."""
-    read = next(
-        part
-        for node in loop.body
-        if isinstance(node, For)
-        and isinstance(part := _part(node), BoxCopy)
-        and part.source.buffer.space == SHARED
-    )
-    number = read.loops[0].lower[0] // depth
+def _counted_from(loop: For, depth: int) -> int | None:
+    """The tile that is read first in a loop whose stages are counted; None if all are constants."""
+    parts = [part_of(node) for node in loop.body]
+    reads = [p for p in parts if isinstance(p, BoxCopy) and p.source.buffer.space == SHARED]
+    if all(read.source.index[0].is_constant for read in reads):
+        return None
+    number = reads[0].loops[0].lower[0] // depth
     return (number - Expr.of(loop.var)).const

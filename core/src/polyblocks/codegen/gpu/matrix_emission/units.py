@@ -6,7 +6,7 @@ from typing import Any
 
 from polyblocks.affine.gpu.plans.kernel import Pipeline
 from polyblocks.codegen.gpu.matrix_emission.operand_reads import OperandReads
-from polyblocks.codegen.gpu.matrix_emission.register_pipeline import RegisterPipeline
+from polyblocks.codegen.gpu.matrix_emission.overlapped_steps import OverlappedSteps
 from polyblocks.codegen.gpu.matrix_emission.scope import UnitScope
 from polyblocks.codegen.gpu.matrix_emission.staged_steps import StagedSteps
 from polyblocks.codegen.gpu.matrix_emission.sums import Sums
@@ -20,10 +20,10 @@ class UnitEmitter:
 
     Args:
         scope: of the kernel.
-        pipeline: the steps as nodes; None if all operands are copied through registers.
+        pipeline: the steps as nodes.
     """
 
-    def __init__(self, scope: UnitScope, pipeline: Pipeline | None = None) -> None:
+    def __init__(self, scope: UnitScope, pipeline: Pipeline) -> None:
         self.scope, self.code, self.plan = scope, scope.code, scope.plan
         self.pipeline = pipeline
 
@@ -44,9 +44,5 @@ class UnitEmitter:
         scope = self.scope
         copies = [TileCopy(scope, operand, thread) for operand in self.plan.product.operands]
         calls, sums = UnitCalls(OperandReads(scope)), Sums(scope)
-        steps: RegisterPipeline | StagedSteps
-        if self.pipeline is None:
-            steps = RegisterPipeline(calls, copies)
-        else:
-            steps = StagedSteps(calls, copies, self.pipeline)
-        return sums.unpacked(steps.emit(sums.packed(inits)))
+        emitter = StagedSteps if self.plan.copies_through_registers else OverlappedSteps
+        return sums.unpacked(emitter(calls, copies, self.pipeline).emit(sums.packed(inits)))
