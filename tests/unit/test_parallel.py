@@ -213,3 +213,14 @@ def test_a_bounded_index_stays_in_its_buffer_behind_another_view() -> None:
     loop = padded(2)
     assert not conflict(loop)
     assert is_parallel(loop, [loop])
+
+
+@pytest.mark.parametrize(("last", "stride"), [(8, 16), (9, 16)])
+def test_a_tile_that_is_not_full(last: int, stride: int) -> None:
+    """The extent of the inner loop alone would reach into the next iteration's elements."""
+    t, column, row = Var(3), Var(16), Var(2)
+    b = Buffer((256,), "f32", "output")
+    inner = For(row, [store(b, Expr.of(t) * stride + Expr.of(column) * 2 + row)])
+    loop = For(t, [For(column, [inner], upper=(Expr(last),))])
+    assert conflict(loop) == (last > 8)
+    assert is_parallel(loop, [loop]) == (last <= 8)

@@ -70,15 +70,22 @@ class _Blocks:
     """Loops over blocks of iterations, with a shorter last one, as one number each.
 
     ``k * block + i`` with ``i < min(k, n - k * block)`` stays below ``n``, which the ranges of the
-    two do not show.
+    two do not show. A loop with a constant bound below its extent, as of a tile that is not full,
+    is a number below that bound.
     """
 
     def __init__(self, loops: list[For]) -> None:
         self.numbers: set[Var] = set()
         self._known: list[tuple[Var, Var, Expr]] = []
+        self._partial: dict[Var, Expr] = {}
         moving = {loop.var for loop in loops}
         for one in loops:
             for upper in one.upper if not one.lower else ():
+                if upper.is_constant:
+                    number = Var(max(upper.const, 1))
+                    self.numbers.add(number)
+                    self._partial[one.var] = Expr.of(number)
+                    continue
                 ((block, factor),) = upper.terms if len(upper.terms) == 1 else ((None, 0),)
                 if isinstance(block, Var) and block in moving and -factor == one.var.extent:
                     number = Var(max(upper.const, 1))
@@ -96,7 +103,7 @@ class _Blocks:
                 joined = expr.substitute({place: rest})
                 if block not in set(joined.variables()):
                     expr = joined
-        return expr
+        return expr.substitute(self._partial)
 
 
 def _place_in_bounds(access: AffineAccess, var: Var) -> tuple[Expr, set[Var]]:
