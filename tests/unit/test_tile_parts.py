@@ -14,7 +14,7 @@ from polyblocks.affine.cost.tile_cost import TileCost
 from polyblocks.affine.expr import Expr
 from polyblocks.affine.model import AffineAccess, Alloca, Buffer, For, Nest, Sequence, Store, walk
 from polyblocks.affine.tiles.fusion_stages import FusionStage
-from polyblocks.affine.tiles.slices import Slices, slices
+from polyblocks.affine.tiles.slices import Slices, fixed_extent, slices
 from polyblocks.affine.tiles.tile_writer import tiled
 from polyblocks.passes.fuse.fuse_tiles import FuseTilesPass
 
@@ -235,3 +235,9 @@ def test_a_part_and_what_others_read_of_it() -> None:
     assert {n for (target, _), n in machine.stores.items() if target is b} == {1}
     np.testing.assert_array_equal(machine.array(b), values[a] * 2)
     np.testing.assert_array_equal(machine.array(out)[30:70], values[a] * 2)
+
+
+def test_a_part_that_nothing_reads_has_no_elements() -> None:
+    """Its last element lies before its first one."""
+    assert fixed_extent((Expr(40), Expr(6)), {}, {}) == 0
+    assert fixed_extent((Expr(6), Expr(40)), {}, {}) == 35

@@ -481,3 +481,23 @@ def test_erfinv_near_one(dtype: torch.dtype) -> None:
     ours = decomposition_table()[aten.erfinv.default](y)
     exact = torch.erfinv(y.double())
     torch.testing.assert_close(ours.double(), exact, rtol=4 * torch.finfo(dtype).eps, atol=0)
+
+
+#: Shapes of three operands, the dimensions that they lack, and what is summed.
+TRILINEAR = {
+    "bilinear": ([(5, 3), (2, 3, 7), (5, 7)], [[1, 3], [0], [1, 2]], [2, 3]),
+    "gradient of its weight": ([(5, 2), (5, 3), (5, 7)], [[2, 3], [1, 3], [1, 2]], [0]),
+    "nothing is summed": ([(5,), (3,), (4,)], [[1, 2], [0, 2], [0, 1]], []),
+    "all is summed": ([(5, 3), (5, 3), (5, 3)], [[], [], []], [0, 1]),
+    "two are columns": ([(5,), (3,), (5, 3)], [[1], [0], []], [1]),
+    "one element": ([(1, 1), (1, 1, 1), (1, 1)], [[1, 3], [0], [1, 2]], [2, 3]),
+}
+
+
+@pytest.mark.parametrize("name", TRILINEAR)
+def test_trilinear(name: str) -> None:
+    shapes, expanded, summed = TRILINEAR[name]
+    generator = torch.Generator().manual_seed(0)
+    operands = [torch.randn(s, generator=generator, dtype=torch.float64) for s in shapes]
+    found = decomposition_table()[aten._trilinear.default](*operands, *expanded, summed)
+    same(found, aten._trilinear.default(*operands, *expanded, summed), 1e-12, 1e-12)

@@ -430,7 +430,7 @@ class _Extents:
         else:
             low, high = span
             if low.is_constant and high.is_constant:
-                length = high.const - low.const + 1
+                length = max(0, high.const - low.const + 1)
             else:
                 length = max(1, high.evaluate(self.last) - low.evaluate(self.first) + 1)
             # With the span, which keeps its place.

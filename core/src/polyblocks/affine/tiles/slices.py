@@ -418,9 +418,12 @@ def _union(a: Span | None, b: Span, extent: int) -> Span:
 
 
 def fixed_extent(span: Span, at: dict[Var, Expr], end: dict[Var, Expr]) -> int | None:
-    """The extent of a span if it is the same for every tile, else None."""
+    """The extent of a span if it is the same for every tile, else None.
+
+    It is 0 where the span ends before it begins: a part of a buffer that nothing reads.
+    """
     difference = span[1].substitute(end) - span[0].substitute(at)
-    return difference.const + 1 if difference.is_constant else None
+    return max(difference.const + 1, 0) if difference.is_constant else None
 
 
 def has_even_slices(found: Slices, y: Var, size: int) -> bool:

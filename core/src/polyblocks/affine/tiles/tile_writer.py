@@ -148,7 +148,7 @@ class _Tile:
             size = fixed_extent(span, self.at, self.end)
             if size is None:
                 return False
-            shape.append(min(size, extent))
+            shape.append(max(1, min(size, extent)))
             origin.append(span[0].substitute(self.at) if size < extent else Expr(0))
         if self.rows and len(shape) > 1 and shape[-1] > ROW:
             # Every row starts on a line of its own.

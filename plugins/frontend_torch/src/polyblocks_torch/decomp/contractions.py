@@ -1,11 +1,14 @@
-"""Matrix products with a summand that torch-mlir has for floating-point numbers only, or not.
+"""Matrix products with a summand, and sums of products of three arrays.
 
-Of 16 bits it rounds the product before it adds; here the sum of both is rounded.
+torch-mlir has summands for floating-point numbers only, or not. Of 16 bits it rounds the product
+before it adds; here the sum of both is rounded. Sums of products of three it computes element by
+element; here they are a matrix product and a product.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 import torch
 from torch import Tensor
@@ -76,3 +79,64 @@ def addbmm(x: Tensor, a: Tensor, b: Tensor, *, beta: float = 1, alpha: float = 1
     """The sum over the batch is part of one product: [N, B * M] times [B * M, P]."""
     rows = a.transpose(0, 1).reshape(a.shape[1], -1)
     return torch.addmm(x, rows, b.reshape(-1, b.shape[2]), beta=beta, alpha=alpha)
+
+
+@decomposition(aten._trilinear.default)
+def trilinear(
+    i1: Tensor,
+    i2: Tensor,
+    i3: Tensor,
+    expand1: Sequence[int],
+    expand2: Sequence[int],
+    expand3: Sequence[int],
+    sumdim: Sequence[int],
+    unroll_dim: int = 1,
+) -> Tensor:
+    """The sum of ``i1 * i2 * i3`` over ``sumdim``, as of ``bilinear`` and its gradients.
+
+    The two whose product has fewest elements come first: what only they have is summed at once.
+
+    Args:
+        expand1, expand2, expand3: dimensions to insert in each; two have what all three lack.
+        sumdim: of the product, with all dimensions.
+    """
+    operands = (i1, i2, i3)
+    if not all(x.is_floating_point() or x.is_complex() for x in operands):
+        return NotImplemented
+    rank = i1.dim() + len(expand1)
+    axes = [
+        [d for d in range(rank) if d not in expanded] for expanded in (expand1, expand2, expand3)
+    ]
+    extents: dict[int, int] = {}
+    for x, has in zip(operands, axes, strict=True):
+        extents.update(zip(has, x.shape, strict=True))
+    kept = [d for d in range(rank) if d not in sumdim]
+
+    def between(a: int, b: int) -> list[int]:
+        """The dimensions of the product of two."""
+        last = axes[3 - a - b]
+        return [d for d in range(rank) if d in {*axes[a], *axes[b]} and d in {*last, *kept}]
+
+    a, b = min(((0, 1), (0, 2), (1, 2)), key=lambda p: prod(extents[d] for d in between(*p)))
+    dims, last = between(a, b), 3 - a - b
+    result = _product(operands[a], axes[a], operands[b], axes[b], dims)
+    return _product(result, dims, operands[last], axes[last], kept)
+
+
+def _product(
+    x: Tensor, x_axes: Sequence[int], y: Tensor, y_axes: Sequence[int], kept: Sequence[int]
+) -> Tensor:
+    """``x * y``, summed over all dimensions but ``kept``; the axes number those of the operands.
+
+    Without a dimension that only ``y`` has, or only ``x``, a matrix product has nothing to share.
+    """
+    every = sorted({*x_axes, *y_axes})
+    if {*x_axes} < {*y_axes} or {*y_axes} <= {*x_axes} or every == list(kept):
+        wide = [
+            a.reshape([a.shape[axes.index(d)] if d in axes else 1 for d in every])
+            for a, axes in ((x, list(x_axes)), (y, list(y_axes)))
+        ]
+        product = wide[0] * wide[1]
+        summed = [i for i, d in enumerate(every) if d not in kept]
+        return product.sum(summed) if summed else product
+    return torch.einsum(x, list(x_axes), y, list(y_axes), list(kept))
