@@ -36,7 +36,7 @@ OPERATIONS = {
     "math.log1p": 50,
     "math.sin": 32,
     "math.cos": 32,
-    "math.tan": 90,
+    "math.tan": 60,
     "math.asin": 46,
     "math.acos": 46,
     "math.atan": 42,

@@ -1,9 +1,8 @@
 """sin, cos, tan and sincos, right for every argument including the largest.
 
 Reduction to x = n*pi/2 + r + rest, |r| <= pi/4. float64 reduces in double-double arithmetic with
-pi/2 in parts of 33 bits (FDLIBM e_rem_pio2.c), float32 in float64 (tan, and all where products are
-rounded before they are added) or with pi/2 in three float32 (W. J. Cody, W. Waite, 1980). All hold
-while n has at most 19 bits. Larger arguments multiply by as many bits of 2/pi as matter (M. Payne,
+pi/2 in parts of 33 bits (FDLIBM e_rem_pio2.c), float32 with pi/2 in three float32 (W. J. Cody, W.
+Waite, 1980), or in float64 where products are rounded before they are added. All hold while n has at most 19 bits. Larger arguments multiply by as many bits of 2/pi as matter (M. Payne,
 R. Hanek, SIGNUM 18(1), 1983), in `huge_arguments`.
 Kernels: odd and even polynomials on [0, pi/4], the rounding error of r carried along.
 """
@@ -57,6 +56,26 @@ def _reduce_f32(b: Builder, x: Val) -> tuple[Val, Val, Val]:
     return r, (exact - r.to("f64")).to("f32"), i
 
 
+def _reduce_single(b: Builder, x: Val) -> tuple[Val, Val, Val]:
+    """r, what it is too large by besides its rounding, and n; no float64 up to `_HUGE_F32`.
+
+    Needs fused multiply-add.
+    """
+    n, i = round_scaled(b, x, _TWO_OVER_PI)
+    # The first difference is exact, a multiple of 2^-24 below 1; the second is rounded, once.
+    exact = b.fnma(n, _HALF_PI_F32[0], x)
+    r = b.fnma(n, _HALF_PI_F32[1], exact)
+    excess = n * _HALF_PI_F32[2]
+
+    def huge() -> tuple[Val, Val, Val]:
+        wide, quadrant = reduce_huge_f32(b, x)
+        single = wide.to("f32")
+        return single, (single.to("f64") - wide).to("f32"), quadrant
+
+    r, excess, i = b.when_any(abs(x) > _HUGE_F32, huge, (r, excess, i))
+    return r, excess, i
+
+
 def _sin_kernel(b: Builder, r: Val, rest: Val, s: Val) -> Val:
     p = b.horner(s, table.SIN_F32 if r.kind == "f32" else table.SIN_F64)
     return r + b.fma(r * s, p, b.fma(rest * s, -0.5, rest))
@@ -81,18 +100,7 @@ def _kernels(b: Builder, x: Val) -> tuple[Val, Val, Val]:
 
 def _kernels_f32(b: Builder, x: Val) -> tuple[Val, Val, Val]:
     """As `_kernels`, without float64 up to `_HUGE_F32`; needs fused multiply-add."""
-    n, i = round_scaled(b, x, _TWO_OVER_PI)
-    # The first difference is exact, a multiple of 2^-24 below 1; the second is rounded, once.
-    exact = b.fnma(n, _HALF_PI_F32[0], x)
-    r = b.fnma(n, _HALF_PI_F32[1], exact)
-    excess = n * _HALF_PI_F32[2]
-
-    def huge() -> tuple[Val, Val, Val]:
-        wide, quadrant = reduce_huge_f32(b, x)
-        single = wide.to("f32")
-        return single, (single.to("f64") - wide).to("f32"), quadrant
-
-    r, excess, i = b.when_any(abs(x) > _HUGE_F32, huge, (r, excess, i))
+    r, excess, i = _reduce_single(b, x)
     s = r * r
     p = b.horner(s, [-c for c in table.SIN_F32])
     # Parts of pi/2 that are all positive, and a difference here: so -0 stays -0.
@@ -128,7 +136,11 @@ def cos(b: Builder, x: Val) -> Val:
 
 def tan(b: Builder, x: Val) -> Val:
     """tan(x), float32 and float64: tan(r) or -1/tan(r), with tan(r) in two parts."""
-    r, rest, n = _reduce(b, x)
+    if x.kind == "f32" and b.has_fma:
+        r, excess, n = _reduce_single(b, x)
+        rest = -excess
+    else:
+        r, rest, n = _reduce(b, x)
     s = r * r
     p = b.horner(s, table.TAN_F32 if x.kind == "f32" else table.TAN_F64)
     tail = b.fma(r * s, p, b.fma(rest, s, rest))

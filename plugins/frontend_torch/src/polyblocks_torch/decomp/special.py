@@ -7,6 +7,7 @@ replaced by harmless ones wherever they could trap or overflow to NaN inside a `
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -28,8 +29,19 @@ def _polynomial(x: Tensor, coefficients: Sequence[float]) -> Tensor:
     return result
 
 
+#: Beside a float32 of at least 1/16, which is what all series here are.
+_UNSEEN = 2.0**-30
+
+
 def _chebyshev(x: Tensor, coefficients: Sequence[float]) -> Tensor:
-    """Clenshaw's recurrence for ``c0 / 2 + sum(ci Ti(x / 2))``, highest order first."""
+    """Clenshaw's recurrence for ``c0 / 2 + sum(ci Ti(x / 2))``, highest order first.
+
+    Terms are at most as large as their coefficients: of float32 those are left out that do not
+    count together.
+    """
+    if x.dtype is torch.float32:
+        sums = itertools.accumulate(map(abs, coefficients))
+        coefficients = coefficients[sum(total < _UNSEEN for total in sums) :]
     last, current = torch.zeros_like(x), torch.full_like(x, coefficients[0])
     before = last
     for coefficient in coefficients[1:]:
