@@ -2,8 +2,9 @@
 
 Reduction to x = n*pi/2 + r + rest, |r| <= pi/4. float64 reduces in double-double arithmetic with
 pi/2 in parts of 33 bits (FDLIBM e_rem_pio2.c), float32 with pi/2 in three float32 (W. J. Cody, W.
-Waite, 1980), or in float64 where products are rounded before they are added. All hold while n has at most 19 bits. Larger arguments multiply by as many bits of 2/pi as matter (M. Payne,
-R. Hanek, SIGNUM 18(1), 1983), in `huge_arguments`.
+Waite, 1980), or in float64 where products are rounded before they are added. All hold while n has
+at most 19 bits. Larger arguments multiply by as many bits of 2/pi as matter (M. Payne, R. Hanek,
+SIGNUM 18(1), 1983), in `huge_arguments`.
 Kernels: odd and even polynomials on [0, pi/4], the rounding error of r carried along.
 """
 
@@ -57,7 +58,7 @@ def _reduce_f32(b: Builder, x: Val) -> tuple[Val, Val, Val]:
 
 
 def _reduce_single(b: Builder, x: Val) -> tuple[Val, Val, Val]:
-    """r, what it is too large by besides its rounding, and n; no float64 up to `_HUGE_F32`.
+    """r, the excess of r but for its rounding, and n; no float64 up to `_HUGE_F32`.
 
     Needs fused multiply-add.
     """
