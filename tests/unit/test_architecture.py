@@ -293,7 +293,7 @@ ROOMS: dict[str, str] = {
     "affine/plan",
     "affine/gpu/mapping": "affine affine/analysis affine/cost affine/gpu/plans affine/tiles "
     "affine/vectors",
-    "affine/gpu/tiles": "affine affine/analysis affine/cost affine/gpu/plans",
+    "affine/gpu/tiles": "affine affine/analysis affine/cost affine/gpu/plans affine/plan",
     "affine/gpu/staged": "affine affine/analysis affine/buffers affine/gpu/plans",
     "codegen": "isolation",
     "codegen/units": "affine affine/mlir codegen",

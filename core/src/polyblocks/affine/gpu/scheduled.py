@@ -32,7 +32,7 @@ from polyblocks.affine.gpu.plans.lanes import LanePlan
 from polyblocks.affine.gpu.plans.numbers import Numbers
 from polyblocks.affine.gpu.plans.sizes import TileSizes
 from polyblocks.affine.gpu.plans.unit_access import unit_accesses
-from polyblocks.affine.gpu.plans.units import UnitPlan, UnitTiling, unit_plan
+from polyblocks.affine.gpu.plans.units import UnitPlan, unit_plan
 from polyblocks.affine.gpu.staged.nests import StagedError, is_staged, mismatch, plain
 from polyblocks.affine.gpu.tiles.lane_plans import refusal
 from polyblocks.affine.model import For, Nest
@@ -165,14 +165,13 @@ def _unit_plan(
     if access is None:
         possible = ", ".join(each.unit.name for each in known) or "none"
         raise schedule.unexpected(f"a unit that computes the nest ({possible})", repr(wanted))
-    warps = tiles.in_a_block(schedule)
+    tiles.in_a_block(schedule)
     (m, n, k), (rows, columns), name = access.unit.shape, tiles.register_tile, access.unit.name
     schedule.multiple("register_tile", rows, m, f"rows of {name}")
     schedule.multiple("register_tile", columns, n, f"columns of {name}")
     schedule.multiple("k_block", tiles.k_block, k, f"steps of {name}")
     stages = schedule.number("stages", 2, least=2)
-    tiling = UnitTiling(warps, (rows // m, columns // n), tiles.k_block // k, stages)
-    plan = unit_plan(chip, access, tiling)
+    plan = unit_plan(chip, access, tiles, stages)
     _check_resources(plan, schedule, chip, chip.shared_per_block_optin)
     return plan
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from math import gcd, lcm, prod
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 from polyblocks.affine.access import stride_along
 from polyblocks.affine.analysis.contractions import Operand
@@ -52,15 +53,6 @@ _OTHER = 16
 _SEVERAL_TILES = 24
 
 
-class UnitTiling(NamedTuple):
-    """The numbers that a plan of a unit is made of, as its attributes of the same names."""
-
-    warps: tuple[int, int]
-    of_warp: tuple[int, int]
-    calls: int
-    stages: int
-
-
 @dataclass(frozen=True, eq=False)
 class UnitPlan(TilePlan):
     """How the warps of blocks compute tiles of a contraction by a matrix unit.
@@ -69,9 +61,7 @@ class UnitPlan(TilePlan):
         sizes: of the tiles; ``of_thread`` and ``across`` are those of the sums: of each lane, and
             the lanes that have different ones.
         access: how the unit finds the operands of the product that it computes.
-        warps: of a block along rows and along columns.
-        of_warp: units of a warp along rows and along columns.
-        calls: of a unit one after the other that a stage of the operands is for.
+        tiles: of a warp and of a block, whole units.
         stages: tiles of each operand that are in shared memory.
         warp: threads of a warp.
         copies: how they get there past the registers; None if they cannot.
@@ -83,9 +73,7 @@ class UnitPlan(TilePlan):
     kind: ClassVar[PlanKind] = PlanKind.UNIT
 
     access: UnitAccess
-    warps: tuple[int, int]
-    of_warp: tuple[int, int]
-    calls: int
+    tiles: Tiles
     stages: int
     warp: int
     copies: AsynchronousCopies | None = None
@@ -93,10 +81,22 @@ class UnitPlan(TilePlan):
     loads: TileLoads | None = None
     fence: str = ""
 
-    @property
-    def tiling(self) -> UnitTiling:
-        """The numbers that :func:`unit_plan` was given."""
-        return UnitTiling(self.warps, self.of_warp, self.calls, self.stages)
+    @cached_property
+    def warps(self) -> tuple[int, int]:
+        """Warps of a block along rows and along columns."""
+        (rows, columns), (height, width) = self.tiles.block_tile, self.tiles.register_tile
+        return rows // height, columns // width
+
+    @cached_property
+    def of_warp(self) -> tuple[int, int]:
+        """Units of a warp along rows and along columns."""
+        (height, width), (m, n, _) = self.tiles.register_tile, self.unit.shape
+        return height // m, width // n
+
+    @cached_property
+    def calls(self) -> int:
+        """Calls of a unit one after the other that a stage of the operands is for."""
+        return self.tiles.k_block // self.unit.shape[2]
 
     @property
     def product(self) -> Product:
@@ -412,10 +412,7 @@ class UnitPlan(TilePlan):
 
     def schedule(self, numbers: Numbers) -> dict[str, Any]:
         """The plan as data."""
-        (m, n, _), (i, j) = self.unit.shape, self.of_warp
-        rows, columns, depth = self.sizes.tile
-        tiles = Tiles((i * m, j * n), (rows, columns), depth)
-        sizes = {**tiles.schedule(), "stages": self.stages, "unit": self.unit.name}
+        sizes = {**self.tiles.schedule(), "stages": self.stages, "unit": self.unit.name}
         return {**sizes, **self.derived()}
 
     def derived(self) -> dict[str, Any]:
@@ -437,26 +434,27 @@ class UnitPlan(TilePlan):
         return {**self.sizes.decision(), **unit}
 
 
-def unit_plan(chip: Multiprocessor, found: UnitAccess, tiling: UnitTiling) -> UnitPlan:
-    """The plan with these numbers of warps, units of a warp, calls and stages."""
-    warps, of_warp, calls, stages = tiling
+def unit_plan(chip: Multiprocessor, found: UnitAccess, tiles: Tiles, stages: int) -> UnitPlan:
+    """The plan with these tiles, of whole units and warps, and stages."""
     unit, loads = found.unit, chip.tile_loads
     assert unit.fragments is not None
     sums = unit.fragments[2]
     own = (len(outers_of(sums)), len(steps_of(sums)))
-    m, n, k = unit.shape
+    m, n, _ = unit.shape
+    (height, width), (rows, columns) = tiles.register_tile, tiles.block_tile
+    of_warp = (height // m, width // n)
     sizes = TileSizes(
         found.product.contraction,
         of_thread=(of_warp[0] * own[0], of_warp[1] * own[1]),
-        across=(warps[0] * m // own[0], warps[1] * n // own[1]),
-        depth=calls * k,
+        across=(rows // height * m // own[0], columns // width * n // own[1]),
+        depth=tiles.k_block,
     )
     if loads is not None and not has_whole_tiles(
         unit, loads, of_warp, found.product.element.nbytes
     ):
         loads = None
     return UnitPlan(
-        *(sizes, found, warps, of_warp, calls, stages, chip.warp),
+        *(sizes, found, tiles, stages, chip.warp),
         copies=chip.asynchronous_copies,
         bounded=chip.bounded_loads,
         loads=loads,

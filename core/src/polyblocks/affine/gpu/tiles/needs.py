@@ -12,8 +12,9 @@ import numpy as np
 
 from polyblocks.affine.gpu.plans.sizes import extent
 from polyblocks.affine.gpu.plans.unit_access import UnitAccess
-from polyblocks.affine.gpu.plans.units import UnitPlan, UnitTiling
+from polyblocks.affine.gpu.plans.units import UnitPlan
 from polyblocks.affine.gpu.tiles.unit_plans import calls_of, unit_plans
+from polyblocks.affine.plan.tiles import Tiles
 from polyblocks.occupancy import occupancy
 from polyblocks.target import Multiprocessor
 
@@ -22,7 +23,7 @@ Numbers = np.ndarray[Any, np.dtype[Any]]
 #: Kinds of products that are remembered.
 _REMEMBERED = 256
 
-_known: dict[tuple[Any, ...], tuple[list[UnitTiling], Needs]] = {}
+_known: dict[tuple[Any, ...], tuple[list[tuple[Tiles, int]], Needs]] = {}
 
 
 @dataclass(frozen=True)
@@ -53,8 +54,8 @@ class Needs:
     resident: Numbers
 
 
-def needs_of_all(chip: Multiprocessor, found: UnitAccess) -> tuple[list[UnitTiling], Needs]:
-    """All kernels that could compute a product, and what each needs.
+def needs_of_all(chip: Multiprocessor, found: UnitAccess) -> tuple[list[tuple[Tiles, int]], Needs]:
+    """Tiles and stages of all kernels that could compute a product, and what each needs.
 
     Neither depends on the number of steps but for what :func:`_kind` has of it, nor on that of
     products beside each other, nor on what is done around the sums, so that contractions in parts
@@ -65,14 +66,14 @@ def needs_of_all(chip: Multiprocessor, found: UnitAccess) -> tuple[list[UnitTili
         if len(_known) >= _REMEMBERED:
             del _known[next(iter(_known))]
         plans = list(unit_plans(chip, found))
-        _known[kind] = [k.tiling for k in plans], needs_of(plans, chip)
+        _known[kind] = [(k.tiles, k.stages) for k in plans], needs_of(plans, chip)
     return _known[kind]
 
 
 def needs_of(plans: Iterable[UnitPlan], chip: Multiprocessor) -> Needs:
     """The resources of kernels."""
     rows = []
-    for _, alike in groupby(plans, lambda plan: plan.tiling[:-1]):
+    for _, alike in groupby(plans, lambda plan: plan.tiles):
         # Computed once for kernels that differ in stages only.
         first, *others = alike
         needed, numbers = first.registers(), _numbers(first)

@@ -9,7 +9,8 @@ from math import lcm
 
 from polyblocks.affine.gpu.plans.sizes import extent
 from polyblocks.affine.gpu.plans.unit_access import UnitAccess
-from polyblocks.affine.gpu.plans.units import CALLS_OF_WINDOWS, UnitPlan, UnitTiling, unit_plan
+from polyblocks.affine.gpu.plans.units import CALLS_OF_WINDOWS, UnitPlan, unit_plan
+from polyblocks.affine.plan.tiles import Tiles
 from polyblocks.target import Multiprocessor
 
 #: Warps of a block along rows and along columns.
@@ -28,15 +29,16 @@ _STAGES = (3, 4, 2)
 
 def unit_plans(chip: Multiprocessor, found: UnitAccess) -> Iterator[UnitPlan]:
     """Candidates for a nest whose product a unit computes."""
-    m, n, _ = found.unit.shape
+    m, n, k = found.unit.shape
     # Of so few columns that they are those of one unit there is a tile of one.
     few = extent(found.product.columns) <= n
     widths = (n,) if few else _WIDTHS
-    for warps, height, width, calls in product(_WARPS, _HEIGHTS, widths, calls_of(found)):
+    sizes = product(_WARPS, _HEIGHTS, widths, calls_of(found))
+    for (down, across), height, width, calls in sizes:
         if height % m or width % n or height * width > _SUMS * chip.warp:
             continue
-        tiling = UnitTiling(warps, (height // m, width // n), calls, 2)
-        plan = unit_plan(chip, found, tiling)
+        tiles = Tiles((height, width), (down * height, across * width), calls * k)
+        plan = unit_plan(chip, found, tiles, stages=2)
         if plan.sizes.depth % plan.piece or plan.threads > chip.threads_per_block:
             continue
         if not _fits(plan):

@@ -56,7 +56,7 @@ def quickest_units(
     best = int(np.argmin(times.seconds))
     if not times.possible[best]:
         return None
-    return unit_plan(chip, found, tilings[best]), times.of(best)
+    return unit_plan(chip, found, *tilings[best]), times.of(best)
 
 
 def least_units(found: UnitAccess) -> float:
