@@ -11,7 +11,7 @@ from manifest_rows import row
 from polyblocks.cache.artifact_variants import archs_of, join, variant
 from polyblocks.errors import ArtifactError, TargetError
 from polyblocks.runtime.device.code import choose, code_of
-from polyblocks.runtime.device.plan import Launch, Operand, read_plan
+from polyblocks.runtime.device.plan import Launch, Slot, read_plan
 
 ARGUMENTS = [
     row("input", "x", updates=0),
@@ -50,17 +50,17 @@ def test_slots_of_arguments_workspace_and_status():
     assert [r["name"] for r in plan.rows] == ["x", "y", "o", "p"]
     # Arguments of the role workspace lie one behind another, on multiples of 256 bytes.
     assert plan.slots == (
-        Operand("argument", 0, 0),
-        Operand("argument", 1, 12),
-        Operand("argument", 2, 0),
-        Operand("argument", 3, 0),
-        Operand("status"),
-        Operand("workspace", 0, 0),
-        Operand("workspace", 0, 64),
-        Operand("workspace", 0, 512),
-        Operand("value", 0, 7),
-        Operand("value", 0, 0x3F800000),
-        Operand("value", 0, 2**64 - 1),
+        Slot("argument", 0, 0),
+        Slot("argument", 1, 12),
+        Slot("argument", 2, 0),
+        Slot("argument", 3, 0),
+        Slot("status"),
+        Slot("workspace", 0, 0),
+        Slot("workspace", 0, 64),
+        Slot("workspace", 0, 512),
+        Slot("value", 0, 7),
+        Slot("value", 0, 0x3F800000),
+        Slot("value", 0, 2**64 - 1),
     )
     assert plan.launches == (
         Launch("one", (4, 2, 1), (128, 1, 2), 96, (0, 2, 6, 8)),

@@ -53,7 +53,7 @@ class Launch:
 
 
 @dataclass(frozen=True)
-class Operand:
+class Slot:
     """A slot of the argument block.
 
     Attributes:
@@ -88,7 +88,7 @@ class LaunchPlan:
     launches: tuple[Launch, ...]
     rows: tuple[dict[str, Any], ...]
     numbers: tuple[int, ...]
-    slots: tuple[Operand, ...]
+    slots: tuple[Slot, ...]
     workspace_bytes: int
     checks: tuple[str, ...]
     profile: tuple[dict[str, str], ...] = ()
@@ -200,14 +200,14 @@ class _Arguments:
             updates = self._row[updates]
         return {**row, "updates": updates}
 
-    def operand(self, where: str, given: Any) -> Operand:
+    def operand(self, where: str, given: Any) -> Slot:
         known = isinstance(given, dict) and sum(kind in given for kind in OPERANDS) == 1
         what = f"an object with one of {', '.join(OPERANDS)}"
         _expect(known, where, what, given)
         if "value" in given:
             bits = _bits(given["value"], given.get("dtype"))
             _expect(bits is not None, where, "a number with the dtype that it has", given)
-            return Operand("value", 0, bits or 0)
+            return Slot("value", 0, bits or 0)
         kind = "argument" if "argument" in given else "workspace"
         number, offset = given[kind], given.get("offset", 0)
         _expect(_is_count(number) and _is_count(offset), where, "counted from 0", given)
@@ -217,15 +217,15 @@ class _Arguments:
         _expect(number < count, where, f"one of the program's {count} arguments", given)
         role = self._arguments[number]["role"]
         if role == "status":
-            return Operand("status")
+            return Slot("status")
         if role == "workspace":
             return self._in_workspace(where, self._buffer[number] + offset)
-        return Operand("argument", self._row[number], offset)
+        return Slot("argument", self._row[number], offset)
 
-    def _in_workspace(self, where: str, offset: int) -> Operand:
+    def _in_workspace(self, where: str, offset: int) -> Slot:
         below = f"an offset below workspace_bytes, {self.workspace_bytes}"
         _expect(offset < max(self.workspace_bytes, 1), where, below, offset)
-        return Operand("workspace", 0, offset)
+        return Slot("workspace", 0, offset)
 
 
 def _bits(value: Any, dtype: Any) -> int | None:
