@@ -258,7 +258,7 @@ ROOMS: dict[str, str] = {
     "affine/naming affine/padding affine/rewrites affine/tiles passes "
     "passes/normalize",
     "passes/contraction": "affine affine/analysis affine/buffers affine/contraction "
-    "affine/contraction/tilings affine/cost affine/gpu affine/mlir affine/padding affine/plan "
+    "affine/contraction/tilings affine/cost affine/gpu affine/padding affine/plan "
     "affine/rewrites affine/vectors "
     "passes",
     "passes/schedule": "affine affine/analysis affine/cleanup affine/cost affine/mlir "

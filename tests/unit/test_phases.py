@@ -9,6 +9,7 @@ import pytest
 
 from polyblocks.affine.analysis.footprints import analyze
 from polyblocks.affine.cost.estimate import Estimator
+from polyblocks.affine.cost.execution_order import in_execution_order
 from polyblocks.affine.cost.instructions import Mix, Registers, VectorMix, shuffles_of
 from polyblocks.affine.cost.phase_times import IN_TURNS, predict, slots
 from polyblocks.affine.cost.phases import Phase, phases
@@ -221,16 +222,19 @@ class TestVectors:
         mix = VectorMix(loop, REGISTERS)
         assert (mix.once.scalars, mix.once.loaded, mix.each.loaded) == (1, 4, 64)
 
-    def test_a_loop_inside_is_gone_through_by_all_lanes(self):
+    def test_a_loop_inside_of_a_register_tile_is_gone_through_by_all_lanes(self):
         k = Var(5)
         x = load(buffer(5, 4096), k, J)
         inner = For(k, [x, Store(x.result, OUT, at(ROW, J))])
-        nodes: list[Node] = [vectors(J, [inner])]
+        tile = vectors(J, [inner])
+        tile.lanes = J.extent
+        nodes = in_execution_order([tile])
         phase = phases(analyze(nodes), nodes, TARGET)
         (outer,) = phase.inner
         (inside,) = outer.inner
-        assert inside.times == 256 * 5
+        assert (outer.times, inside.times) == (5, 5 * J.extent)
         assert (inside.mix.loaded, outer.mix.loaded) == (256 * 5 * 64, 0)
+        assert (inside.ahead, outer.ahead) == (True, False)
 
     def test_a_tile_that_is_transposed_is_shuffled(self):
         i, j = Var(16), Var(16)

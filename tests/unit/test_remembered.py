@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from polyblocks.affine.analysis.layout_votes import Ballot
+from polyblocks.affine.buffers.layout_votes import Ballot
 from polyblocks.affine.element import printed
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import Buffer, For, Load, Nest, Node, Store, Value

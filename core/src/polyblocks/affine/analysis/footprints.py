@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from polyblocks.affine.access import address, is_whole, strides
 from polyblocks.affine.analysis.access_boxes import (
@@ -20,6 +21,7 @@ from polyblocks.affine.analysis.access_boxes import (
     round_up,
 )
 from polyblocks.affine.analysis.known_values import CASTS, binary
+from polyblocks.affine.analysis.mean_trips import mean_trips
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
     Access,
@@ -78,7 +80,8 @@ class Level:
     Attributes:
         var: the loop's variable; of one with bounds, a fresh one that counts its iterations.
         loop_var: the loop's variable.
-        trips: its iterations, for one iteration of the loops outside.
+        trips: its iterations, for one iteration of the loops outside, at most.
+        mean: the same on average.
         parallel: the parallel level that it is mapped to.
         groups: accesses in its body, outside of inner loops.
         inner: the loops in its body.
@@ -94,6 +97,7 @@ class Level:
     once: dict[Buffer, Touched] = field(default_factory=dict)
     whole: dict[Buffer, Touched] = field(default_factory=dict)
     loop_var: Var | None = None
+    mean: float = 1.0
 
     def walk(self) -> Iterator[Level]:
         """This level and all inside, outer before inner."""
@@ -125,7 +129,7 @@ class Level:
         for group in self.groups:
             # Accesses between the loops; a line each, once per iteration.
             total.setdefault(group.buffer, self.once[group.buffer].moved)
-        return {b: moved * self.trips for b, moved in total.items()}
+        return {b: round(moved * self.mean) for b, moved in total.items()}
 
 
 def analyze(nodes: Iterable[Node], line: int = 64) -> Level:
@@ -155,6 +159,8 @@ class _Scope:
         values: index values as expressions; one that is known at run time only is a variable.
         unknown: such variables, and the loops in which they change.
         around: the loops around, outer before inner.
+        loops: the same as nodes.
+        means: iterations on average, by the bounds of a loop: many loops have the same.
     """
 
     indirect: bool
@@ -163,6 +169,8 @@ class _Scope:
     values: dict[Value, Expr] = field(default_factory=dict)
     unknown: dict[Var, list[Level]] = field(default_factory=dict)
     around: list[Level] = field(default_factory=list)
+    loops: list[For] = field(default_factory=list)
+    means: dict[Any, float] = field(default_factory=dict)
 
     def inside(self, node: For, level: Level) -> _Scope:
         """The scope inside of one more loop."""
@@ -172,7 +180,10 @@ class _Scope:
             shifts = {**shifts, node.var: node.origin.substitute(shifts) + level.var}
         values = dict(self.values) if self.indirect else self.values
         around = [*self.around, level]
-        new = _Scope(self.indirect, self.flat, shifts, values, self.unknown, around)
+        loops = [*self.loops, node]
+        new = _Scope(
+            *(self.indirect, self.flat, shifts, values, self.unknown, around, loops, self.means)
+        )
         if self.indirect:
             for argument in node.arguments:
                 values[argument] = new._new([level])
@@ -266,7 +277,13 @@ def _collect(level: Level, nodes: Iterable[Node], scope: _Scope) -> None:
         scope.define(node)
         if isinstance(node, For):
             var = Var(node.trips, node.var.name) if node.bounded else node.var
-            inner = Level(var, node.trips, node.level, loop_var=node.var)
+            mean = float(node.trips)
+            if node.bounded:
+                key = node.lower, node.upper, node.var.extent, len(scope.loops)
+                if key not in scope.means:
+                    scope.means[key] = mean_trips(node, scope.loops)
+                mean = scope.means[key]
+            inner = Level(var, node.trips, node.level, loop_var=node.var, mean=mean)
             _collect(inner, node.body, scope.inside(node, inner))
             level.inner.append(inner)
         elif isinstance(node, Access):

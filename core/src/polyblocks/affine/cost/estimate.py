@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import ceil
 from typing import Any
 
 from polyblocks.affine import operation_cost as cost
 from polyblocks.affine.access import stride_along, strides
-from polyblocks.affine.analysis.footprints import analyze
+from polyblocks.affine.analysis.footprints import Level, analyze
 from polyblocks.affine.cost import rates
+from polyblocks.affine.cost.execution_order import in_execution_order
 from polyblocks.affine.cost.phase_times import COMPUTE, predict
 from polyblocks.affine.cost.traffic import traffic_of_loops
 from polyblocks.affine.expr import Var
@@ -33,6 +35,7 @@ from polyblocks.affine.model import (
     Op,
     Value,
 )
+from polyblocks.affine.multiply import Multiply
 from polyblocks.target import MemoryLevel, TargetDescription
 
 #: Floating-point ops of the arith dialect that count as one operation each.
@@ -190,19 +193,21 @@ class Estimator:
         simd = target.parallel_level("simd")
         self._lanes = simd.size if simd is not None else 1
         self._line = target.line
+        self._in_a_word = {unit.name: unit.in_a_word for unit in target.matrix_units}
         self._unknown = rates.unknown_rates(target)
         self._written = written and not self._unknown
         self._all = sum(max(b.nbytes, 0) for b in set(buffers) if b.viewed is None)
 
     def estimate(self, nest: Nest) -> Estimate:
         """The numbers of one nest."""
-        root = analyze(nest.body, self._line)
+        body = in_execution_order(nest.body) if self._written else nest.body
+        root = analyze(body, self._line)
         team = self._team
         parallel = next((level for level in root.walk() if level.parallel), None)
         available = team.size if team is not None else 1
         threads = max(1, min(available, parallel.trips)) if parallel is not None else 1
-        work = _Work(0 if self._written else self._lanes)
-        work.add(nest.body, 1)
+        work = _Work(0 if self._written else self._lanes, self._in_a_word)
+        work.add(body, root, 1.0)
         together = sum(b.nbytes for b in {b.base for b in root.whole} if b.kind == "alloc")
         home = {b: self._home(b, together) for b in root.whole}
         # Traffic of each level with the one above it.
@@ -212,7 +217,7 @@ class Estimator:
             # Data that is resident in a faster level does not come from here.
             level.name: sum(n for b, n in traffic[k].items() if home[b] >= k)
             if k
-            else work.accessed
+            else round(work.accessed)
             for k, level in enumerate(self._target.memory)
         }
         seconds: dict[str, float] = {}
@@ -227,7 +232,8 @@ class Estimator:
                 traffic_of_loops(root, self._capacity(k - 1, threads), _at_or_beyond(home, k))
                 for k in levels
             ]
-            predicted, busy = predict(root, nest.body, self._target, threads, traffic_of)
+            uneven = 1.0 if parallel is None else _unevenness(parallel.trips, threads)
+            predicted, busy = predict(root, body, self._target, threads, traffic_of, uneven)
             seconds.update(busy)
         else:
             arithmetic = rates.compute_seconds(self._target, work.operations)
@@ -242,8 +248,8 @@ class Estimator:
         touched = root.whole.items()
         compulsory = {b: t.read + t.written for b, t in touched if b.kind != "local"}
         return Estimate(
-            iterations=work.iterations,
-            flops=work.flops,
+            iterations=round(work.iterations),
+            flops=round(work.flops),
             floor_bytes=sum(compulsory.values()),
             moved_bytes=sum(
                 max(traffic[home[b]][b] if home[b] else 0, n) for b, n in compulsory.items()
@@ -278,12 +284,18 @@ def _at_or_beyond(home: Mapping[Buffer, int], k: int) -> Callable[[Buffer], bool
     return lambda buffer: home[buffer] >= k
 
 
+def _unevenness(iterations: int, threads: int) -> float:
+    """Iterations of the thread with most of them, over those of all threads on average."""
+    return -(-iterations // threads) * threads / iterations if iterations else 1.0
+
+
 @dataclass
 class _Work:
     """Sums over all iterations.
 
     Attributes:
         lanes: elements of a vector instruction; 0 where operations are not asked for.
+        in_a_word: numbers that a unit multiplies at a time, by its name.
         iterations: of the innermost loops.
         flops: floating-point operations.
         operations: lanes of vector instructions, idle ones among them.
@@ -291,14 +303,15 @@ class _Work:
     """
 
     lanes: int
-    iterations: int = 0
-    flops: int = 0
+    in_a_word: Mapping[str, int]
+    iterations: float = 0.0
+    flops: float = 0.0
     operations: float = 0.0
-    accessed: int = 0
-    _loops: list[tuple[Var, int]] = field(default_factory=list)
+    accessed: float = 0.0
+    _loops: list[tuple[Var, float]] = field(default_factory=list)
 
-    def add(self, nodes: list[Node], times: int) -> None:
-        """Add nodes that run ``times`` times."""
+    def add(self, nodes: list[Node], level: Level, times: float) -> None:
+        """Add the nodes of a loop, or of the nest itself, that run ``times`` times."""
         straight: list[Node] = [n for n in nodes if not isinstance(n, For)]
         loops = [n for n in nodes if isinstance(n, For)]
         if not loops:
@@ -309,17 +322,18 @@ class _Work:
                 wide = lanes_per_element(straight, *self._loops[-1], self.lanes)
             self.operations += times * wide * cost.operations(straight)
         for node in straight:
-            if isinstance(node, Op):
+            if isinstance(node, Multiply):
+                self.flops += times * 2 * self.in_a_word.get(node.unit, 1)
+            elif isinstance(node, Op):
                 self.flops += times * flops(node)
             elif isinstance(node, Access):
                 self.accessed += self._moves(node, times) * node.buffer.bytes_per_element
-        for loop in loops:
-            trips = loop.trips
-            self._loops.append((loop.var, trips))
-            self.add(loop.body, times * trips)
+        for loop, inner in zip(loops, level.inner, strict=True):
+            self._loops.append((loop.var, inner.mean))
+            self.add(loop.body, inner, times * inner.mean)
             self._loops.pop()
 
-    def _moves(self, node: Access, times: int) -> int:
+    def _moves(self, node: Access, times: float) -> float:
         """How often an access runs once it has left the loops that do not move it."""
         if not isinstance(node, AffineAccess):
             return times
@@ -327,11 +341,11 @@ class _Work:
         for var, trips in reversed(self._loops):
             if var in used:
                 break
-            times //= max(trips, 1)
+            times /= max(trips, 1.0)
         return times
 
 
-def lanes_per_element(nodes: Iterable[Node], var: Var, trips: int, lanes: int) -> float:
+def lanes_per_element(nodes: Iterable[Node], var: Var, trips: float, lanes: int) -> float:
     """Lanes that one iteration of an innermost loop takes.
 
     1 where its accesses are contiguous along the loop and it fills whole vectors; ``lanes`` where
@@ -351,7 +365,7 @@ def lanes_per_element(nodes: Iterable[Node], var: Var, trips: int, lanes: int) -
         if isinstance(node, (Op, AnyLoad)):
             moved = _depends(node, var, walks)
             walks.update(dict.fromkeys(node.defines, None if moved else 0))
-    return -(-trips // lanes) * lanes / trips if trips else 1.0
+    return ceil(trips / lanes) * lanes / trips if trips else 1.0
 
 
 def _depends(node: Op | AnyLoad, var: Var, walks: dict[Value, int | None]) -> bool:

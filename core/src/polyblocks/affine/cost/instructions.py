@@ -28,6 +28,7 @@ from polyblocks.affine.model import (
     Store,
     Value,
 )
+from polyblocks.affine.multiply import Multiply
 from polyblocks.affine.ops import has_flag
 from polyblocks.affine.vectors.interleaves import Interleave
 from polyblocks.affine.vectors.lanes import Lanes, lanes_of
@@ -86,6 +87,7 @@ class Mix:
     gathered: float = 0.0
     scalars: float = 0.0
     waits: float = 0.0
+    units: float = 0.0
     loaded: float = 0.0
     stored: float = 0.0
 
@@ -157,16 +159,20 @@ class VectorMix:
     """
 
     def __init__(
-        self, loop: For, registers: Registers, constants: Mapping[Value, Op] | None = None
+        self,
+        loop: For,
+        registers: Registers,
+        constants: Mapping[Value, Op] | None = None,
+        units: Mapping[str, float] | None = None,
     ) -> None:
         assert loop.simd is not None
+        self._units = units or {}
         self._constants = constants or {}
         self.loop, self.registers = loop, registers
         self.width = loop.simd.width
         self.lanes: Lanes = lanes_of(loop)
         self.windows = windows(loop, self.width, loop.simd.line)
         self.each, self.once = Mix(), Mix()
-        self.inner: dict[For, Mix] = {}
         self._seen: set[Interleave | Window] = set()
         self._body(loop.body, self.each, self.once)
 
@@ -177,13 +183,12 @@ class VectorMix:
             free |= self._second_of_pairs(nodes, makers)
         varying = self.lanes.varying
         for node in nodes:
-            if isinstance(node, For):
-                inside = self.inner[node] = Mix()
-                self._body(node.body, inside, inside)
-            elif node in free or isinstance(node, Alloca):
+            if node in free or isinstance(node, Alloca):
                 continue
             elif self.lanes.scan and node in self.lanes.combiners:
                 self._running(node, each)
+            elif isinstance(node, Multiply):
+                each.products += self._registers(node) * self._units.get(node.unit, 1.0)
             elif isinstance(node, Op):
                 if any(v in varying for v in node.operands):
                     count(node, self._registers(node), each, users, makers)

@@ -43,6 +43,7 @@ def slots(mix: Mix, issue: Issue, register: float) -> float:
         divider,
         mix.shuffles / issue.shuffles,
         mix.waits,
+        mix.units,
         vectors / issue.vectors,
         (vectors + mix.scalars + accesses) / issue.instructions,
     )
@@ -64,15 +65,22 @@ class _Chip:
     rates: Sequence[float]
 
     @classmethod
-    def of(cls, target: TargetDescription, threads: int) -> _Chip:
-        """The share of ``threads`` threads of a chip whose rates are known."""
+    def of(cls, target: TargetDescription, threads: int, uneven: float) -> _Chip:
+        """The share of ``threads`` threads of a chip whose rates are known.
+
+        Levels that threads share are not slower where one of them has more to do than others.
+        """
         lane_rate = rates.lane_rate(target)
         assert lane_rate is not None
         team, simd = target.parallel_level("team"), target.parallel_level("simd")
         cores = team.size if team is not None else 1
         lanes = simd.size if simd is not None else 1
         known = [rates.bandwidth(target, level, threads) for level in target.memory]
-        return cls(target, lanes * cores / lane_rate / threads, [rate or inf for rate in known])
+        slowest = [
+            (rate or inf) / (uneven if level.shared_by < threads else 1.0)
+            for rate, level in zip(known, target.memory, strict=True)
+        ]
+        return cls(target, lanes * cores / lane_rate / threads * uneven, slowest)
 
     def computing(self, mix: Mix) -> float:
         """Seconds in which instructions are started."""
@@ -107,17 +115,17 @@ class _Clock:
 
     def seconds(self, phase: Phase) -> float:
         """Seconds of a phase and of those inside."""
-        whole = Mix()
+        whole, tiles = Mix(), Mix()
         levels: list[Level] = []
-        _gather(phase, whole, levels)
+        _gather(phase, whole, tiles, levels)
         once = self.chip.computing(whole) / self.chip.slot / max(phase.times, 1.0)
         if not phase.inner or once <= OVERLAP_SLOTS:
-            return self._overlapped(whole, levels)
-        own = self._overlapped(phase.mix, [phase.level])
+            return self._overlapped(whole, tiles, levels)
+        own = self._overlapped(phase.mix, phase.mix if phase.ahead else Mix(), [phase.level])
         return own + sum(self.seconds(inner) for inner in phase.inner)
 
-    def _overlapped(self, mix: Mix, levels: list[Level]) -> float:
-        """Seconds of what some loops do at the same time."""
+    def _overlapped(self, mix: Mix, tiles: Mix, levels: list[Level]) -> float:
+        """Seconds of what some loops do at the same time; ``tiles`` of it is in register tiles."""
         chip = self.chip
         busy = [chip.computing(mix), chip.moving(0, mix.loaded, mix.stored)]
         for k, traffic in enumerate(self.traffic, 1):
@@ -128,7 +136,13 @@ class _Clock:
             passed = moved.passed if k == len(self.traffic) else 0.0
             busy.append(chip.moving(k, moved.fetched, moved.written + passed))
         self.busy = [a + b for a, b in zip(self.busy, busy, strict=True)]
-        return rates.overlapped(*busy[:2], _serialized(*busy[2:])) if busy[2:] else max(busy)
+        if not busy[2:]:
+            return max(busy)
+        far = _serialized(*busy[2:])
+        longest = max(*busy[:2], far)
+        computed = _arithmetic(mix)
+        hidden = _arithmetic(tiles) / computed if computed else 0.0
+        return longest + (1 - hidden) * (rates.overlapped(*busy[:2], far) - longest)
 
 
 def _serialized(*seconds: float) -> float:
@@ -137,12 +151,19 @@ def _serialized(*seconds: float) -> float:
     return longest + IN_TURNS * (sum(seconds) - longest)
 
 
-def _gather(phase: Phase, mix: Mix, levels: list[Level]) -> None:
-    """The instructions of a phase and of those inside, and their loops."""
+def _gather(phase: Phase, mix: Mix, tiles: Mix, levels: list[Level]) -> None:
+    """The instructions of a phase and of those inside, those of register tiles, and the loops."""
     mix.add(phase.mix)
+    if phase.ahead:
+        tiles.add(phase.mix)
     levels.append(phase.level)
     for inner in phase.inner:
-        _gather(inner, mix, levels)
+        _gather(inner, mix, tiles, levels)
+
+
+def _arithmetic(mix: Mix) -> float:
+    """Arithmetic of vectors and of matrix units, in slots."""
+    return mix.products + mix.sums + mix.others + mix.shuffles + mix.units
 
 
 def predict(
@@ -151,6 +172,7 @@ def predict(
     target: TargetDescription,
     threads: int,
     traffic: Sequence[Mapping[Level, Moved]],
+    uneven: float = 1.0,
 ) -> tuple[float, dict[str, float]]:
     """Seconds of a nest as it is written, and those in which each resource is busy.
 
@@ -160,8 +182,9 @@ def predict(
         target: whose rates are known.
         threads: that share the work.
         traffic: of every memory level but the first, what each loop moves.
+        uneven: work of the thread with most to do, over that of all threads on average.
     """
-    clock = _Clock(_Chip.of(target, threads), traffic)
+    clock = _Clock(_Chip.of(target, threads, uneven), traffic)
     seconds = clock.seconds(phases(root, nodes, target))
     # While one core writes another one reads.
     main = target.memory[-1]

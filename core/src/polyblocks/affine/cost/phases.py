@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from math import prod
 
 from polyblocks.affine.analysis.footprints import Level
+from polyblocks.affine.cost import rates
 from polyblocks.affine.cost.instructions import Mix, Registers, ScalarMix, VectorMix, square_mix
 from polyblocks.affine.cost.tile_cost import ROW_START
 from polyblocks.affine.model import (
@@ -22,7 +23,8 @@ from polyblocks.affine.model import (
     Value,
     walk,
 )
-from polyblocks.target import TargetDescription
+from polyblocks.affine.vectors.lanes import NoLanesError
+from polyblocks.target import TargetDescription, TileUnit
 
 #: Scalar instructions of an iteration of a loop that counts.
 COUNTER = 2.0
@@ -39,12 +41,15 @@ class Phase:
         mix: instructions of all of its iterations, with all loops around.
         inner: loops inside.
         times: how often its body runs, all loops around taken together.
+        ahead: whether it is of a register tile, whose loads wait for nothing that it computes: a
+            core has them under way while it multiplies.
     """
 
     level: Level
     mix: Mix = field(default_factory=Mix)
     inner: list[Phase] = field(default_factory=list)
     times: float = 1.0
+    ahead: bool = False
 
 
 @dataclass(frozen=True)
@@ -71,6 +76,14 @@ class _Builder:
         #: Slots from an operation to one that waits for it, and through memory.
         self._latency = float(target.multiply_adds_in_flight)
         self._forwarding = target.issue.forwarding
+        rate = rates.lane_rate(target) or 0.0
+        #: Slots of matrix units for a multiply-add of words, by as many lanes as a slot has.
+        self._units = {
+            unit.name: rate * 2 * unit.in_a_word / unit.flops if unit.flops else 1.0
+            for unit in target.matrix_units
+        }
+        self._tile_units = {u.name: u for u in target.matrix_units if isinstance(u, TileUnit)}
+        self._lanes = target.vector_bits // 32
         #: The loops, of those around, in which a value changes.
         self._changing: dict[Value, frozenset[Level]] = {}
         #: Whether there may be loops that are unrolled.
@@ -88,7 +101,10 @@ class _Builder:
         self._straight(phase.mix, nodes, around, times)
         loops = [n for n in nodes if isinstance(n, For)]
         for loop, inner in zip(loops, level.inner, strict=True):
-            runs = times * inner.trips
+            runs = times * inner.mean
+            if loop.unit:
+                phase.inner.append(self._unit(inner, loop, times))
+                continue
             if loop.simd is not None and loop.simd.square:
                 phase.inner.append(self._square(inner, loop, times))
                 continue
@@ -140,7 +156,7 @@ class _Builder:
         )
         for i, one in enumerate(around):
             if one.level in changing if one.unrolled else i <= deepest:
-                runs *= one.level.trips
+                runs *= one.level.mean
         return runs
 
     def _side_by_side(self, changing: frozenset[Level], around: list[_Around]) -> float:
@@ -148,7 +164,7 @@ class _Builder:
 
         That is worth it for the slow ones.
         """
-        count = prod(a.level.trips for a in around if a.unrolled and a.level in changing)
+        count = prod(max(a.level.trips, 1) for a in around if a.unrolled and a.level in changing)
         lanes = max(1, int(self._registers.narrow * self._registers.bits) // 32)
         return -(-count // lanes) / count
 
@@ -175,7 +191,7 @@ class _Builder:
 
     def _square(self, level: Level, loop: For, times: float) -> Phase:
         """The phase of a tile of as many vectors as lanes that is transposed."""
-        phase = Phase(level, times=times * level.trips)
+        phase = Phase(level, times=times * level.mean)
         phase.mix.add(square_mix(loop, self._registers), times)
         phase.inner += [Phase(inner, times=phase.times * inner.trips) for inner in level.inner]
         return phase
@@ -183,13 +199,20 @@ class _Builder:
     def _vectors(self, level: Level, loop: For, times: float) -> Phase:
         """The phase of a loop in vectors that runs ``times`` times."""
         assert loop.simd is not None
-        vectors = VectorMix(loop, self._registers, self._constants)
+        try:
+            vectors = VectorMix(loop, self._registers, self._constants, self._units)
+        except NoLanesError:
+            # Of a register tile, where only constants stand between its loops.
+            return Phase(level, times=times * level.mean)
         simd = loop.simd
-        trips = level.trips
-        whole, rest = divmod(trips, simd.width)
-        count: float = whole
-        phase = Phase(level, times=times * trips)
-        if rest:
+        phase = Phase(level, times=times * level.mean, ahead=bool(loop.lanes))
+        full, rest = divmod(level.trips, simd.width)
+        whole: float = full
+        count = whole
+        if loop.bounded:
+            # Some runs end within a vector, and some have fewer.
+            whole = count = min(-(-level.trips // simd.width), level.mean / simd.width + 0.5)
+        elif rest:
             if simd.masked or rest & (rest - 1) == 0:
                 count += 1
             else:
@@ -201,13 +224,30 @@ class _Builder:
         phase.mix.add(vectors.once, times)
         if loop.inits:
             phase.mix.waits += self._latency * times * max(1.0, blocks)
-        if blocks > 1 or loop.bounded:
+        # Lanes of a register tile are written out; masks of the last ones are made once.
+        if (blocks > 1 or loop.bounded) and not loop.lanes:
             phase.mix.scalars += times * COUNTER * blocks
             phase.mix.others += times * ROW_START
-        for inner, mix in zip(level.inner, vectors.inner.values(), strict=True):
-            inside = Phase(inner, times=times * count * inner.trips)
-            inside.mix.add(mix, times * count * inner.trips)
-            phase.inner.append(inside)
+        return phase
+
+    def _unit(self, level: Level, loop: For, times: float) -> Phase:
+        """The phase of a tile of a matrix unit that is done ``times`` times, step by step.
+
+        A step loads the lines of its rows, and of its columns. A multiplication of fewer tiles than
+        the unit has in flight waits for the one of the step before.
+        """
+        unit = self._tile_units[loop.unit]
+        _, rows, columns = (n.var.extent for n in walk([loop]) if isinstance(n, For))
+        height, width, _ = unit.shape
+        lines = -(-rows // height), -(-columns // width)
+        phase = Phase(level, times=times * level.mean, ahead=True)
+        lanes = max(prod(lines), unit.in_flight) * height * width
+        phase.mix.units += phase.times * lanes / self._lanes * self._units[unit.name]
+        phase.mix.loaded += phase.times * sum(lines) * self._registers.bits / 8
+        inner, around = level.inner, phase
+        while inner:
+            around.inner = [Phase(inner[0], times=phase.times)]
+            inner, around = inner[0].inner, around.inner[0]
         return phase
 
 

@@ -65,17 +65,17 @@ def _moved(level: Level, capacity: int) -> Iterator[tuple[Level, Buffer, Moved]]
         for at, buffer, moved in _moved(inner, capacity):
             met.add(buffer)
             total = Moved()
-            total.add(moved, level.trips)
+            total.add(moved, level.mean)
             yield at, buffer, total
     for buffer in {group.buffer for group in level.groups} - met:
         # Accesses between the loops; a line each, once per iteration.
         once = level.once[buffer]
-        yield level, buffer, Moved(fetched(once) * level.trips, once.written_lines * level.trips)
+        yield level, buffer, Moved(fetched(once) * level.mean, once.written_lines * level.mean)
 
 
 def _once(level: Level) -> Iterator[tuple[Level, Buffer, Moved]]:
     """As what a loop touches stays in the cache, it is moved once."""
-    loops: dict[Buffer, list[tuple[Level, int]]] = {}
+    loops: dict[Buffer, list[tuple[Level, float]]] = {}
     for inner, times in _leaves(level, 1):
         for buffer in {group.buffer for group in inner.groups}:
             loops.setdefault(buffer, []).append((inner, times))
@@ -88,23 +88,23 @@ def _once(level: Level) -> Iterator[tuple[Level, Buffer, Moved]]:
             yield at, buffer, Moved(passed=nbytes) if whole.passes else Moved(written=nbytes)
 
 
-def _leaves(level: Level, times: int) -> Iterator[tuple[Level, int]]:
+def _leaves(level: Level, times: float) -> Iterator[tuple[Level, float]]:
     """Loops with accesses of their own, and how often each of them is run."""
     if level.groups:
         yield level, times
     for inner in level.inner:
-        yield from _leaves(inner, times * level.trips)
+        yield from _leaves(inner, times * level.mean)
 
 
 def _shares(
-    loops: Iterable[tuple[Level, int]],
+    loops: Iterable[tuple[Level, float]],
     nbytes: int,
     size: Callable[[Touched], int],
     buffer: Buffer,
 ) -> Iterator[tuple[Level, float]]:
     """Each loop's part of what is moved: as much as it touches, as long as there is some."""
     touching = [(at, n) for at, times in loops if (n := size(at.whole[buffer]) * times)]
-    left = nbytes
+    left = float(nbytes)
     for position, (at, most) in enumerate(touching):
         part = left if position == len(touching) - 1 else min(left, most)
         left -= part

@@ -6,12 +6,11 @@ from functools import partial
 from typing import Any
 
 from polyblocks.affine.cost import rates
-from polyblocks.affine.cost.estimate import LAUNCH, Estimator
+from polyblocks.affine.cost.estimate import Estimator
 from polyblocks.affine.likeness import Remembered
-from polyblocks.affine.mlir.json_attributes import from_attribute, to_attribute
+from polyblocks.affine.mlir.json_attributes import to_attribute
 from polyblocks.affine.mlir.open_team import parallel_cost
 from polyblocks.affine.model import Nest, Sequence
-from polyblocks.affine.subnests import has_register_tile
 from polyblocks.attributes import ESTIMATE_ATTRIBUTE, KERNEL_ATTRIBUTE
 
 
@@ -33,11 +32,7 @@ def estimate_nests(sequence: Sequence, owner: str, context: Any) -> None:
     named = [nest for nest in sequence.nests() if nest.name]
     known: Remembered[dict[str, Any]] = Remembered(named)
     for nest in named:
-        if nest.estimate is not None and has_register_tile(nest.body):
-            # Predicted when its tiling was chosen.
-            numbers = _launched(from_attribute(nest.estimate), launch)
-        else:
-            numbers = known.get(nest, nest.body, partial(_numbers, estimator, nest))
+        numbers = known.get(nest, nest.body, partial(_numbers, estimator, nest))
         nest.estimate = to_attribute(numbers)
         if not nest.changed:
             # In place: to write a nest takes longer than to estimate it.
@@ -60,14 +55,3 @@ def _report_unknown(owner: str, context: Any) -> None:
 
 def _numbers(estimator: Estimator, nest: Nest) -> dict[str, Any]:
     return estimator.estimate(nest).to_json()
-
-
-def _launched(numbers: dict[str, Any], launch: float | None) -> dict[str, Any]:
-    """An estimate of a nest that was made before it was known what starting it takes."""
-    seconds = numbers["seconds"]
-    if launch is None or not seconds.get(LAUNCH):
-        return numbers
-    out = numbers | {"seconds": seconds | {LAUNCH: launch}}
-    if "predicted_seconds" in numbers:
-        out["predicted_seconds"] = numbers["predicted_seconds"] - seconds[LAUNCH] + launch
-    return out

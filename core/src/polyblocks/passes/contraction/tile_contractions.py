@@ -8,11 +8,8 @@ from typing import Any, ClassVar
 
 from polyblocks.affine.analysis.facts import NestFacts
 from polyblocks.affine.contraction.tilings.choice import Tiled, candidate_products, cost_of
-from polyblocks.affine.contraction.tilings.prediction import predicted, predicted_in_tiles
 from polyblocks.affine.contraction.tilings.schedule import scheduled
-from polyblocks.affine.cost.estimate import Estimate, Estimator
 from polyblocks.affine.flat_views import FlatViews
-from polyblocks.affine.mlir.json_attributes import to_attribute
 from polyblocks.affine.model import Buffer, For, Nest, Node, Sequence, remove_dead
 from polyblocks.affine.padding.margins import Margin, margins_of
 from polyblocks.affine.plan.old_keys import read
@@ -25,7 +22,6 @@ from polyblocks.affine.vectors.lanes import NoLanesError
 from polyblocks.passes import facts
 from polyblocks.passes.base import NestPass
 from polyblocks.passes.contraction.tiled_nodes import tiled_nodes
-from polyblocks.target import TargetDescription
 
 
 @dataclass(frozen=True)
@@ -75,7 +71,6 @@ class TileContractionsPass(NestPass):
     def transform(self, sequence: Sequence, context: Any) -> None:
         """Tile every nest and sub-nest that has a schedule."""
         views = FlatViews(sequence)
-        estimator = Estimator(context.target, sequence.buffers)
         prologue = Preparation.of(sequence) or Preheader.of(sequence)
         margins = margins_of(sequence)
         for nest in sequence.nests():
@@ -83,9 +78,7 @@ class TileContractionsPass(NestPass):
             def change(
                 nodes: list[Node], around: list[For], nest: Nest = nest
             ) -> list[Node] | None:
-                return self._tiled(
-                    *(nodes, nest, around, views, estimator, prologue, margins, context)
-                )
+                return self._tiled(*(nodes, nest, around, views, prologue, margins, context))
 
             if change_subnests(nest, change):
                 eliminate_common(nest.body)
@@ -97,7 +90,6 @@ class TileContractionsPass(NestPass):
         nest: Nest,
         around: list[For],
         views: FlatViews,
-        estimator: Estimator,
         prologue: Prologue | None,
         margins: dict[Buffer, Margin],
         context: Any,
@@ -127,11 +119,9 @@ class TileContractionsPass(NestPass):
                 error,
                 "choose another product by 'transposed', 'staged' or 'windows'",
             ) from error
-        estimate = _predicted(tiled, nodes, nest, around, estimator, target)
-        nest.estimate = to_attribute(estimate.to_json())
         numbers = asdict(tiled.tiling) | {
             "waits": product.waits,
-            "predicted_seconds": estimate.predicted_seconds,
+            "predicted_seconds": _seconds(tiled, around),
         }
         if kept is not None and kept.bytes():
             kept.prepare()
@@ -142,23 +132,9 @@ class TileContractionsPass(NestPass):
         return new
 
 
-def _predicted(
-    tiled: Tiled,
-    nodes: list[Node],
-    nest: Nest,
-    around: list[For],
-    estimator: Estimator,
-    target: TargetDescription,
-) -> Estimate:
-    """The predicted estimate of a tiled contraction's nest."""
-    loops = estimator.estimate(nest)
-    if not around:
-        return predicted(loops, tiled, target)
-    siblings = around[-1].body
-    around[-1].body = [n for n in siblings if n not in nodes]
-    rest = estimator.estimate(nest)
-    around[-1].body = siblings
-    threads = min(target.shared_level.size, around[0].trips)
-    return predicted_in_tiles(
-        loops, rest, tiled, prod(loop.trips for loop in around), threads, target
-    )
+def _seconds(tiled: Tiled, around: list[For]) -> float | None:
+    """Time that the search for a tiling expects of a contraction, in all tiles that it is in."""
+    if tiled.seconds is None or not around:
+        return tiled.seconds
+    runs = prod(loop.trips for loop in around)
+    return -(-runs // min(tiled.cost.target.shared_level.size, around[0].trips)) * tiled.seconds

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from polyblocks.affine.access import begins_and_ends_with_memory
-from polyblocks.affine.analysis.layout_votes import Ballot
+from polyblocks.affine.buffers.layout_votes import Ballot
 from polyblocks.affine.model import Buffer, For, Nest, Opaque, Sequence, walk
 from polyblocks.affine.rewrites.permuting import permuted, reorder
 from polyblocks.affine.users import Users

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from polyblocks.affine.access import strides
 from polyblocks.affine.analysis.facts import NestFacts
-from polyblocks.affine.analysis.layout_votes import Ballot, walks
+from polyblocks.affine.buffers.layout_votes import Ballot, walks
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
     Buffer,

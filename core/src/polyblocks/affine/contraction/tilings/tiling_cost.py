@@ -112,20 +112,6 @@ class TilingCost:
         used += tiling.row_block * tiling.column_block if tiling.depth < self.steps else 0
         return used * self.size
 
-    def bytes(self, tiling: Tiling) -> list[int]:
-        """Bytes of all threads between registers and the first cache, and from the next one.
-
-        In the first cache stay the columns of one panel, if these fit, or the rows of one tile.
-        """
-        tiles = -(-self.rows // tiling.rows)
-        panels = -(-self.columns // tiling.lanes)
-        each = self.batch * self.steps * self.size
-        panel, tile = each * tiling.lanes, each * tiling.rows
-        used = tiles * panels * (panel + tile)
-        fits = tiling.lanes * tiling.depth * self.size <= self.core.l1.size // 2
-        further = panels * (tiles * tile + (panel if fits else tiles * panel))
-        return [used, further]
-
     def seconds(self, time: float) -> float | None:
         """Seconds of ``time`` multiply-adds of a vector; None if the rate is unknown."""
         return None if self.core.seconds is None else time * self.core.seconds
