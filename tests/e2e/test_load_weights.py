@@ -6,6 +6,7 @@ import functools
 
 import numpy as np
 import pytest
+from sweeps import sweep
 
 import polyblocks
 from polyblocks.artifact import Artifact
@@ -142,7 +143,7 @@ def test_variables_of_tensorflow():
         np.testing.assert_allclose(loaded(x), owner(x), rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("stored_before", [False, True])
+@pytest.mark.parametrize("stored_before", sweep([False, True], True))
 def test_small_arrays_of_jax_and_those_of_inner_functions_are_no_constants(stored_before):
     jax = pytest.importorskip("jax")
     jnp = jax.numpy

@@ -13,6 +13,7 @@ import torch
 from tests.e2e.test_half_programs_simulated import _units_are_quick  # noqa: F401
 from tests.e2e.test_kernels_simulated import TARGETS, simulate
 from tests.support.captured import captured
+from tests.support.sweeps import sweep
 from torch.nn import functional
 
 from polyblocks.errors import OptionError
@@ -114,8 +115,17 @@ def test_operands_are_rounded_on_their_way(name: str, arch: str, mode: str) -> N
     assert (result.double() - exact).abs().max() > 1e-4
 
 
-@pytest.mark.parametrize(("arch", "mode"), [pair for pair in EACH if pair[0].startswith("sm")])
-def test_ptx_rounds_them_alike(arch: str, mode: str) -> None:
+@pytest.mark.parametrize(
+    "case",
+    sweep(
+        [pair for pair in EACH if pair[0].startswith("sm")],
+        ("sm_70", "fp16"),
+        *(pair for pair in EACH if pair[0] == "sm_80"),
+    ),
+    ids="-".join,
+)
+def test_ptx_rounds_them_alike(case: tuple[str, str]) -> None:
+    arch, mode = case
     function, inputs = PROGRAMS["epilogue"][0], arguments("epilogue")
     given = {"mm_conv_precision_mode": mode}
     (found,), launches = simulate(function, inputs, arch, options=given, ptx=True)
@@ -143,9 +153,20 @@ def test_float32_takes_no_matrix_instruction(arch: str, mode: str | None) -> Non
     assert not re.search(ANY_MATRIX, text)
 
 
-@pytest.mark.parametrize(("arch", "mode"), [*EACH, ("sm_80", None), ("gfx1100", None)])
-def test_without_units_there_is_no_matrix_instruction(arch: str, mode: str | None) -> None:
+@pytest.mark.parametrize(
+    "case",
+    sweep(
+        [*EACH, ("sm_80", None), ("gfx1100", None)],
+        *(pair for pair in EACH if pair[0] == "sm_80"),
+        ("gfx1100", "mixed_bf16_fp32"),
+        ("sm_80", None),
+        ("gfx1100", None),
+    ),
+    ids=str,
+)
+def test_without_units_there_is_no_matrix_instruction(case: tuple[str, str | None]) -> None:
     """Of no type; a mode then rounds all the same."""
+    arch, mode = case
     function, inputs = PROGRAMS["rows of both"][0], arguments("rows of both")
     if mode is None:
         inputs = [x.half() for x in inputs]

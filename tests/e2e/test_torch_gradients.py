@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from sweeps import sweep
 from torch import Tensor
 from torch.nn import functional
 
@@ -67,12 +68,20 @@ USES: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 
-@pytest.mark.parametrize("transposed", [False, True])
-def test_convolutions(transposed: bool) -> None:
+#: Of groups and without, of one to three dimensions, of windows that strides leave apart.
+QUICK = [CONVOLUTIONS[number] for number in (0, 3, 4, 7, 8)]
+
+
+@pytest.mark.parametrize(
+    "cases",
+    sweep([CONVOLUTIONS, QUICK, TRANSPOSED], QUICK, TRANSPOSED),
+    ids=["all", "some", "transposed"],
+)
+def test_convolutions(cases: list[tuple[Any, ...]]) -> None:
     torch.manual_seed(0)
     tensors: list[Tensor] = []
     calls: list[Callable[..., Tensor]] = []
-    cases = TRANSPOSED if transposed else CONVOLUTIONS
+    transposed = cases is TRANSPOSED
     for inputs, outputs, groups, sizes, window, options in cases:
         first, second = (inputs, outputs) if transposed else (outputs, inputs)
         weight = randn(first, second // groups, *window)
@@ -266,14 +275,17 @@ def test_nearest_resize() -> None:
     check(f, randn(1, 2, 8, 7))
 
 
-def test_resizes_with_weights() -> None:
+@pytest.mark.parametrize(
+    "modes", sweep([["bilinear", "bicubic"], ["bicubic"]], ["bicubic"]), ids=str
+)
+def test_resizes_with_weights(modes: list[str]) -> None:
     torch.manual_seed(0)
     resize = functional.interpolate
 
     def f(row: Tensor, x: Tensor, volume: Tensor) -> list[Tensor]:
         found = [resize(row, scale_factor=1.7, mode="linear")]
         found.append(resize(volume, size=(3, 7, 5), mode="trilinear", align_corners=True))
-        for mode in ("bilinear", "bicubic"):
+        for mode in modes:
             found.append(resize(x, scale_factor=2, mode=mode))
             found.append(resize(x, size=(5, 9), mode=mode, align_corners=True))
             found.append(resize(x, size=(3, 12), mode=mode, antialias=True))

@@ -134,7 +134,7 @@ def test_values(dtype, parts):
 @pytest.mark.parametrize(
     ("function", "argument"),
     [
-        (lambda z: (z * 2).exp(), lambda z: z.conj()),
+        pytest.param(lambda z: (z * 2).exp(), lambda z: z.conj(), marks=pytest.mark.slow),
         (lambda z: (z * 2).exp(), lambda z: z.conj().imag),
         (lambda z: z.view(2, 4) @ z.view(2, 4).mT, lambda z: z.conj()),
         (lambda z: z.mul_(2), lambda z: z.conj()),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 
 import pytest
+from sweeps import sweep
 
 torch = pytest.importorskip("torch")
 nn, F = torch.nn, torch.nn.functional
@@ -53,8 +54,9 @@ def test_bert_base():
 GPUS = [("nvgpu", "sm_90a"), ("amdgpu", "gfx1100")]
 
 
-@pytest.mark.parametrize("target, arch", GPUS)
-def test_bert_layer_on_a_simulated_gpu(target, arch):
+@pytest.mark.parametrize("gpu", sweep(GPUS, GPUS[0]), ids="-".join)
+def test_bert_layer_on_a_simulated_gpu(gpu):
+    target, arch = gpu
     torch.manual_seed(0)
     layer = Layer(hidden=64, heads=4, intermediate=256).eval()
     x, mask = torch.rand(2, 11, 64), torch.zeros(2, 1, 1, 11)
@@ -101,7 +103,9 @@ def cnn():
 
 
 @pytest.mark.large
-@pytest.mark.parametrize("make, shape", [(mlp, (16, 20)), (cnn, (8, 3, 16, 16))])
+@pytest.mark.parametrize(
+    "make, shape", [pytest.param(mlp, (16, 20), marks=pytest.mark.slow), (cnn, (8, 3, 16, 16))]
+)
 def test_fifty_steps_of_training(make, shape):
     x, y = torch.rand(shape), torch.randint(0, 4, (shape[0],))
     eager = make()

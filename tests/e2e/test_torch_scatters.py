@@ -186,7 +186,7 @@ def test_index_out_of_range(bad: int, count: int) -> None:
         compiled(lambda x, i: x[i])(x, i)
 
 
-@pytest.mark.parametrize("columns", [1, 3, 64, 100])
+@pytest.mark.parametrize("columns", sweep([1, 3, 64, 100], 1, 3, 100))
 def test_rows(columns: int) -> None:
     table = numbers(torch.float32, 500, columns)
     same(lambda x, i: x[i], table, places(500, 3000) - 250)

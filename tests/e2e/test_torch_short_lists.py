@@ -32,10 +32,10 @@ check(lambda x, w: F.conv2d(x, w, None, (2,), (1,), (1,)), (1, 2, 7, 6), (3, 2, 
 
 
 def test_pools(run_python):
-    done = run_python(PROGRAM + POOLS, preloaded="torch", limit=200)
+    done = run_python(PROGRAM + POOLS, preloaded="torch", limit=200, POLYBLOCKS_ISOLATE=0)
     assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_convolutions(run_python):
-    done = run_python(PROGRAM + CONVOLUTIONS, preloaded="torch", limit=200)
+    done = run_python(PROGRAM + CONVOLUTIONS, preloaded="torch", limit=200, POLYBLOCKS_ISOLATE=0)
     assert (done.returncode, done.stderr) == (0, "")

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from sweeps import sweep
 
 from polyblocks.torch_polyblocks_compiler import polyblocks_jit_torch
 
@@ -48,7 +49,15 @@ def first(x: torch.Tensor, k: int, dim: int, largest: bool) -> tuple[torch.Tenso
     return values.narrow(dim, 0, k), order.narrow(dim, 0, k)
 
 
-@pytest.mark.parametrize("dtype", FLOATS + INTEGERS, ids=lambda d: str(d).removeprefix("torch."))
+@pytest.mark.parametrize(
+    "dtype",
+    # One of each size and kind; keys of two types of one size differ in their signs alone.
+    sweep(
+        FLOATS + INTEGERS,
+        *(torch.float32, torch.bfloat16, torch.int64, torch.uint8, torch.bool),
+    ),
+    ids=lambda d: str(d).removeprefix("torch."),
+)
 def test_every_dtype(dtype: torch.dtype) -> None:
     def both(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
         up, down = x.sort(stable=True), x.sort(stable=True, descending=True)
@@ -62,22 +71,25 @@ def test_every_dtype(dtype: torch.dtype) -> None:
     same(ours[6:], first(x, 3, -1, False))
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 17, 64, 65, 127, 256, 257, 1009, 4096])
+@pytest.mark.parametrize(
+    "n", sweep([1, 2, 3, 17, 64, 65, 127, 256, 257, 1009, 4096], 1, 2, 17, 64, 65, 257, 1009)
+)
 def test_every_extent(n: int) -> None:
     x = numbers(torch.float32, 5, n)
     same(compiled(lambda x: x.sort(stable=True))(x), x.sort(stable=True))
 
 
+@pytest.mark.each_choice
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64])
 @pytest.mark.parametrize(
     "n, k", [(65, 64), (257, 1), (1009, 8), (2048, 50), (5021, 50), (999, 998)]
 )
-def test_the_first_of_many(n: int, k: int) -> None:
-    for dtype in (torch.float32, torch.int64):
-        x = numbers(dtype, 3, n)
-        same(compiled(lambda x: torch.topk(x, k))(x), first(x, k, -1, True))
+def test_the_first_of_many(n: int, k: int, dtype: torch.dtype) -> None:
+    x = numbers(dtype, 3, n)
+    same(compiled(lambda x: torch.topk(x, k))(x), first(x, k, -1, True))
 
 
-@pytest.mark.parametrize("dim", [0, 1, -1])
+@pytest.mark.parametrize("dim", sweep([0, 1, -1], 0, 1))
 def test_along_any_dimension_of_a_transposed_array(dim: int) -> None:
     x = numbers(torch.float32, 90, 70, 3).transpose(0, 1)
     same(compiled(lambda x: x.sort(dim=dim, stable=True))(x), x.sort(dim=dim, stable=True))

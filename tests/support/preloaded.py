@@ -29,8 +29,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-#: Framework -> what is imported.
-MODULES = {
+#: Framework -> what is imported; for tests of the servers themselves nothing.
+MODULES: dict[str, tuple[str, ...]] = {
+    "python": (),
     "torch": ("torch", "torch._functorch.aot_autograd", "torch._inductor.decomposition"),
     "tf": ("tensorflow",),
 }

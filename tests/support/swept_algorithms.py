@@ -7,8 +7,8 @@ from sweeps import sweep
 
 #: Of each kind one is always taken: filters, stencils, norms, tables, products, element-wise ones.
 ALWAYS = (
-    "blur_x_blur_y sobel upsample wave softmax group_norm fir_bank k_means histogram_equalization "
-    "max_pool conv_bias_relu mlp attention black_scholes"
+    "blur_x_blur_y upsample wave softmax fir_bank k_means histogram_equalization max_pool "
+    "conv_bias_relu attention black_scholes"
 ).split()
 
 SWEPT_ALGORITHMS = sweep(ALGORITHMS, *(a for a in ALGORITHMS if a.name in ALWAYS))

@@ -6,6 +6,7 @@ import struct
 
 import numpy as np
 import pytest
+from sweeps import sweep
 
 import polyblocks
 from polyblocks.ahead_of_time.function import _check_held, _check_host
@@ -334,9 +335,12 @@ def draws_of_tf():
     }
 
 
-@pytest.mark.parametrize(
+FRAMEWORKS_THAT_DRAW = pytest.mark.parametrize(
     "kind, draws", [("torch", draws_of_torch), ("tf", draws_of_tf)], ids=["torch", "tf"]
 )
+
+
+@FRAMEWORKS_THAT_DRAW
 def test_draws_of_a_framework_are_refused(kind, draws):
     x, functions = draws()
     for op, function in functions.items():
@@ -345,8 +349,14 @@ def test_draws_of_a_framework_are_refused(kind, draws):
             FallbackError, match=rf"({op}): it draws random numbers from .*:{line}$"
         ):
             polyblocks.aot(function, [x], CPU, frontend=kind)
-        # Where the framework is there, it draws.
-        polyblocks.compile(function, frontend=kind, compile_options={"strict_target": True})(x)
+
+
+@pytest.mark.parametrize("number", sweep([0, 1, 2], 0))
+@FRAMEWORKS_THAT_DRAW
+def test_where_the_framework_is_there_it_draws(kind, draws, number):
+    x, functions = draws()
+    function = list(functions.values())[number]
+    polyblocks.compile(function, frontend=kind, compile_options={"strict_target": True})(x)
 
 
 def test_dropout_that_is_off():

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 from bench.programs import in_torch
+from sweeps import sweep
 from tests.support.captured import captured
 from tests.support.emit_kernels import emit_kernels
 from tests.support.gpu_target import gpu_target
@@ -99,7 +100,26 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], Callable[[], list[torch.Tensor]]]]
 }
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize(
+    "name",
+    sweep(
+        PROGRAMS,
+        "element-wise",
+        "few long rows",
+        "softmax",
+        "layer norm",
+        "column means",
+        "transpose",
+        "blur",
+        "matmul",
+        "cumsum of columns",
+        "gather",
+        "scatter",
+        "argmax",
+        "convolution",
+        "all",
+    ),
+)
 def test_kernels_compute_what_pytorch_does(name: str) -> None:
     torch.manual_seed(0)
     function, inputs = PROGRAMS[name]

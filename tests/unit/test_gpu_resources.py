@@ -18,7 +18,7 @@ from polyblocks_nvgpu import ptxas
 
 #: Programs of the benchmark whose threads keep much in registers, and architectures.
 SIZES = [
-    ("group_norm", "sm_75"),
+    pytest.param("group_norm", "sm_75", marks=pytest.mark.slow),
     ("group_norm", "sm_90a"),
     ("group_norm", "gfx1100"),
     ("softmax", "sm_90a"),

@@ -56,9 +56,7 @@ def documented() -> list[str]:
 
 #: Documented: a plugin, with a target, of a checkout, with what is optional, and the compiler.
 EXAMPLES = (
-    "polyblocks-torch",
     "polyblocks-torch polyblocks-cpu",
-    "./core[compile] ./plugins/target_cpu ./plugins/frontend_torch",
     "./core ./plugins/target_nvgpu[cuda]",
     "polyblocks-compiler[compile] polyblocks-cpu",
 )

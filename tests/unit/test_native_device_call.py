@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sweeps import sweep
 from tests.support.random_launches import COLUMNS, REFUSED, ROWS, TARGETS, Bench, program, wanted
 
 import polyblocks
@@ -30,7 +31,7 @@ from polyblocks_torch.launch import native_reader  # noqa: E402
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="drivers are built with gcc")
 
 
-@pytest.fixture(scope="module", params=sorted(TARGETS))
+@pytest.fixture(scope="module", params=sweep(sorted(TARGETS), "nvgpu"))
 def target(request) -> str:
     return request.param
 
@@ -85,6 +86,7 @@ class Calls:
         return called
 
 
+@pytest.mark.parametrize("target", sorted(TARGETS), indirect=True)
 def test_arrays_are_read_and_graphs_replayed_without_python(bench):
     calls = Calls(bench)
     x = calls.tensor()
@@ -354,6 +356,7 @@ def add_to(x, y):
     return x - y
 
 
+@pytest.mark.parametrize("target", sorted(TARGETS), indirect=True)
 def test_updates_in_place(target, tmp_path):
     made = program(target, add_to, [torch.rand(ROWS, COLUMNS), torch.rand(ROWS, COLUMNS)])
     bench = Bench(target, made, tmp_path)
@@ -383,6 +386,7 @@ def scaled(x, w):
     return x * w.sum() - x.sum()
 
 
+@pytest.mark.parametrize("target", sorted(TARGETS), indirect=True)
 def test_bound_weights(target, tmp_path):
     made = program(target, scaled, [torch.rand(ROWS, COLUMNS), torch.rand(ROWS)])
     made.manifest[WEIGHT_NAMES] = [["w"]]
@@ -419,6 +423,7 @@ def looked_up(x, i):
     return x - x[i].sum(dim=0).sum() / 4
 
 
+@pytest.mark.parametrize("target", sorted(TARGETS), indirect=True)
 def test_failed_checks_are_raised_by_the_next_call(target, tmp_path):
     made = program(target, looked_up, [torch.rand(ROWS, COLUMNS), torch.tensor([0, 1])])
     bench = Bench(target, made, tmp_path)

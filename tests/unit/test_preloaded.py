@@ -105,11 +105,11 @@ def test_a_server_that_cannot_be_started_says_why(tmp_path, monkeypatch):
 
 
 def test_a_server_ends_with_its_folder_and_is_no_child(tmp_path):
-    preloaded.run("torch", tmp_path, "", (), dict(os.environ), 60)
+    preloaded.run("python", tmp_path, "", (), dict(os.environ), 60)
     parents = _parents(tmp_path)
     assert parents
     assert os.getpid() not in parents
-    (tmp_path / "torch.socket").unlink()
+    (tmp_path / "python.socket").unlink()
     for _ in range(200):
         if not _parents(tmp_path):
             return

@@ -9,6 +9,7 @@ from bench.gpu_static.build import build
 from bench.gpu_static.cases import product
 from bench.gpu_static.instructions import VECTOR, Instruction, Kind, count
 from bench.gpu_static.loops import split
+from sweeps import sweep
 
 from polyblocks.affine.gpu.plans.read_schedule import ReadSchedule
 
@@ -19,7 +20,7 @@ def _loop(arch: str, transposed: bool) -> tuple[Instruction, ...]:
     return tuple(split(built.code).loop)
 
 
-@pytest.mark.parametrize("arch", ["gfx1100", "gfx1200"])
+@pytest.mark.parametrize("arch", sweep(["gfx1100", "gfx1200"], "gfx1100"))
 def test_places_are_constants_apart(arch: str) -> None:
     rows, columns = _loop(arch, True), _loop(arch, False)
     for loop, most in ((rows, 1.0), (columns, 2.0)):
@@ -30,7 +31,7 @@ def test_places_are_constants_apart(arch: str) -> None:
     assert count(columns, Kind.SHARED) > count(rows, Kind.SHARED)
 
 
-@pytest.mark.parametrize("arch", ["gfx1100", "gfx1200"])
+@pytest.mark.parametrize("arch", sweep(["gfx1100", "gfx1200"], "gfx1200"))
 def test_loads_stand_ahead_of_products(arch: str) -> None:
     loop = _loop(arch, True)
     kinds = [instruction.kind for instruction in loop]

@@ -6,6 +6,7 @@ import random
 
 import pytest
 import torch
+from sweeps import sweep
 
 from polyblocks_torch.decomp.every import REGISTRY
 
@@ -22,14 +23,15 @@ DIMS = {
 }
 
 
+@pytest.mark.parametrize("count", sweep([20, 100], 20))
 @pytest.mark.parametrize("name", DIMS)
-def test_resizes(name: str) -> None:
+def test_resizes(name: str, count: int) -> None:
     numbers, dims = random.Random(name), DIMS[name]
     torch.manual_seed(0)
     forward, backward = (getattr(aten, name + end).default for end in ("", "_backward"))
     # PyTorch's kernels that smooth repeat the first pixel of images of one column.
     least, most = (2 if "aa" in name else 1), (20 if dims < 3 else 8)
-    for _ in range(100):
+    for _ in range(count):
         dtype = numbers.choice([torch.float32, torch.float64])
         sizes = [numbers.randint(least, most) for _ in range(dims)]
         if numbers.random() < 0.5:

@@ -19,6 +19,7 @@ from tests.support.stand_in_driver import (
     StandIn,
     for_stand_in,
 )
+from tests.support.sweeps import sweep
 
 import polyblocks
 from polyblocks.artifact import Artifact
@@ -76,7 +77,11 @@ def connect(drivers: dict[str, DriverLibrary]) -> Iterator[Callable[..., StandIn
         driver.stand_in = None
 
 
-@pytest.fixture(params=TARGETS)
+#: Tests without it take one target, and both where ``slow`` is selected.
+FOR_BOTH = pytest.mark.parametrize("target", TARGETS, indirect=True)
+
+
+@pytest.fixture(params=sweep(TARGETS, "nvgpu"))
 def target(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -101,6 +106,7 @@ def pointwise() -> Callable[[str], Artifact]:
     return build
 
 
+@FOR_BOTH
 def test_gpu_pointwise(target, pointwise, connect, tmp_path):
     arch = TARGETS[target][0][0]
     stand_in = connect(target, arch)
@@ -143,6 +149,7 @@ def test_gpu_matmul_with_a_stored_array(target, connect, tmp_path):
 
 
 # What the sources of a library have for themselves.
+@pytest.mark.each_choice
 @pytest.mark.parametrize("name", ["stored", "arrays", "slots_0", "ROW", "run", "check"])
 def test_gpu_program_of_any_name(target, pointwise, connect, tmp_path, name):
     connect(target, TARGETS[target][0][0])
@@ -213,6 +220,7 @@ def with_weights(target: str, **more: Any) -> Artifact:
     return for_stand_in(artifact, TARGETS[target][1], **more)
 
 
+@FOR_BOTH
 def test_gpu_weights_are_bound_once(target, connect, tmp_path):
     arch = TARGETS[target][0][0]
     stand_in = connect(target, arch)
@@ -293,6 +301,7 @@ def looked_up(i):
     return TABLE[i]
 
 
+@FOR_BOTH
 def test_gpu_checks_of_the_program(target, connect, tmp_path):
     arch = TARGETS[target][0][0]
     connect(target, arch)
@@ -343,6 +352,7 @@ def test_gpu_calls_of_several_threads_at_once(pointwise, connect, tmp_path):
 # --- arrays on the device ----------------------------------------------------------------------
 
 
+@FOR_BOTH
 def test_gpu_arrays_on_the_device(target, connect, tmp_path):
     arch = TARGETS[target][0][0]
     stand_in = connect(target, arch)
@@ -497,6 +507,7 @@ def test_gpu_picks_the_best_code(connect, tmp_path):
             assert library.arch() == min(ranks)[1], (arch, ranks)
 
 
+@FOR_BOTH
 def test_gpu_code_of_each_architecture(target, connect, tmp_path):
     """Two devices of one process, each with its own code and plan."""
     archs = TARGETS[target][0]
@@ -542,6 +553,7 @@ def test_gpu_wrong_calls_give_an_error_code(pointwise, connect, tmp_path):
     assert stand_in.calls == [], "nothing was run"
 
 
+@FOR_BOTH
 def test_gpu_without_memory(target, pointwise, connect, tmp_path):
     stand_in = connect(target, TARGETS[target][0][0], room=1000)
     library = Library(pointwise(target), tmp_path)
@@ -640,6 +652,7 @@ def test_gpu_code_that_the_driver_cannot_load(connect, tmp_path):
     assert stand_in.modules == {}
 
 
+@FOR_BOTH
 def test_gpu_without_a_device(target, pointwise, connect, tmp_path):
     stand_in = connect(target)
     library = Library(pointwise(target), tmp_path)
@@ -667,6 +680,7 @@ int main(void) {
 """
 
 
+@FOR_BOTH
 @pytest.mark.parametrize("on_device", [False, True])
 def test_gpu_header_and_a_machine_without_a_driver(target, on_device, pointwise, tmp_path):
     """In processes that know of no Python, and no stand-in."""
@@ -697,6 +711,7 @@ def test_gpu_header_and_a_machine_without_a_driver(target, on_device, pointwise,
     assert all(name.startswith(allowed) for name in needed), listed
 
 
+@FOR_BOTH
 def test_gpu_driver_that_is_too_old(target, pointwise, tmp_path):
     """It lacks a function; in a process of its own, where it is the first one."""
     polyblocks.write_library(pointwise(target), tmp_path, "program")

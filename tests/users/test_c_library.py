@@ -83,9 +83,9 @@ def test_c_example_is_built_and_computes_what_pytorch_does(tmp_path: Path) -> No
         assert "python" not in listed
 
 
-def test_c_header_is_also_one_of_cpp(tmp_path: Path) -> None:
+def test_c_header_is_also_one_of_cpp(plain: Artifact, tmp_path: Path) -> None:
     pytest.importorskip("ziglang")
-    library = Library(negated(), tmp_path)
+    library = Library(plain, tmp_path)
     assert 'extern "C"' in library.header
     (tmp_path / "use.cpp").write_text(
         """
@@ -100,15 +100,17 @@ def test_c_header_is_also_one_of_cpp(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["check", "take", "int32_t", "asm", "main", "checks", "library"])
-def test_c_function_of_any_name(tmp_path: Path, name: str) -> None:
-    files = polyblocks.write_library(negated(), tmp_path, name)
+def test_c_function_of_any_name(plain: Artifact, tmp_path: Path, name: str) -> None:
+    files = polyblocks.write_library(plain, tmp_path, name)
     assert files[1].name in (f"{name}.h", f"{name}_.h")
 
 
 @pytest.mark.parametrize("name", ["exp", "read"])
-def test_c_function_is_not_called_what_the_system_has(tmp_path: Path, name: str) -> None:
+def test_c_function_is_not_called_what_the_system_has(
+    plain: Artifact, tmp_path: Path, name: str
+) -> None:
     with pytest.raises(InputError, match=f"the C library has a function '{name}'; pass another"):
-        polyblocks.write_library(negated(), tmp_path, name)
+        polyblocks.write_library(plain, tmp_path, name)
     assert not list(tmp_path.iterdir())
 
 
@@ -124,10 +126,10 @@ def test_c_parameters_of_any_name(tmp_path: Path) -> None:
     assert len(set(identifiers(["x", "x_count", "stream", "int32_t"]))) == 4
 
 
-def test_c_library_that_is_loaded_stays_as_it_is(tmp_path: Path) -> None:
-    library = Library(negated(), tmp_path)
+def test_c_library_that_is_loaded_stays_as_it_is(plain: Artifact, tmp_path: Path) -> None:
+    library = Library(plain, tmp_path)
     before = (tmp_path / "libprogram.so").stat().st_ino
-    polyblocks.write_library(negated(), tmp_path, "program")
+    polyblocks.write_library(plain, tmp_path, "program")
     assert (tmp_path / "libprogram.so").stat().st_ino != before
     result = np.empty(3, np.float32)
     assert library(np.ones(3, np.float32), result) == OK
@@ -137,17 +139,19 @@ def test_c_library_that_is_loaded_stays_as_it_is(tmp_path: Path) -> None:
 
 
 def test_c_compiler_named_by_a_relative_path(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    plain: Artifact, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     compiler = tmp_path / "wrapped"
     compiler.write_text(f'#!/bin/sh\nexec {shutil.which("gcc")} "$@"\n')
     compiler.chmod(0o755)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("CC", "./wrapped")
-    assert Library(negated(), tmp_path / "library").arch()
+    assert Library(plain, tmp_path / "library").arch()
 
 
-def test_c_compiler_without_openmp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_c_compiler_without_openmp(
+    plain: Artifact, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As clang often is: the runtime that programs use in Python is linked."""
     compiler = tmp_path / "without"
     compiler.write_text(
@@ -156,7 +160,7 @@ def test_c_compiler_without_openmp(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     )
     compiler.chmod(0o755)
     monkeypatch.setenv("CC", str(compiler))
-    library = Library(negated(), tmp_path / "library")
+    library = Library(plain, tmp_path / "library")
     result = np.empty(3, np.float32)
     assert library(np.ones(3, np.float32), result) == OK
     assert result.tolist() == [-1, -1, -1]
@@ -172,8 +176,8 @@ target_link_libraries(use PRIVATE program::program)
 
 
 @pytest.mark.skipif(shutil.which("cmake") is None, reason="there is no CMake")
-def test_c_library_is_found_by_cmake(tmp_path: Path) -> None:
-    Library(negated(), tmp_path / "library")
+def test_c_library_is_found_by_cmake(plain: Artifact, tmp_path: Path) -> None:
+    Library(plain, tmp_path / "library")
     (tmp_path / "CMakeLists.txt").write_text(CMAKE)
     (tmp_path / "use.c").write_text(
         """

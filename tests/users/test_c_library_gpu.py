@@ -9,13 +9,25 @@ import sys
 from pathlib import Path
 
 import pytest
+from sweeps import sweep
 
 CASES = Path(__file__).parent / "c_library_gpu_cases.py"
 
 
 @pytest.mark.cpu
-def test_c_libraries_for_gpus() -> None:
+@pytest.mark.parametrize("which", sweep(["not slow", "slow"], "not slow"))
+def test_c_libraries_for_gpus(which: str) -> None:
     environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")}
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(CASES)]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-m",
+        which,
+        str(CASES),
+    ]
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-4000:]

@@ -163,7 +163,9 @@ def test_an_integer_outside_of_64_bits_is_a_constant():
         (lambda x, a: x * a.real + a.imag + a.conjugate(), (0.5, 1.5, 2.5)),
         (lambda x, a: x if a.is_integer() else x * 2, (0.5, 1.0, 2.5)),
         (lambda x, a: x * a.numerator / a.denominator + a.bit_length(), (1, 5, 9)),
-        (lambda x, a: x * a.as_integer_ratio()[1], (0.5, 0.25, 0.125)),
+        pytest.param(
+            lambda x, a: x * a.as_integer_ratio()[1], (0.5, 0.25, 0.125), marks=pytest.mark.slow
+        ),
     ],
 )
 def test_attributes_of_a_number_are_those_of_its_value(function, values):
@@ -194,9 +196,9 @@ class Scale:
 @pytest.mark.parametrize(
     "function",
     [
-        lambda x, n: x * 2 if type(n) is int else -x,
+        *slow(lambda x, n: x * 2 if type(n) is int else -x),
         lambda x, n: (lambda m: x if is_int(m) else -x)(n),
-        Scale(),
+        *slow(Scale()),
         Scale().scaled,
         functools.partial(lambda y, x, n: x * 2 if type(n) is int else -x, 1),
         tf.function(lambda x, n: x * type(n)(2)),
