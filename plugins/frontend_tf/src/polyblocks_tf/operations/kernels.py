@@ -80,13 +80,26 @@ def mean(op: Any, inputs: list[tf.Tensor]) -> Tensors:
 
 
 def arg_extremum(op: Any, inputs: list[tf.Tensor]) -> Tensors:
-    """``ArgMax`` and ``ArgMin`` begin with the least finite number, and NaN is never beyond."""
+    """``ArgMax`` and ``ArgMin`` begin with the least finite number, and NaN is never beyond.
+
+    The first place of the extremum is a second reduction: a reduction of pairs, as the bridge has
+    it, waits for two comparisons at every element.
+    """
     values, axis = inputs
-    if not values.dtype.is_floating:
+    largest = op.type == "ArgMax"
+    if values.dtype.is_floating:
+        values = _above_least(values) if largest else _below_greatest(values)
+    elif not values.dtype.is_integer:
         return None
-    raw = getattr(tf.raw_ops, op.type)
-    known = _above_least(values) if op.type == "ArgMax" else _below_greatest(values)
-    return [raw(input=known, dimension=axis, output_type=op.get_attr("output_type"))]
+    dtype, dimension = op.get_attr("output_type"), tf.get_static_value(axis)
+    count = 0 if dimension is None else values.shape[int(dimension)]
+    if not count or count > tf.int32.max:
+        return [getattr(tf.raw_ops, op.type)(input=values, dimension=axis, output_type=dtype)]
+    extremum = (tf.reduce_max if largest else tf.reduce_min)(values, dimension, keepdims=True)
+    behind = values.shape.rank - 1 - int(dimension) % values.shape.rank
+    places = tf.reshape(tf.range(count), [count] + [1] * behind)
+    first = tf.reduce_min(tf.where(values == extremum, places, count), dimension)
+    return [tf.cast(first, dtype)]
 
 
 def scatter_extremum(op: Any, inputs: list[tf.Tensor]) -> Tensors:
