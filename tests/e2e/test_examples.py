@@ -27,32 +27,14 @@ def printed(
 ) -> Callable[..., str]:
     """Run a script in this process, which has imported the frameworks; returns what it prints."""
 
-    def run_here(script: str, *arguments: str) -> str:
+    def run_here(script: str, *arguments: str, status: int = 0) -> str:
         monkeypatch.setattr(sys, "argv", [script, *arguments])
         monkeypatch.syspath_prepend(str(EXAMPLES))
-        try:
+        with pytest.raises(SystemExit, match=f"^{status}$"):
             runpy.run_path(str(EXAMPLES / script), run_name="__main__")
-        except SystemExit as left:
-            assert not left.code  # noqa: PT017
         return capsys.readouterr().out
 
     return run_here
-
-
-@pytest.fixture
-def run(run_python: Callable[..., Any]) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Run a script in a process of its own, which finds what is installed in these folders."""
-
-    def run_there(script: Path, *folders: Path) -> subprocess.CompletedProcess[str]:
-        code = f"""
-            import runpy, sys
-            sys.path[:0] = {[str(folder) for folder in (script.parent, *folders)]}
-            runpy.run_path({str(script)!r}, run_name="__main__")
-            """
-        done: subprocess.CompletedProcess[str] = run_python(code, preloaded="torch")
-        return done
-
-    return run_there
 
 
 def difference(output: str) -> float:
@@ -61,14 +43,13 @@ def difference(output: str) -> float:
     return float(match[1])
 
 
-def test_a_decorated_module_has_a_variant_per_shape(run: Callable[..., Any]) -> None:
-    done = run(EXAMPLES / "decorate_module.py")
-    assert done.returncode == 0, done.stderr
-    assert difference(done.stdout) < 1e-6
-    variants = re.findall(r"^compiled, \d+ kernels, of .*$", done.stdout, re.MULTILINE)
+def test_a_decorated_module_has_a_variant_per_shape(printed: Callable[..., str]) -> None:
+    output = printed("decorate_module.py")
+    assert difference(output) < 1e-6
+    variants = re.findall(r"^compiled, \d+ kernels, of .*$", output, re.MULTILINE)
     assert ["float32[4, 3, 32, 32]" in v for v in variants] == [True, False]
     assert ["float32[1, 3, 32, 32]" in v for v in variants] == [False, True]
-    assert "no fallbacks" in done.stdout
+    assert "no fallbacks" in output
 
 
 def test_backends_agree(printed: Callable[..., str]) -> None:
@@ -107,8 +88,10 @@ def extension(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_an_extension_brings_a_pass(extension: Path, run: Callable[..., Any]) -> None:
-    done = run(EXAMPLES / "extension" / "try_it.py", extension)
+def test_an_extension_brings_a_pass(extension: Path, run_python: Callable[..., Any]) -> None:
+    script = EXAMPLES / "extension" / "try_it.py"
+    code = f"import runpy; runpy.run_path({str(script)!r}, run_name='__main__')"
+    done = run_python(code, path=extension, preloaded="torch")
     assert done.returncode == 0, done.stderr
     assert difference(done.stdout) < 1e-6
     assert "'count': 1" in done.stdout
@@ -134,10 +117,10 @@ print([p["name"] for p in part.report["passes"]])
     assert "reciprocal-division" not in done.stdout
 
 
-def test_without_the_extension_the_script_says_how_to_install_it(run: Callable[..., Any]) -> None:
-    done = run(EXAMPLES / "extension" / "try_it.py")
-    assert done.returncode == 1
-    assert "pip install ./examples/extension" in done.stdout
+def test_without_the_extension_the_script_says_how_to_install_it(
+    printed: Callable[..., str],
+) -> None:
+    assert "pip install ./examples/extension" in printed("extension/try_it.py", status=1)
 
 
 def test_a_blur_in_tensorflow(printed: Callable[..., str]) -> None:

@@ -76,7 +76,10 @@ FEW = [((32, 14), False), ((32, 14), True), ((24, 14), True)]
 
 
 @pytest.mark.parametrize("images", sweep([IMAGES, FEW], FEW), ids=["all", "few"])
-@pytest.mark.parametrize(("target", "arch"), CHIPS)
+# The simpler of the two has fewer kernels to try.
+@pytest.mark.parametrize(
+    ("target", "arch"), [pytest.param(*CHIPS[0], marks=pytest.mark.slow), CHIPS[1]]
+)
 def test_remembered_needs_are_those_of_the_kernel(
     target: str, arch: str, images: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

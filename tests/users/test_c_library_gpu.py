@@ -3,31 +3,25 @@
 They load a stand-in for a vendor's driver, which whatever runs later in the process would find.
 """
 
-import os
-import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import pytest
 from sweeps import sweep
 
 CASES = Path(__file__).parent / "c_library_gpu_cases.py"
+RUN = """
+import os, sys
+for name in [name for name in os.environ if name.startswith("PYTEST_")]:
+    del os.environ[name]
+import pytest
+sys.exit(pytest.main(["-q", "-p", "no:cacheprovider", *sys.argv[1:]]))
+"""
 
 
 @pytest.mark.cpu
 @pytest.mark.parametrize("which", sweep(["not slow", "slow"], "not slow"))
-def test_c_libraries_for_gpus(which: str) -> None:
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")}
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        "-m",
-        which,
-        str(CASES),
-    ]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout[-4000:]
+def test_c_libraries_for_gpus(run_python: Callable[..., CompletedProcess[str]], which: str) -> None:
+    done = run_python(RUN, "-m", which, str(CASES), preloaded="torch", limit=800)
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-1000:]
