@@ -131,15 +131,61 @@ def hard(n: int, dtype: torch.dtype) -> Tensor:
 
 @pytest.mark.each_choice
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("n", [5, 8])
-def test_rotations_converge_for_hard_spectra(n: int, dtype: torch.dtype) -> None:
-    a = hard(n, dtype)
+@pytest.mark.parametrize(("n", "times"), [(5, 1), (8, 1), (3, 3), (16, 3)])
+def test_rotations_converge_for_hard_spectra(n: int, times: int, dtype: torch.dtype) -> None:
+    a = hard(n, dtype).repeat(times, 1, 1)
     values, vectors = compiled(torch.linalg.eigh, a)
     assert residual(vectors * values.unsqueeze(-2) @ vectors.mT, a) < 30
     assert orthogonal(vectors) < 30
     u, s, vh = compiled(lambda a: tuple(torch.linalg.svd(a)), a)
     assert residual(u * s.unsqueeze(-2) @ vh, a) < 30
     assert max(orthogonal(u), orthogonal(vh.mT)) < 30
+
+
+#: Enough matrices for the lanes of vectors, with some left: whole blocks, and as columns of others.
+MANY = [(37, 1, 1), (70, 3, 3), (3, 6, 4, 4), (19, 16, 16), (17, 5, 9), (18, 9, 5)]
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("shape", MANY, ids=str)
+def test_many_matrices(shape: tuple[int, ...], dtype: torch.dtype) -> None:
+    a = random(*shape, dtype=dtype)
+    least = min(shape[-2:])
+    factors, pivots = compiled(torch.linalg.lu_factor, a)
+    p, lower, upper = torch.lu_unpack(factors, pivots)
+    assert residual(p @ lower @ upper, a) < 8
+    q, r = compiled(lambda a: torch.linalg.qr(a.mT.contiguous().mT), a)
+    assert max(residual(q @ r, a), orthogonal(q)) < 20
+    u, s, vh = compiled(lambda a: tuple(torch.linalg.svd(a, full_matrices=False)), a)
+    assert residual(u[..., :least] * s.unsqueeze(-2) @ vh, a) < 30
+    assert max(orthogonal(u), orthogonal(vh.mT)) < 30
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("shape", [s for s in MANY if s[-1] == s[-2]], ids=str)
+def test_systems_of_many_matrices(shape: tuple[int, ...], dtype: torch.dtype) -> None:
+    a, b = definite(*shape, dtype=dtype), random(*shape[:-1], 2, dtype=dtype)
+    bound = 16 * float(torch.linalg.cond(a.double()).max())
+    exact = torch.linalg.solve(a.double(), b.double())
+    assert residual(compiled(torch.linalg.solve, a, b), exact) < bound
+    assert residual(compiled(torch.linalg.inv, a), torch.linalg.inv(a.double())) < bound
+    lower = compiled(torch.linalg.cholesky, a)
+    assert residual(lower @ lower.mT, a) < 8
+    values, vectors = compiled(torch.linalg.eigh, a)
+    assert residual(vectors * values.unsqueeze(-2) @ vectors.mT, a) < 20
+    assert orthogonal(vectors) < 20
+
+
+def test_one_singular_matrix_of_many() -> None:
+    a = definite(40, 3, 3, dtype=torch.float32)
+    a[[5, 37]] = 0
+    inverse, info = compiled(torch.linalg.inv_ex, a)
+    regular = info == 0
+    assert torch.equal(regular, torch.linalg.inv_ex(a).info == 0)
+    torch.testing.assert_close(inverse[regular], torch.linalg.inv(a[regular]))
+    tiny = a[regular] * 1e-38
+    x = compiled(torch.linalg.solve, tiny, tiny)
+    torch.testing.assert_close(x, torch.eye(3).expand_as(x), rtol=1e-2, atol=1e-2)
 
 
 SYSTEMS: dict[str, Callable[[Tensor], Any]] = {

@@ -102,6 +102,7 @@ def test_no_vectors_on_a_target_without() -> None:
 
     assert set(names(128)) - set(names(0)) == {
         "interleave-lookups",
+        "interleave-batches",
         "jam-stencils",
         "join-copies",
         "raise-tables",

@@ -30,6 +30,7 @@ from polyblocks.algorithms.factorizations.cholesky import cholesky
 from polyblocks.algorithms.factorizations.jacobi import orthogonal_rows, symmetric_eigen
 from polyblocks.algorithms.factorizations.lu import lu, permutation
 from polyblocks.algorithms.factorizations.qr import householder, reflections
+from polyblocks.algorithms.factorizations.systems import invert, solve
 from polyblocks.algorithms.factorizations.triangular import triangular_solve
 
 #: Attribute of a call: the name of the algorithm.
@@ -43,10 +44,12 @@ Writer = Callable[[Code, Sequence[Buffer], Sequence[Buffer]], None]
 ALGORITHMS: dict[str, tuple[Writer, tuple[int, ...], tuple[int, ...]]] = {
     "cholesky": (cholesky, (2,), (2, 0)),
     "householder": (householder, (2,), (2, 1)),
+    "invert": (invert, (2,), (2, 0)),
     "lu": (lu, (2,), (2, 1, 0)),
     "orthogonal_rows": (orthogonal_rows, (2,), (1, 2, 2)),
     "permutation": (permutation, (1,), (1, 1)),
     "reflections": (reflections, (2, 1), (2,)),
+    "solve": (solve, (2, 2), (2, 2, 1, 0)),
     "symmetric_eigen": (symmetric_eigen, (2,), (1, 2)),
     **{
         f"solve_{side}{diagonal}": (

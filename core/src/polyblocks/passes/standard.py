@@ -76,6 +76,7 @@ from polyblocks.passes.rules import RulePass
 from polyblocks.passes.schedule.block_summation import BlockSummationPass
 from polyblocks.passes.schedule.flatten_nests import FlattenNestsPass
 from polyblocks.passes.schedule.hoist_invariants import HoistInvariantsPass
+from polyblocks.passes.schedule.interleave_batches import InterleaveBatchesPass
 from polyblocks.passes.schedule.jam_reductions import JamReductionsPass
 from polyblocks.passes.schedule.jam_stencils import JamStencilsPass
 from polyblocks.passes.schedule.multiply_reciprocals import MultiplyReciprocalsPass
@@ -245,6 +246,8 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                     *only(blocks, JoinNestsPass(), RollNestsPass()),
                 ),
                 *only(team and vectors, SplitStepsPass()),
+                # When nothing is fused any more, and before loops are cut in any other way.
+                *only(team and vectors, InterleaveBatchesPass()),
                 # Before loops are ordered and cut: long loops are better to cut.
                 FlattenNestsPass(),
                 # Before other rules see that iterations are few.

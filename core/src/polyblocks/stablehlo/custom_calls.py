@@ -9,8 +9,8 @@ from polyblocks.errors import UnsupportedError
 from polyblocks.mlir import ir
 from polyblocks.stablehlo.array import Array
 from polyblocks.stablehlo.attributes import text
-from polyblocks.stablehlo.extensions import CHECK
-from polyblocks.stablehlo.factorizations import lapack
+from polyblocks.stablehlo.extensions import ALGORITHM, CHECK
+from polyblocks.stablehlo.factorizations import called_algorithm, lapack
 from polyblocks.stablehlo.lowering import Lowering
 from polyblocks.stablehlo.rules import rule
 from polyblocks.stablehlo.shapes import static_slice
@@ -28,6 +28,8 @@ def _custom_call(lowering: Lowering, op: Any, arguments: list[Array]) -> list[Ar
     if target == CHECK:
         array, holds = arguments
         return _checked(lowering, array, holds, text(op, "backend_config"))
+    if target == ALGORITHM:
+        return called_algorithm(lowering, op, text(op, "backend_config"), arguments)
     if target == "ApproxTopK":
         return _approximate_top_k(lowering, op, arguments)
     results = lapack(lowering, op, target, arguments)

@@ -5,6 +5,10 @@
 #: ``backend_config`` as the message.
 CHECK = "polyblocks.check"
 
+#: Target of a ``stablehlo.custom_call`` that is an algorithm of
+#: :data:`polyblocks.algorithms.expand.ALGORITHMS`, whose name is ``backend_config``.
+ALGORITHM = "polyblocks.algorithm"
+
 #: Attribute of a ``stablehlo.convert`` of floats to integers: what is out of range does not
 #: saturate; see :func:`polyblocks.stablehlo.convert.convert`.
 WRAPS = "polyblocks.wraps"

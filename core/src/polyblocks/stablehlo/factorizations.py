@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from polyblocks.algorithms.expand import call
-from polyblocks.algorithms.factorizations.limits import MOST_REFLECTED, MOST_ROTATED, too_large
+from polyblocks.algorithms.factorizations.limits import MOST_REFLECTED, most_rotated, too_large
 from polyblocks.errors import UnsupportedError
 from polyblocks.mlir import ir
 from polyblocks.stablehlo import code
@@ -80,6 +80,11 @@ def lapack(lowering: Lowering, op: Any, target: str, arguments: list[Array]) -> 
     if not all(a.numel for a in arguments):
         return [Array(s, e, lowering.filled(s, e, 0)) for s, e in kinds]
     return write(lowering, arguments, kinds, options)
+
+
+def called_algorithm(lowering: Lowering, op: Any, name: str, arguments: list[Array]) -> list[Array]:
+    """The results of an algorithm that a program names."""
+    return _called(lowering, name, arguments, [lowering.type_of(r) for r in op.results])
 
 
 def _check_element(array: Array) -> None:
@@ -195,7 +200,7 @@ def _write_syevd(
     lowering: Lowering, arguments: list[Array], kinds: Any, options: dict[str, str]
 ) -> list[Array]:
     (a,) = arguments
-    _check_size(a, MOST_ROTATED)
+    _check_size(a, most_rotated(a.shape))
     if options["uplo"] != "L":
         a = _transposed(lowering, a)
     (shape, element), values, (batch, integer) = kinds
@@ -207,7 +212,7 @@ def _write_gesdd(
     lowering: Lowering, arguments: list[Array], kinds: Any, options: dict[str, str]
 ) -> list[Array]:
     (a,) = arguments
-    _check_size(a, MOST_ROTATED)
+    _check_size(a, most_rotated(a.shape))
     _, values, (left, element), (right, _), (batch, integer) = kinds
     info = _unfinished(lowering, a, batch, integer)
     rows, columns = a.shape[-2:]

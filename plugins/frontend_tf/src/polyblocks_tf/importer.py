@@ -10,7 +10,7 @@ from polyblocks.errors import UnsupportedError
 from polyblocks.program import DTYPES, Argument, ArraySpec, Program, Result
 from polyblocks_tf.capture import Captured, TfCapture
 from polyblocks_tf.export import STAGE
-from polyblocks_tf.operations.checks import MARK
+from polyblocks_tf.operations import algorithms, checks
 from polyblocks_tf.operations.marks import follow_kernel, is_concerned
 
 #: The first of the names in a location.
@@ -147,44 +147,59 @@ def _simplify(module: Any) -> None:
         op.results[0].replace_all_uses_with(value)
         op.erase()
     for op in barriers:
-        _form_check(op)
+        _form_call(op)
 
 
-def _form_check(barrier: Any) -> None:
-    """Make one of what :mod:`polyblocks_tf.operations.checks` passed through the bridge."""
+def _form_call(barrier: Any) -> None:
+    """Make a call of what passed through the bridge as a barrier.
+
+    A check of :mod:`polyblocks_tf.operations.checks`, or an algorithm of
+    :mod:`polyblocks_tf.operations.algorithms`.
+    """
+    from polyblocks.algorithms.expand import ALGORITHMS
     from polyblocks.mlir import ir
-    from polyblocks.stablehlo.extensions import CHECK
+    from polyblocks.stablehlo import extensions
 
-    message = _message(barrier)
-    if message is None:
+    text = _text(barrier)
+    operands = list(barrier.operands)[:-1]
+    first, results = 0, operands[:1]
+    if text.startswith(checks.MARK):
+        message = text.removeprefix(checks.MARK)
+        attributes = {"call_target_name": extensions.CHECK, "backend_config": message}
+    elif text.startswith(algorithms.MARK):
+        name = text.removeprefix(algorithms.MARK)
+        first = len(ALGORITHMS[name][1])
+        operands, results = operands[:first], operands[first:]
+        attributes = {"call_target_name": extensions.ALGORITHM, "backend_config": name}
+    else:
         return
-    value, holds, _ = barrier.operands
-    attributes = {"call_target_name": CHECK, "backend_config": message}
     with barrier.location, ir.InsertionPoint(barrier):
         made = ir.Operation.create(
             "stablehlo.custom_call",
-            [value.type],
-            [value, holds],
+            [result.type for result in results],
+            operands,
             {name: ir.StringAttr.get(text) for name, text in attributes.items()},
         )
-    barrier.results[0].replace_all_uses_with(made.result)
-    barrier.results[1].replace_all_uses_with(holds)
+    values = list(barrier.operands)
+    values[first : first + len(results)] = made.results
+    for old, value in zip(barrier.results, values, strict=True):
+        old.replace_all_uses_with(value)
     barrier.erase()
 
 
-def _message(barrier: Any) -> str | None:
+def _text(barrier: Any) -> str:
+    """The text in a barrier's last operand; empty if it is another array."""
     from polyblocks.mlir import ir
 
     maker = barrier.operands[len(barrier.operands) - 1].owner
-    if len(barrier.operands) != 3 or not isinstance(maker, ir.Operation | ir.OpView):
-        return None
+    if not isinstance(maker, ir.Operation | ir.OpView):
+        return ""
     if maker.name != "stablehlo.constant":
-        return None
+        return ""
     elements = maker.attributes["value"]
     if not isinstance(elements, ir.DenseIntElementsAttr):
-        return None
-    text = bytes(int(v) & 255 for v in elements).decode(errors="replace")
-    return text.removeprefix(MARK) if text.startswith(MARK) else None
+        return ""
+    return bytes(int(v) & 255 for v in elements).decode(errors="replace")
 
 
 def _locate(module: Any, capture: TfCapture) -> None:

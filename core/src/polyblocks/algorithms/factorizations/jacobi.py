@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +19,11 @@ from polyblocks.affine.element import dtype_of
 from polyblocks.affine.expr import Expr
 from polyblocks.affine.model import Buffer, Value
 from polyblocks.affine.ops import integer
-from polyblocks.algorithms.code import Code, Part
+from polyblocks.algorithms.code import Code, Index, Part
+from polyblocks.algorithms.factorizations.lu import is_small
+
+#: Where an element of a matrix is.
+_At = tuple[Index, Index]
 
 
 def _sweeps(n: int, element: Any) -> int:
@@ -51,47 +56,115 @@ def symmetric_eigen(code: Code, inputs: Sequence[Buffer], outputs: Sequence[Buff
         a, values, vectors = (Part(each, (b,)) for each in (*inputs, *outputs))
         rows = code.array((n, n), a.element, batch, b)
         turned = code.array((n, n), a.element, batch, b)
+        # Squares of elements as they are could leave the type's range.
+        largest = code.array((1,), a.element, batch, b)
+        code.fill(0.0, largest, 0)
         with code.loop(n) as i, code.loop(n, upper=i + 1) as j:
-            x = code.load(a, i, j)
+            size = code.magnitude(code.load(a, i, j))
+            code.store(code.maximum(size, code.load(largest, 0)), largest, 0)
+        lift, factor = _scale(code, code.load(largest, 0))
+        with code.loop(n) as i, code.loop(n, upper=i + 1) as j:
+            x = code.multiply(code.multiply(code.load(a, i, j), lift), factor)
             code.store(x, rows, i, j)
             code.store(x, rows, j, i)
         _identity(code, turned)
-        # An element that is small beside all others is as good as zero: rotations would add errors.
-        small = code.array((1,), a.element, batch, b)
-        code.fill(0.0, small, 0)
-        with code.loop(n) as i, code.loop(n) as j:
-            size = code.magnitude(code.load(rows, i, j))
-            code.store(code.maximum(size, code.load(small, 0)), small, 0)
-        rounding = code.constant(_rounding(a.element), a.element)
-        code.store(code.multiply(code.load(small, 0), rounding), small, 0)
+        annihilate = _annihilate_half if is_small(batch, n, n) else _annihilate
         with code.loop(_sweeps(n, a.element)), code.loop(n) as p, code.loop(n, lower=p + 1) as q:
-            _annihilate(code, rows, turned, p, q, small)
+            annihilate(code, rows, turned, p, q)
         places = code.array((n,), integer(32), batch, b)
+        sorted_values = code.array((n,), a.element, batch, b)
+        sorted_rows = code.array((n, n), a.element, batch, b)
         _ranks(code, lambda i: code.load(rows, i, i), n, places)
+        _in_order(code, places, lambda i, _: code.load(rows, i, i), sorted_values)
+        _in_order(code, places, lambda i, j: code.load(turned, i, j[0]), sorted_rows)
         with code.loop(n) as i:
-            place = code.place(code.load(places, i))
-            code.store_at(code.load(rows, i, i), values, place)
+            x = code.multiply(code.load(sorted_values, i), code.load(largest, 0))
+            code.store(x, values, i)
             with code.loop(n) as j:
-                code.store_at(code.load(turned, i, j), vectors, place, j)
+                code.copy(sorted_rows, (i, j), vectors, (i, j))
 
 
-def _annihilate(code: Code, rows: Part, turned: Part, p: Expr, q: Expr, small: Part) -> None:
+def _scale(code: Code, largest: Value) -> tuple[Value, Value]:
+    """Two factors that make the largest magnitude of a matrix one."""
+    lift = code.lift(largest)
+    divisor = code.multiply(largest, lift)
+    divisor = code.select(code.equal_zero(largest), code.like(1.0, largest), divisor)
+    return lift, code.reciprocal(divisor)
+
+
+def _in_order(
+    code: Code, places: Part, element: Callable[[Expr, tuple[Expr, ...]], Value], to: Part
+) -> None:
+    """Write rows to their places, going through all rows for each: no index is known late.
+
+    Args:
+        code: where to write.
+        places: of the rows.
+        element: what a row has at an index.
+        to: the rows in order.
+    """
+    n, *inner = to.shape
+    with code.loop(n) as place, code.loop(n) as i:
+        here = code.same(code.load(places, i), code.number(place))
+        with ExitStack() as loops:
+            at = tuple(loops.enter_context(code.loop(extent)) for extent in inner)
+            value = code.select(here, element(i, at), code.load(to, place, *at))
+            code.store(value, to, place, *at)
+
+
+def _annihilate(code: Code, rows: Part, turned: Part, p: Expr, q: Expr) -> None:
     """Rotate rows and columns ``p`` and ``q`` so that the element that they share is zero."""
-    n = rows.shape[0]
-    first, second, shared = (code.load(rows, *at) for at in ((p, p), (q, q), (p, q)))
-    matters = code.greater(code.magnitude(shared), code.load(small, 0))
-    shared = code.select(matters, shared, code.like(0.0, shared))
-    turn = _rotation(code, first, second, shared)
+    n, _ = rows.shape
+    turn = _turn(code, rows, p, q)
     _rotate(code, rows, p, q, turn)
+    # But for what the two share, the columns are what the rows are.
     with code.loop(n) as i:
-        x, y = _rotated(code, code.load(rows, i, p), code.load(rows, i, q), turn)
-        code.store(x, rows, i, p)
-        code.store(y, rows, i, q)
+        code.copy(rows, (p, i), rows, (i, p))
+        code.copy(rows, (q, i), rows, (i, q))
+    _finish(code, rows, p, q, turn)
+    code.fill(0.0, rows, p, q)
+    _rotate(code, turned, p, q, turn)
+
+
+def _annihilate_half(code: Code, rows: Part, turned: Part, p: Expr, q: Expr) -> None:
+    """:func:`_annihilate` of what is on and below the diagonal."""
+    n, _ = rows.shape
+    turn = _turn(code, rows, p, q)
+    ranges: list[tuple[Index, Index, Callable[[Expr], tuple[_At, _At]]]] = [
+        (0, p, lambda i: ((p, i), (q, i))),
+        (p + 1, q, lambda i: ((i, p), (q, i))),
+        (q + 1, n, lambda i: ((i, p), (i, q))),
+    ]
+    for lower, upper, places in ranges:
+        with code.loop(n, lower=lower, upper=upper) as i:
+            one, other = places(i)
+            _rotate_two(code, rows, one, other, turn)
+    _finish(code, rows, p, q, turn)
+    _rotate(code, turned, p, q, turn)
+
+
+def _turn(code: Code, rows: Part, p: Expr, q: Expr) -> _Turn:
+    """The rotation of two rows and columns of a symmetric matrix whose largest element is one."""
+    first, second, shared = (code.load(rows, *at) for at in ((p, p), (q, q), (q, p)))
+    # An element that is small beside all others is as good as zero: rotations would add errors.
+    rounding = code.constant(_rounding(rows.element), rows.element)
+    matters = code.greater(code.magnitude(shared), rounding)
+    shared = code.select(matters, shared, code.like(0.0, shared))
+    difference, twice = code.subtract(second, first), code.add(shared, shared)
+    squares = code.add(code.multiply(difference, difference), code.multiply(twice, twice))
+    divisor = code.add(code.magnitude(difference), code.sqrt(squares))
+    divisor = code.select(matters, divisor, code.like(1.0, divisor))
+    tangent = code.divide(
+        code.multiply(code.with_sign_of(code.like(1.0, twice), difference), twice), divisor
+    )
+    return _rotation(code, first, second, shared, tangent)
+
+
+def _finish(code: Code, rows: Part, p: Expr, q: Expr, turn: _Turn) -> None:
+    """Write what is known of the elements that two rows and columns share."""
     for place, value in zip((p, q), turn.diagonal, strict=True):
         code.store(value, rows, place, place)
-    code.fill(0.0, rows, p, q)
     code.fill(0.0, rows, q, p)
-    _rotate(code, turned, p, q, turn)
 
 
 @dataclass(frozen=True)
@@ -111,26 +184,35 @@ class _Turn:
     diagonal: tuple[Value, Value]
 
 
-def _rotation(code: Code, first: Value, second: Value, shared: Value) -> _Turn:
-    """The smaller angle that makes a symmetric 2x2 matrix diagonal.
-
-    Rows are kept in descending order: rows of equal eigenvalues are neighbours then, without which
-    convergence is not quadratic.
-    """
+def _tangent(code: Code, first: Value, second: Value, shared: Value) -> Value:
+    """Of the smaller angle that makes a symmetric 2x2 matrix of any elements diagonal."""
     none = code.equal_zero(shared)
     one, zero = code.like(1.0, shared), code.like(0.0, shared)
     twice = code.select(none, one, code.add(shared, shared))
     slope = code.divide(code.subtract(second, first), twice)
     root = code.sqrt(code.add(code.multiply(slope, slope), one))
     size = code.reciprocal(code.add(code.magnitude(slope), root))
-    tangent = code.select(none, zero, code.with_sign_of(size, slope))
-    cosine = code.reciprocal(code.sqrt(code.add(code.multiply(tangent, tangent), one)))
-    sine = code.multiply(tangent, cosine)
+    return code.select(none, zero, code.with_sign_of(size, slope))
+
+
+def _rotation(code: Code, first: Value, second: Value, shared: Value, tangent: Value) -> _Turn:
+    """The rotation by an angle that makes a symmetric 2x2 matrix diagonal.
+
+    Rows are kept in descending order: rows of equal eigenvalues are neighbours then, without which
+    convergence is not quadratic.
+    """
+    one = code.like(1.0, tangent)
+    root = code.sqrt(code.add(code.multiply(tangent, tangent), one))
+    more = code.add(root, one)
+    # One division for the cosine and for the tangent of half of the angle.
+    inverse = code.reciprocal(code.multiply(root, more))
+    sine = code.multiply(tangent, code.multiply(more, inverse))
+    half = code.multiply(tangent, code.multiply(root, inverse))
     change = code.multiply(tangent, shared)
-    less, more = code.subtract(first, change), code.add(second, change)
-    swaps = code.greater(more, less)
-    diagonal = code.select(swaps, more, less), code.select(swaps, less, more)
-    return _Turn(sine, code.divide(sine, code.add(cosine, one)), swaps, diagonal)
+    low, high = code.subtract(first, change), code.add(second, change)
+    swaps = code.greater(high, low)
+    diagonal = code.select(swaps, high, low), code.select(swaps, low, high)
+    return _Turn(sine, half, swaps, diagonal)
 
 
 def _rotated(code: Code, x: Value, y: Value, turn: _Turn) -> tuple[Value, Value]:
@@ -147,9 +229,14 @@ def _rotated(code: Code, x: Value, y: Value, turn: _Turn) -> tuple[Value, Value]
 def _rotate(code: Code, rows: Part, p: Expr, q: Expr, turn: _Turn) -> None:
     """Rotate two rows."""
     with code.loop(rows.shape[1]) as j:
-        x, y = _rotated(code, code.load(rows, p, j), code.load(rows, q, j), turn)
-        code.store(x, rows, p, j)
-        code.store(y, rows, q, j)
+        _rotate_two(code, rows, (p, j), (q, j), turn)
+
+
+def _rotate_two(code: Code, rows: Part, one: _At, other: _At, turn: _Turn) -> None:
+    """Rotate two elements."""
+    x, y = _rotated(code, code.load(rows, *one), code.load(rows, *other), turn)
+    code.store(x, rows, *one)
+    code.store(y, rows, *other)
 
 
 def _identity(code: Code, rows: Part) -> None:
@@ -199,12 +286,10 @@ def orthogonal_rows(code: Code, inputs: Sequence[Buffer], outputs: Sequence[Buff
         with code.loop(n) as i, code.loop(m) as j:
             size = code.magnitude(code.load(a, i, j))
             code.store(code.maximum(size, code.load(largest, 0)), largest, 0)
+        lift, factor = _scale(code, code.load(largest, 0))
         with code.loop(n) as i, code.loop(m) as j:
-            most = code.load(largest, 0)
-            lift = code.lift(most)
-            divisor = code.multiply(most, lift)
-            divisor = code.select(code.equal_zero(most), code.like(1.0, most), divisor)
-            code.store(code.divide(code.multiply(code.load(a, i, j), lift), divisor), rows, i, j)
+            x = code.multiply(code.multiply(code.load(a, i, j), lift), factor)
+            code.store(x, rows, i, j)
         _identity(code, turned)
         products = code.array((3,), a.element, batch, b)
         with code.loop(_sweeps(n, a.element)), code.loop(n) as p, code.loop(n, lower=p + 1) as q:
@@ -219,18 +304,25 @@ def orthogonal_rows(code: Code, inputs: Sequence[Buffer], outputs: Sequence[Buff
         _ranks(code, lambda i: code.load(squares, i), n, places, descending=True)
         # Lengths that are zero beside the largest one, whose squares may be inexact.
         exponent = 100 if dtype_of(a.element).bits == 32 else 900
+        least = code.constant(2.0**-exponent, a.element)
+        zero = code.constant(0.0, a.element)
+        with code.loop(n) as i, code.loop(m) as j:
+            matters = code.greater(code.load(squares, i), least)
+            code.store(code.select(matters, code.load(rows, i, j), zero), rows, i, j)
+        sorted_squares = code.array((n,), a.element, batch, b)
+        sorted_rows = code.array((n, m), a.element, batch, b)
+        sorted_turns = code.array((n, n), a.element, batch, b)
+        _in_order(code, places, lambda i, _: code.load(squares, i), sorted_squares)
+        _in_order(code, places, lambda i, j: code.load(rows, i, j[0]), sorted_rows)
+        _in_order(code, places, lambda i, j: code.load(turned, i, j[0]), sorted_turns)
         with code.loop(n) as i:
-            place = code.place(code.load(places, i))
-            square, zero = code.load(squares, i), code.constant(0.0, a.element)
-            matters = code.greater(square, code.constant(2.0**-exponent, a.element))
-            scale = code.load(largest, 0)
-            length = code.select(matters, code.multiply(code.sqrt(square), scale), zero)
-            code.store_at(length, lengths, place)
+            square = code.load(sorted_squares, i)
+            length = code.multiply(code.sqrt(square), code.load(largest, 0))
+            code.store(code.select(code.greater(square, least), length, zero), lengths, i)
             with code.loop(m) as j:
-                x = code.select(matters, code.load(rows, i, j), zero)
-                code.store_at(x, result, place, j)
+                code.copy(sorted_rows, (i, j), result, (i, j))
             with code.loop(n) as j:
-                code.store_at(code.load(turned, i, j), turns, place, j)
+                code.copy(sorted_turns, (i, j), turns, (i, j))
 
 
 def _orthogonalize(code: Code, rows: Part, turned: Part, p: Expr, q: Expr, products: Part) -> None:
@@ -247,6 +339,7 @@ def _orthogonalize(code: Code, rows: Part, turned: Part, p: Expr, q: Expr, produ
     lengths = code.multiply(code.sqrt(first), code.sqrt(second))
     matters = code.greater(code.magnitude(shared), code.multiply(lengths, rounding))
     shared = code.select(matters, shared, code.like(0.0, shared))
-    turn = _rotation(code, first, second, shared)
+    tangent = _tangent(code, first, second, shared)
+    turn = _rotation(code, first, second, shared, tangent)
     _rotate(code, rows, p, q, turn)
     _rotate(code, turned, p, q, turn)

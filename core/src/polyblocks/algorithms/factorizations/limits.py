@@ -1,11 +1,34 @@
 """Sizes up to which algorithms are of use."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
 #: The most rows, or columns, of a matrix whose eigenvalues or singular values are computed by
 #: rotations: with 12 they take more than three times as long as what LAPACK does to it.
 MOST_ROTATED = 8
+#: The same, where there are enough matrices for the lanes of a vector: a third of LAPACK's time.
+MOST_ROTATED_OF_MANY = 16
+#: As many matrices as that are enough.
+MANY = 16
 #: The most columns that are reflected one after the other: with 512 that takes more than three
 #: times as long as by blocks of columns, whose products LAPACK leaves to the BLAS.
 MOST_REFLECTED = 384
+#: The most rows, or columns, of a matrix whose pivots are chosen by a selection among all rows,
+#: where there are several matrices.
+MOST_SELECTED = 32
+
+
+def most_rotated(shape: Sequence[int]) -> int:
+    """How many rows, or columns, those of these matrices may have whose eigenvalues, or singular
+    values, are computed by rotations.
+
+    Args:
+        shape: of an array of matrices, [..., m, n].
+    """
+    many = prod(shape[:-2]) >= MANY and max(shape[-2:]) <= MOST_SELECTED
+    return MOST_ROTATED_OF_MANY if many else MOST_ROTATED
 
 
 def too_large(most: int) -> str:

@@ -9,6 +9,7 @@ from polyblocks.affine.expr import Expr
 from polyblocks.affine.model import Buffer, Value
 from polyblocks.affine.ops import integer
 from polyblocks.algorithms.code import Code, Index, Part
+from polyblocks.algorithms.factorizations.limits import MOST_SELECTED
 
 #: Columns that are eliminated behind each other before the ones behind them are changed, once for
 #: all of these: a row of that many numbers stays in registers.
@@ -48,6 +49,9 @@ def lu(code: Code, inputs: Sequence[Buffer], outputs: Sequence[Buffer]) -> None:
             with; info, [batch] of int32: 0, or the number (from 1) of the first pivot of zero.
     """
     batch, m, n = inputs[0].shape
+    if is_small(batch, m, n):
+        _small_lu(code, inputs, outputs)
+        return
     with code.loop(batch) as b:
         a, factors, pivots, info = (Part(each, (b,)) for each in (*inputs, *outputs))
         rows = code.array((m, n), a.element, batch, b)
@@ -67,6 +71,111 @@ def lu(code: Code, inputs: Sequence[Buffer], outputs: Sequence[Buffer]) -> None:
         with code.loop(m) as i, code.loop(n) as j:
             code.copy(rows, (i, j), factors, (i, j))
         code.copy(failed, (0,), info, ())
+
+
+def is_small(batch: int, m: int, n: int) -> bool:
+    """Whether there are many matrices, and rows can be chosen by going through all of them.
+
+    No index depends on the elements then, and a lane of a vector can be a matrix.
+    """
+    return batch > 1 and max(m, n) <= MOST_SELECTED
+
+
+def _small_lu(code: Code, inputs: Sequence[Buffer], outputs: Sequence[Buffer]) -> None:
+    """:func:`lu` of small matrices."""
+    batch, m, n = inputs[0].shape
+    with code.loop(batch) as b:
+        a, factors, pivots, info = (Part(each, (b,)) for each in (*inputs, *outputs))
+        rows = code.array((m, n), a.element, batch, b)
+        with code.loop(m) as i, code.loop(n) as j:
+            code.copy(a, (i, j), rows, (i, j))
+        work = Elimination.of(code, rows, min(m, n), batch, b)
+        eliminate(code, work)
+        with code.loop(m) as i, code.loop(n) as j:
+            code.copy(rows, (i, j), factors, (i, j))
+        with code.loop(min(m, n)) as k:
+            code.copy(work.pivots, (k,), pivots, (k,))
+        code.copy(work.failed, (0,), info, ())
+
+
+@dataclass(frozen=True)
+class Elimination:
+    """Arrays of an elimination that chooses rows by going through all of them.
+
+    Attributes:
+        rows: what is left of the matrix, and of what stands beside it, [m, columns].
+        pivots: as :func:`lu` returns them.
+        failed: the first pivot of zero, [1].
+        best, chosen: the largest magnitude of a column so far, and its row, [1].
+        held, picked: the pivot's row before the exchange and after it, [columns].
+    """
+
+    rows: Part
+    pivots: Part
+    failed: Part
+    best: Part
+    chosen: Part
+    held: Part
+    picked: Part
+
+    @staticmethod
+    def of(code: Code, rows: Part, steps: int, batch: int, b: Index) -> Elimination:
+        """With new arrays for all but the rows, see :meth:`Code.array`."""
+        _, columns = rows.shape
+        pivots, failed, chosen = (
+            code.array((extent,), integer(32), batch, b) for extent in (steps, 1, 1)
+        )
+        best, held, picked = (
+            code.array((extent,), rows.element, batch, b) for extent in (1, columns, columns)
+        )
+        return Elimination(rows, pivots, failed, best, chosen, held, picked)
+
+
+def eliminate(code: Code, work: Elimination) -> None:
+    """Factorize as many columns as there are pivots, and change those behind them accordingly."""
+    (steps,) = work.pivots.shape
+    rows, held, picked = work.rows, work.held, work.picked
+    m, columns = rows.shape
+    code.fill(0, work.failed, 0)
+    with code.loop(steps) as k:
+        row = _pivot_row(code, rows, k, work.best, work.chosen)
+        code.store(code.plus(row, 1), work.pivots, k)
+        with code.loop(columns) as j:
+            x = code.load(rows, k, j)
+            code.store(x, held, j)
+            code.store(x, picked, j)
+        with code.loop(m, lower=k + 1) as i:
+            here = code.same(row, code.number(i))
+            with code.loop(columns) as j:
+                x = code.select(here, code.load(rows, i, j), code.load(picked, j))
+                code.store(x, picked, j)
+        with code.loop(columns) as j:
+            code.copy(picked, (j,), rows, (k, j))
+        lift, divisor = _divisor(code, code.load(picked, k), k, work.failed)
+        # As LAPACK has it: in vectors a division takes as long as ten products and more.
+        reciprocal = code.reciprocal(divisor)
+        with code.loop(m, lower=k + 1) as i:
+            here = code.same(row, code.number(i))
+
+            def exchanged(j: Expr, i: Expr = i, here: Value = here) -> Value:
+                return code.select(here, code.load(held, j), code.load(rows, i, j))
+
+            factor = code.multiply(code.multiply(exchanged(k), lift), reciprocal)
+            with code.loop(columns, upper=k) as j:
+                code.store(exchanged(j), rows, i, j)
+            code.store(factor, rows, i, k)
+            with code.loop(columns, lower=k + 1) as j:
+                product = code.multiply(factor, code.load(picked, j))
+                code.store(code.subtract(exchanged(j), product), rows, i, j)
+
+
+def _divisor(code: Code, pivot: Value, k: Expr, failed: Part) -> tuple[Value, Value]:
+    """The factor and the divisor of the elements below a pivot."""
+    zero = code.equal_zero(pivot)
+    code.note_first(zero, k + 1, failed)
+    # A column of zeros stays one.
+    lift = code.lift(code.magnitude(pivot))
+    return lift, code.multiply(code.select(zero, code.like(1.0, pivot), pivot), lift)
 
 
 def _pivot_row(code: Code, rows: Part, k: Expr, best: Part, chosen: Part) -> Value:
@@ -120,12 +229,7 @@ def _panel(code: Code, work: _Work, first: Expr, size: int) -> None:
 def _eliminate(code: Code, rows: Part, k: Expr, end: Index, failed: Part) -> None:
     """Subtract multiples of row ``k`` from the rows behind it, up to a column; keep the factors."""
     m, n = rows.shape
-    pivot = code.load(rows, k, k)
-    zero = code.equal_zero(pivot)
-    code.note_first(zero, k + 1, failed)
-    # A column of zeros stays one.
-    lift = code.lift(code.magnitude(pivot))
-    divisor = code.multiply(code.select(zero, code.like(1.0, pivot), pivot), lift)
+    lift, divisor = _divisor(code, code.load(rows, k, k), k, failed)
     with code.loop(m, lower=k + 1) as i:
         factor = code.divide(code.multiply(code.load(rows, i, k), lift), divisor)
         code.store(factor, rows, i, k)
@@ -155,6 +259,9 @@ def permutation(code: Code, inputs: Sequence[Buffer], outputs: Sequence[Buffer])
         outputs: [batch, n] of int32: which row comes to each place, and the place of each row.
     """
     batch, n = outputs[0].shape
+    if is_small(batch, n, n):
+        _small_permutation(code, inputs, outputs)
+        return
     with code.loop(batch) as b:
         given, rows, places = (Part(each, (b,)) for each in (*inputs, *outputs))
         with code.loop(n) as i:
@@ -166,3 +273,45 @@ def permutation(code: Code, inputs: Sequence[Buffer], outputs: Sequence[Buffer])
             code.store(other, rows, k)
         with code.loop(n) as i:
             code.store_at(code.number(i), places, code.place(code.load(rows, i)))
+
+
+def _small_permutation(code: Code, inputs: Sequence[Buffer], outputs: Sequence[Buffer]) -> None:
+    """:func:`permutation` of few rows."""
+    batch, n = outputs[0].shape
+    with code.loop(batch) as b:
+        given, rows, places = (Part(each, (b,)) for each in (*inputs, *outputs))
+        order = code.array((n,), integer(32), batch, b)
+        found = code.array((1,), integer(32), batch, b)
+        write_order(code, given, order, found)
+        with code.loop(n) as i:
+            code.copy(order, (i,), rows, (i,))
+            code.fill(0, found, 0)
+            with code.loop(n) as k:
+                here = code.same(code.load(order, k), code.number(i))
+                place = code.select(here, code.number(k), code.load(found, 0))
+                code.store(place, found, 0)
+            code.copy(found, (0,), places, (i,))
+
+
+def write_order(code: Code, pivots: Part, order: Part, found: Part) -> None:
+    """Apply exchanges of rows to their numbers, going through all of them each time.
+
+    Args:
+        code: where to write.
+        pivots: as :func:`lu` returns them.
+        order: which row comes to each place, [n] of int32.
+        found: an array of one int32 to work with.
+    """
+    (n,) = order.shape
+    with code.loop(n) as i:
+        code.store(code.number(i), order, i)
+    with code.loop(pivots.shape[0]) as k:
+        there = code.bounded(code.plus(code.load(pivots, k), -1), n)
+        own = code.load(order, k)
+        code.store(own, found, 0)
+        with code.loop(n) as i:
+            here = code.same(there, code.number(i))
+            other = code.load(order, i)
+            code.store(code.select(here, other, code.load(found, 0)), found, 0)
+            code.store(code.select(here, own, other), order, i)
+        code.copy(found, (0,), order, (k,))

@@ -48,12 +48,13 @@ def _reflection(code: Code, rows: Part, k: Expr, total: Part, scales: Part) -> N
     none = code.equal_zero(largest)
     lift = code.lift(largest)
     unit = code.multiply(code.select(none, code.like(1.0, largest), largest), lift)
+    inverse = code.reciprocal(unit)
     code.fill(0.0, total, 0)
     with code.loop(m, lower=k + 1) as i:
-        x = code.divide(code.multiply(code.load(rows, i, k), lift), unit)
+        x = code.multiply(code.multiply(code.load(rows, i, k), lift), inverse)
         code.add_to(code.multiply(x, x), total, 0)
     behind = code.load(total, 0)
-    start = code.divide(code.multiply(first, lift), unit)
+    start = code.multiply(code.multiply(first, lift), inverse)
     norm = code.multiply(code.sqrt(code.add(behind, code.multiply(start, start))), largest)
     length = code.negate(code.with_sign_of(norm, first))
     # Without anything behind the first element there is nothing to reflect.
@@ -63,10 +64,11 @@ def _reflection(code: Code, rows: Part, k: Expr, total: Part, scales: Part) -> N
     code.store(code.select(nothing, code.like(0.0, scale), scale), scales, k)
     distance = code.subtract(first, safe)
     distance = code.select(nothing, code.like(1.0, distance), distance)
-    divisor = code.multiply(distance, lift)
+    # The distance is at least as long as any element: its reciprocal is finite once it is lifted.
+    inverse = code.reciprocal(code.multiply(distance, lift))
     with code.loop(m, lower=k + 1) as i:
         x = code.multiply(code.load(rows, i, k), lift)
-        code.store(code.divide(x, divisor), rows, i, k)
+        code.store(code.multiply(x, inverse), rows, i, k)
     code.store(code.select(nothing, first, length), rows, k, k)
 
 

@@ -7,6 +7,9 @@ from typing import Any
 
 import tensorflow as tf
 
+from polyblocks.algorithms.factorizations.limits import too_large
+from polyblocks_tf.operations import factorizations
+
 #: Draws from TensorFlow's generators: the bridge would translate them to draws from another one.
 RANDOM = frozenset(
     "RandomUniform RandomStandardNormal RandomUniformInt TruncatedNormal RandomShuffle Multinomial "
@@ -25,8 +28,7 @@ _OTHER_BITS = re.compile(r"Stateless(Random|TruncatedNormal|Parameterized|Multin
 
 
 #: On a CPU the bridge calls a library for them, or writes out another algorithm than TensorFlow's
-#: kernels have. Small inverses do not come so far, see
-#: :mod:`polyblocks_tf.operations.linear_algebra`.
+#: kernels have. Those of :mod:`polyblocks_tf.operations.factorizations` do not come so far.
 _FACTORIZATIONS = frozenset(
     "CholeskyGrad Eig Lu MatrixDeterminant LogMatrixDeterminant MatrixInverse MatrixSolve "
     "MatrixSolveLs MatrixSquareRoot Qr SelfAdjointEigV2 Svd XlaSelfAdjointEig XlaSvd".split()
@@ -53,7 +55,11 @@ def refused(op: Any) -> str | None:
     if op.type == "Bucketize" and list(bounds := op.get_attr("boundaries")) != sorted(bounds):
         return "TensorFlow raises an error for boundaries that are not sorted"
     if op.type in _FACTORIZATIONS:
-        return "factorizations are not generated"
+        most = factorizations.most_columns(op)
+        shape = op.inputs[0].shape
+        if most is not None and shape.is_fully_defined() and min(shape[-2:]) > most:
+            return too_large(most)
+        return "it is a factorization that is not generated"
     if op.type != "Const" and any(t.dtype == tf.string for t in (*op.inputs, *op.outputs)):
         return "strings are not compiled"
     return None

@@ -16,9 +16,9 @@ import tensorflow as tf
 from polyblocks_tf.operations import (
     branches,
     checks,
+    factorizations,
     images,
     kernels,
-    linear_algebra,
     ragged,
     random_numbers,
     resizing,
@@ -34,6 +34,7 @@ def _branch(op: Any, inputs: list[tf.Tensor]) -> Sequence[tf.Tensor] | None:
 
 SUBSTITUTIONS: dict[str, Substitute] = {
     **checks.SUBSTITUTIONS,
+    **factorizations.SUBSTITUTIONS,
     **kernels.SUBSTITUTIONS,
     "Assert": branches.known_check,
     "If": _branch,
@@ -48,7 +49,6 @@ SUBSTITUTIONS: dict[str, Substitute] = {
     "ResizeArea": resizing.resize_area,
     "ScaleAndTranslate": resizing.scale_and_translate,
     "ScaleAndTranslateGrad": resizing.scale_and_translate_grad,
-    "MatrixInverse": linear_algebra.small_inverse,
     "EnsureShape": shapes.ensured,
     "StatelessRandomGetKeyCounter": random_numbers.key_and_counter,
     "StatelessRandomGetAlg": random_numbers.algorithm,

@@ -57,6 +57,17 @@ lu = _define(
     "(Tensor a) -> (Tensor, Tensor, Tensor)",
     lambda a: (a.new_empty(a.shape), _whole(a, _rank(a)), _whole(a)),
 )
+#: ``a``, [..., n, n], and ``b``, [..., n, m], with the same batch, to the solution of ``a x = b``
+#: and what ``lu`` gives for ``a``.
+solve = _define(
+    "solve",
+    "(Tensor a, Tensor b) -> (Tensor, Tensor, Tensor, Tensor)",
+    lambda a, b: (b.new_empty(b.shape), a.new_empty(a.shape), _whole(a, _rank(a)), _whole(a)),
+)
+#: ``a``, [..., n, n], to its inverse and the number of the first pivot of zero, [...] of int32.
+invert = _define(
+    "invert", "(Tensor a) -> (Tensor, Tensor)", lambda a: (a.new_empty(a.shape), _whole(a))
+)
 #: Pivots, [..., k], to the row that comes to each of ``rows`` places, and the place of each row,
 #: [..., rows] of int32.
 permutation = _define(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from polyblocks.algorithms.factorizations.limits import MOST_REFLECTED, MOST_ROTATED
+from polyblocks.algorithms.factorizations.limits import MOST_REFLECTED, most_rotated
 from polyblocks_torch.algorithms import factorizations
 from polyblocks_torch.decomp.checks import linalg_check_errors
 from polyblocks_torch.decomp.registry import decomposition
@@ -188,7 +188,7 @@ def ormqr(
 
 @decomposition(aten._linalg_eigh.default)
 def linalg_eigh(a: Tensor, uplo: str = "L", compute_v: bool = True) -> tuple[Tensor, Tensor]:
-    if not is_real(a) or a.shape[-1] > MOST_ROTATED:
+    if not is_real(a) or a.shape[-1] > most_rotated(a.shape):
         return NotImplemented
     if not a.numel():
         return a.new_empty(a.shape[:-1]), torch.empty_like(a) if compute_v else a.new_empty(0)
@@ -208,7 +208,7 @@ def linalg_svd(
 ) -> tuple[Tensor, Tensor, Tensor]:
     rows, columns = a.shape[-2:]
     least = min(rows, columns)
-    if not is_real(a) or driver is not None or least > MOST_ROTATED:
+    if not is_real(a) or driver is not None or least > most_rotated(a.shape):
         return NotImplemented
     if not a.numel():
         return _empty_svd(a, full_matrices, compute_uv)

@@ -112,10 +112,14 @@ def linalg_solve_ex(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     if not is_real(a, b):
         return NotImplemented
-    factors, pivots, info = lu(a)
     is_vector = b.dim() == 1 or (b.dim() == a.dim() - 1 and b.shape == a.shape[:-1])
     right = b.unsqueeze(-1) if is_vector else b
-    x = linalg_lu_solve(factors, pivots, right, left=left or is_vector)
+    left = left or is_vector
+    if left and right.numel() and right.shape[:-2] == a.shape[:-2]:
+        x, factors, pivots, info = factorizations.solve(a, right)
+    else:
+        factors, pivots, info = lu(a)
+        x = linalg_lu_solve(factors, pivots, right, left=left)
     if check_errors:
         linalg_check_errors(info, "torch.linalg.solve_ex", is_matrix=a.dim() == 2)
     return (x.squeeze(-1) if is_vector else x), factors, pivots, info
@@ -125,8 +129,10 @@ def linalg_solve_ex(
 def linalg_inv_ex(a: Tensor, *, check_errors: bool = False) -> tuple[Tensor, Tensor]:
     if not is_real(a):
         return NotImplemented
-    factors, pivots, info = lu(a)
-    inverse = _of_lu(factors, pivots, _unit(a), False) if a.numel() else torch.empty_like(a)
+    if a.numel():
+        inverse, info = factorizations.invert(a)
+    else:
+        inverse, info = torch.empty_like(a), a.new_zeros(a.shape[:-2], dtype=torch.int32)
     if check_errors:
         linalg_check_errors(info, "torch.linalg.inv_ex", is_matrix=a.dim() == 2)
     return inverse, info

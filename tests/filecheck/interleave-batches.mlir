@@ -1,0 +1,66 @@
+// PASSES: interleave-batches
+// ARCH: x86-64-v4
+//
+// Rows of a matrix need those before them: 32 matrices at a time are lanes, in arrays whose last index is
+// the lane. The slices of a block are copied to tiles and back; the eight matrices that are left are a
+// nest of their own. Their short loops are unrolled.
+
+// CHECK-LABEL: func.func @main
+// CHECK:         affine.for %[[T:.*]] = 0 to 1 {
+// CHECK-DAG:       memref.alloca() {{.*}} : memref<3x3x32xf32>
+// CHECK-DAG:       %[[A:.*]] = memref.alloca() {{.*}} : memref<9x32xf32>
+// CHECK-DAG:       %[[B:.*]] = memref.alloca() {{.*}} : memref<9x32xf32>
+// CHECK:           affine.for %[[L:.*]] = 0 to 32 {
+// CHECK:             affine.load %{{.*}}[%{{.*}} * 9 + 8]
+// CHECK:           affine.for %[[L:.*]] = 0 to 32 {
+// CHECK-NOT:         affine.for
+// CHECK:             affine.store %{{.*}}, %{{.*}}[0, 0, %[[L]]] : memref<3x3x32xf32>
+// CHECK:           } {polyblocks.lanes = 32 : i64}
+// CHECK:           affine.for %[[L:.*]] = 0 to 32 {
+// CHECK:             affine.store %{{.*}} : memref<360xf32>
+// CHECK:         affine.for
+// CHECK:           affine.for %{{.*}} = 0 to 8 {
+// CHECK:           } {polyblocks.lanes = 32 : i64}
+//
+// Iterations of inner loops that do not need each other are lanes themselves.
+//
+// CHECK:         affine.for %{{.*}} = 0 to 100 {
+// CHECK-NOT:       polyblocks.lanes
+// CHECK:         return
+func.func @main(%a: memref<40x3x3xf32>, %b: memref<40x3x3xf32>, %c: memref<100x3xf32>, %d: memref<100x3xf32>) {
+  affine.for %t = 0 to 40 {
+    %w = memref.alloca() : memref<3x3xf32>
+    affine.for %i = 0 to 3 {
+      affine.for %j = 0 to 3 {
+        %x = affine.load %a[%t, %i, %j] : memref<40x3x3xf32>
+        affine.store %x, %w[%i, %j] : memref<3x3xf32>
+      }
+    }
+    affine.for %i = 1 to 3 {
+      affine.for %j = 0 to 3 {
+        %x = affine.load %w[%i, %j] : memref<3x3xf32>
+        %y = affine.load %w[%i - 1, %j] : memref<3x3xf32>
+        %z = arith.subf %x, %y : f32
+        affine.store %z, %w[%i, %j] : memref<3x3xf32>
+      }
+    }
+    affine.for %i = 0 to 3 {
+      affine.for %j = 0 to 3 {
+        %x = affine.load %w[%i, %j] : memref<3x3xf32>
+        affine.store %x, %b[%t, %i, %j] : memref<40x3x3xf32>
+      }
+    }
+  }
+  affine.for %t = 0 to 100 {
+    %w = memref.alloca() : memref<3xf32>
+    affine.for %i = 0 to 3 {
+      %x = affine.load %c[%t, %i] : memref<100x3xf32>
+      affine.store %x, %w[%i] : memref<3xf32>
+    }
+    affine.for %i = 0 to 3 {
+      %x = affine.load %w[%i] : memref<3xf32>
+      affine.store %x, %d[%t, %i] : memref<100x3xf32>
+    }
+  }
+  return
+}
