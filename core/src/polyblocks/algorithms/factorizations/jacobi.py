@@ -104,12 +104,16 @@ def _in_order(
         to: the rows in order.
     """
     n, *inner = to.shape
-    with code.loop(n) as place, code.loop(n) as i:
-        here = code.same(code.load(places, i), code.number(place))
+    with code.loop(n) as place:
         with ExitStack() as loops:
             at = tuple(loops.enter_context(code.loop(extent)) for extent in inner)
-            value = code.select(here, element(i, at), code.load(to, place, *at))
-            code.store(value, to, place, *at)
+            code.store(element(Expr(0), at), to, place, *at)
+        with code.loop(n, lower=1) as i:
+            here = code.same(code.load(places, i), code.number(place))
+            with ExitStack() as loops:
+                at = tuple(loops.enter_context(code.loop(extent)) for extent in inner)
+                value = code.select(here, element(i, at), code.load(to, place, *at))
+                code.store(value, to, place, *at)
 
 
 def _annihilate(code: Code, rows: Part, turned: Part, p: Expr, q: Expr) -> None:
