@@ -12,7 +12,9 @@ the notes on register files in the instruction set manuals), with the numbers ta
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 
 from polyblocks.target import Multiprocessor
 
@@ -35,6 +37,18 @@ class Occupancy:
     warps: int
     fraction: float
     limited_by: tuple[str, ...]
+
+
+def padded_bytes(shape: Sequence[int], element: int) -> int:
+    """Bytes of shared memory of a buffer, whose rows have an element more for padding.
+
+    Args:
+        shape: its extents.
+        element: bytes of an element.
+    """
+    nbytes = prod(shape, start=element)
+    rows = len(shape) > 1 and shape[-1] > 1
+    return nbytes + (nbytes // shape[-1] if rows else 0)
 
 
 def occupancy(

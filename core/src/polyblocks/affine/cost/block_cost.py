@@ -16,7 +16,7 @@ from polyblocks.affine.model import AffineAccess, Buffer, For, Node, walk
 from polyblocks.affine.tiles.contiguity import held_by_iterations, written_out
 from polyblocks.affine.tiles.fusion_stages import slots
 from polyblocks.affine.tiles.slices import has_even_slices
-from polyblocks.occupancy import registers_for
+from polyblocks.occupancy import padded_bytes, registers_for
 from polyblocks.target import MemoryLevel, Multiprocessor
 
 #: Threads of a block, where nothing speaks for another number.
@@ -79,15 +79,13 @@ class BlockCost(TileCost):
         sizes = list(zip(self.found.tile, tile, strict=True))
         count = prod(ceil(y.extent / size) for y, size in sizes)
         extent_of = _Extents(self.found.tile, tile)
-        bytes_of = {
-            buffer: prod(
-                (extent_of(s, n) for s, n in zip(box, buffer.shape, strict=True)),
-                start=buffer.bytes_per_element,
-            )
+        shapes = {
+            buffer: [extent_of(s, n) for s, n in zip(box, buffer.shape, strict=True)]
             for buffer, box in self.found.boxes.items()
         }
+        bytes_of = {b: prod(shape, start=b.bytes_per_element) for b, shape in shapes.items()}
         held = self._in_registers(bytes_of, chip, extent_of)
-        local = self._local(bytes_of, chip, held)
+        local = self._local(shapes, bytes_of, chip, held)
         tile_bytes = local + sum(n for b, n in bytes_of.items() if b not in self.local)
         again = self._read_again()
         kept = local + sum(bytes_of.get(b, 0) for b in again)
@@ -133,7 +131,7 @@ class BlockCost(TileCost):
         # Recomputed work also reads and stores again.
         seconds *= 1 + REPEATED * max(redundancy - 1, 0)
         over = max(0.0, local / room - 1.0)
-        return Cost(seconds, compute, memory, cache, redundancy, tile_bytes, over)
+        return Cost(*(seconds, compute, memory, cache, redundancy, tile_bytes, over, local))
 
     def alone(self) -> float:
         """Seconds of one stage as a kernel of its own, every thread with an iteration."""
@@ -241,17 +239,30 @@ class BlockCost(TileCost):
                     held -= row.accesses.keys()
         return held
 
-    def _local(self, bytes_of: dict[Buffer, int], chip: Multiprocessor, held: set[Buffer]) -> int:
-        """Bytes of shared memory that the local buffers of a tile take."""
+    def _local(
+        self,
+        shapes: dict[Buffer, list[int]],
+        bytes_of: dict[Buffer, int],
+        chip: Multiprocessor,
+        held: set[Buffer],
+    ) -> int:
+        """Bytes of shared memory that the local buffers of a tile take, as a plan counts them.
+
+        Those that threads would keep are there from the first one on that their registers have no
+        room for.
+        """
         room = registers_for(chip, chip.threads_per_block, 1) - RESERVE
         registers = min(chip.buffer_registers, room) * 4 * chip.threads_per_block
         most = 0
         for live in self._live:
-            kept = sum(
-                bytes_of.get(b, 0) * self._words(b, bytes_of, held) for b in live if b in held
-            )
-            other = sum(bytes_of.get(b, 0) for b in live if b not in held)
-            most = max(most, other + (kept if kept > registers else 0))
+            kept = shared = 0
+            for buffer in sorted((b for b in live if b in shapes), key=lambda b: b.number):
+                words = bytes_of[buffer] * self._words(buffer, bytes_of, held)
+                if buffer in held and kept + words <= registers:
+                    kept += words
+                else:
+                    shared += padded_bytes(shapes[buffer], buffer.bytes_per_element)
+            most = max(most, shared)
         return most
 
     def _words(self, buffer: Buffer, bytes_of: dict[Buffer, int], held: set[Buffer]) -> int:

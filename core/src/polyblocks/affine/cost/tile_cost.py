@@ -48,6 +48,7 @@ class Cost:
         redundancy: iterations over those that are needed at least.
         tile_bytes: bytes that one tile touches.
         over: how much the local buffers exceed what they may take, 0 if they fit.
+        local_bytes: that the local buffers of a tile take, but for those in registers.
     """
 
     seconds: float
@@ -57,6 +58,7 @@ class Cost:
     redundancy: float
     tile_bytes: int
     over: float = 0.0
+    local_bytes: int = 0
 
 
 @dataclass
@@ -358,7 +360,7 @@ class TileCost:
         compute = lanes / self._lane_rate * shares
         seconds = rates.overlapped(compute, memory, cache * shares) + self._overhead
         redundancy = spent / needed if needed else 1.0
-        return Cost(seconds, compute, memory, cache, redundancy, tile_bytes, over)
+        return Cost(*(seconds, compute, memory, cache, redundancy, tile_bytes, over, local_bytes))
 
     def alone(self) -> float:
         """Seconds of one stage as a nest of its own, whose threads share its iterations."""

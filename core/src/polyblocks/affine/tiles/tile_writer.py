@@ -11,6 +11,7 @@ from polyblocks.affine.tiles.contiguity import held_by_iterations
 from polyblocks.affine.tiles.fusion_stages import FusionStage, full, lifetimes
 from polyblocks.affine.tiles.row_padding import ROW, padded_rows, row_of
 from polyblocks.affine.tiles.slices import Slices, Span, fixed_extent
+from polyblocks.occupancy import padded_bytes
 
 #: After the last stage of all groups.
 _ALWAYS = 1 << 30
@@ -53,7 +54,7 @@ def shared_bytes(
     writer = _Tile(at, end, found, local, rows=False)
     writer.place(stages)
     shared = [s.buffer for s in writer.storages if not s.held]
-    return sum(b.nbytes + (b.nbytes // b.shape[-1] if b.shape else 0) for b in shared)
+    return sum(padded_bytes(b.shape, b.bytes_per_element) for b in shared)
 
 
 def _corners(

@@ -19,6 +19,7 @@ from polyblocks.affine.expr import Var
 from polyblocks.affine.gpu.plans.numbers import Numbers
 from polyblocks.affine.model import Buffer, For, Node, Op
 from polyblocks.affine.plan.keys import PlanKind
+from polyblocks.occupancy import padded_bytes
 
 
 class Place(Enum):
@@ -161,12 +162,8 @@ class GroupPlan:
     def shared_bytes(self) -> int:
         """Bytes of shared memory of the buffers that live there."""
         found = (b for b, place in self.places.items() if place is Place.SHARED)
-        # A row more of each for padding.
-        rows = (
-            b.nbytes + (b.nbytes // b.shape[-1] if len(b.shape) > 1 and b.shape[-1] > 1 else 0)
-            for b in found
-        )
-        return sum(rows) * self.groups + sum(b.nbytes for b in self.copied)
+        each = sum(padded_bytes(b.shape, b.bytes_per_element) for b in found)
+        return each * self.groups + sum(b.nbytes for b in self.copied)
 
     def registers(self) -> int:
         """32-bit registers of a thread, about; buffers that no thread shares live in them."""
