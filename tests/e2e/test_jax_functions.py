@@ -244,7 +244,9 @@ def test_dtypes(dtype):
     check(lambda a, b: (op(a, b), a == b, jnp.where(a == b, a, b)), x, x[::-1], rtol=1e-2)
 
 
-@pytest.mark.parametrize("dtype", "float64 int64 uint64 complex128".split())
+@pytest.mark.parametrize(
+    "dtype", sweep("float64 int64 uint64 complex128".split(), "float64", "uint64", "complex128")
+)
 def test_x64_dtypes(dtype):
     with jax.enable_x64(True):
         x = jnp.asarray(np.arange(12).reshape(3, 4)).astype(dtype)

@@ -45,7 +45,6 @@ def numbers(dtype: str, *shape: int) -> Any:
         "float32",
         "bfloat16",
         "int32",
-        "uint8",
         "bool",
     ),
 )

@@ -31,6 +31,7 @@ def triangular(a):
     return tf.linalg.triangular_solve(a, a + 1, lower=False, adjoint=True)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("function", [cholesky, solved, triangular])
 @pytest.mark.parametrize("shape", [(5, 5), (2, 3, 3)], ids=str)
 def test_factorizations(shape: tuple[int, ...], function: Any) -> None:

@@ -43,7 +43,14 @@ def test_a_curve_of_every_size(size: int, arch: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "dtype", [torch.float64, torch.int32, torch.int64, torch.int8, torch.bfloat16], ids=str
+    "dtype",
+    sweep(
+        [torch.float64, torch.int32, torch.int64, torch.int8, torch.bfloat16],
+        torch.float64,
+        torch.int64,
+        torch.bfloat16,
+    ),
+    ids=str,
 )
 def test_tables_of_every_type(dtype: torch.dtype) -> None:
     torch.manual_seed(0)

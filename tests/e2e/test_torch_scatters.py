@@ -48,7 +48,13 @@ def test_index_add(size: tuple[int, int, int]) -> None:
 
 @pytest.mark.parametrize(
     "dtype",
-    [torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.int8],
+    sweep(
+        [torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.int8],
+        torch.float32,
+        torch.bfloat16,
+        torch.int64,
+        torch.int8,
+    ),
     ids=lambda d: str(d).removeprefix("torch."),
 )
 def test_index_put_of_every_dtype(dtype: torch.dtype) -> None:

@@ -407,6 +407,7 @@ def obeyed(tiled: Tiled) -> Tiling:
     return scheduled([cost.product], lambda _: cost, schedule).tiling
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("arch", CHIPS)
 @pytest.mark.parametrize("threads", [None, 1])
 def test_what_is_chosen_is_a_schedule_that_is_obeyed(arch: str, threads: int | None) -> None:

@@ -155,6 +155,7 @@ def test_tiles_of_units_take_no_less_than_their_bound(arch: str) -> None:
     assert seen > 40
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("kind", TEXTS)
 @pytest.mark.parametrize("arch", ARCHS)
 def test_groups_take_no_less_than_their_bound(
@@ -176,6 +177,7 @@ def test_groups_take_no_less_than_their_bound(
     assert all(0 < least <= seconds * ROUNDING for least, seconds in seen)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("kind", TEXTS)
 @pytest.mark.parametrize("arch", ARCHS)
 def test_the_prediction_is_that_of_the_kernel_that_runs(arch: str, kind: str) -> None:

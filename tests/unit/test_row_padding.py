@@ -224,7 +224,7 @@ def test_an_input_has_no_room() -> None:
     assert is_padded(rows_of(nest)[1])
 
 
-@pytest.mark.parametrize("seed", sweep(range(150), *range(50)))
+@pytest.mark.parametrize("seed", sweep(range(150), *range(30)))
 def test_random_chains(seed: int) -> None:
     """Halos, parts and buffers that share storage, at sizes that are no multiples of a vector."""
     rng = random.Random(seed)

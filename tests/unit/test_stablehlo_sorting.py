@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sweeps import sweep
 from tests.support.stablehlo_programs import lowered, run
 
 pytest.importorskip("polyblocks_cpu")
@@ -82,7 +83,7 @@ def test_other_comparators_take_a_network_for_long_rows():
         assert "scf.for" in lowered(text)
 
 
-@pytest.mark.parametrize("n", [2, 50, 128, 129, 1000])
+@pytest.mark.parametrize("n", sweep([2, 50, 128, 129, 1000], 2, 129, 1000))
 def test_two_keys(n):
     random = np.random.default_rng(n)
     x, y = random.integers(0, 9, n).astype(np.int32), random.random(n).astype(np.float32)
@@ -92,6 +93,7 @@ def test_two_keys(n):
     np.testing.assert_array_equal(second, y[order])
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("e", ["f16", "f32", "f64"])
 @pytest.mark.parametrize("n", [5, 700])
 def test_keys_that_are_computed(n, e):
