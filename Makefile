@@ -26,7 +26,7 @@ PYPROJECTS := $(addsuffix /pyproject.toml,$(PACKAGES:[compile]=) $(WITHOUT_DEPEN
 
 help:
 	@echo "make demo    blur a photograph; writes before/after pictures and prints a table"
-	@echo "make test    the tests, but for those marked slow (up to 20 minutes on two cores)"
+	@echo "make test    the tests, but for those marked slow (up to 15 minutes on two cores)"
 	@echo "make test-all  all tests (up to 40 minutes)"
 	@echo "make lint    ruff, formatting, types"
 	@echo "make bench   times against eight peers, installed into .venv-bench (15 minutes or more);"
