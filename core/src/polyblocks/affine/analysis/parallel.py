@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from polyblocks.affine.access import address, is_whole
 from polyblocks.affine.analysis.boxes import Box, overlap, reach, where_it_runs, with_loops
 from polyblocks.affine.analysis.coverage import same_for
@@ -11,6 +13,7 @@ from polyblocks.affine.model import (
     AffineAccess,
     Alloca,
     AnyStore,
+    Buffer,
     For,
     Index,
     IndirectAccess,
@@ -33,9 +36,13 @@ def is_parallel(loop: For, nodes: list[Node]) -> bool:
     exprs: dict[Value, Expr] = {}
     if any(isinstance(n, IndirectAccess) for n in accesses):
         exprs = {n.result: n.expr for n in walk(nodes) if isinstance(n, Index)}
+    sharing: dict[Buffer, list[Access]] = {store.buffer.base: [] for store in stores}
+    for access in accesses:
+        if (base := access.buffer.base) in sharing:
+            sharing[base].append(access)
     for store in stores:
-        for other in accesses:
-            if other.buffer.base is not store.buffer.base or (store.atomic and other.atomic):
+        for other in sharing[store.buffer.base]:
+            if store.atomic and other.atomic:
                 continue
             if other.buffer is not store.buffer:
                 if not _apart_in_memory(store, other, loop, inner, blocks):
@@ -148,6 +155,8 @@ class _Reach:
     def __init__(self, loop: For) -> None:
         self.var = loop.var
         self.around = dict(with_loops(loop.body))
+        self._box = cache(self._box_of)
+        self._active = cache(self._active_of)
 
     def disjoint(self, a: AffineAccess, b: AffineAccess) -> bool:
         """Whether different iterations never touch the same element through ``a`` and ``b``."""
@@ -157,10 +166,10 @@ class _Reach:
             return max(last_a, last_b) <= min(first_a, first_b)
         return True
 
-    def _box(self, access: AffineAccess) -> Box:
+    def _box_of(self, access: AffineAccess) -> Box:
         return tuple(reach(e, self.around[access]) for e in access.index)
 
-    def _active(self, access: AffineAccess) -> tuple[int, int]:
+    def _active_of(self, access: AffineAccess) -> tuple[int, int]:
         """First and last iteration in which an access can happen, from bounds that say so."""
         first, last = 0, self.var.extent - 1
         for loop in self.around[access]:

@@ -34,6 +34,10 @@ from polyblocks.affine.model import (
 from polyblocks.affine.rewrites.run_time_places import body_at_values, gathers, known_exprs
 from polyblocks.affine.users import Users
 
+#: Nodes of a nest into which no more producers are taken to see what it is. Steps of a simulation
+#: would be seen through to the first one, from each of them.
+LARGE_BODY = 128
+
 
 @dataclass
 class Producer:
@@ -178,7 +182,7 @@ def with_producers(nest: Nest, users: Users) -> list[Node]:
     """A copy of a nest's code that recomputes inputs without other readers, element by element.
 
     So it may be when nests have been fused: a point-wise producer is inside if every element that
-    it makes is read once.
+    it makes is read once, until there are more than :data:`LARGE_BODY` nodes.
     """
     return _with(nest, users, _reads_once, lambda producer: producer)
 
@@ -218,11 +222,11 @@ def _with(
     body = clone(nest.body, {}, {})
     seen: set[Buffer] = set()
     while True:
-        found = [b for b in read(body) if b not in seen]
-        if not found:
+        found = next((b for b in read(body) if b not in seen), None)
+        if found is None or sum(1 for _ in walk(body)) > LARGE_BODY:
             return body
-        seen.add(found[0])
-        candidate = Candidate.of(users, found[0])
+        seen.add(found)
+        candidate = Candidate.of(users, found)
         if candidate is None or not candidate.may_inline(users, nest):
             continue
         producer = Producer.of(candidate)

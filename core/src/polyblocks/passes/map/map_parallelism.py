@@ -10,6 +10,7 @@ from polyblocks.affine.analysis.parallel import is_parallel
 from polyblocks.affine.cost import rates
 from polyblocks.affine.cost.estimate import Estimator
 from polyblocks.affine.expr import Expr, Var
+from polyblocks.affine.likeness import Remembered
 from polyblocks.affine.model import For, Nest, Sequence, transform_indices
 from polyblocks.affine.rewrites.blocks import in_blocks
 from polyblocks.passes.base import NestPass
@@ -49,13 +50,15 @@ class MapParallelismPass(NestPass):
         level = context.target.shared_level
         # The body of a loop runs again and again: there the guess must not err.
         estimator = Estimator(context.target, sequence.buffers) if sequence.name else None
+        depths: Remembered[int] = Remembered(sequence.nests())
         for nest in sequence.nests():
             if len(nest.body) != 1 or not isinstance(nest.body[0], For):
                 continue
             # Pieces of tiled contractions are shared out where these are tiled.
             if nest.body[0].level is not None:
                 continue
-            loops = _enough(parallel_loops(nest), self.shares * level.size)
+            depth = depths.get(nest, nest.body, lambda nest=nest: len(parallel_loops(nest)))
+            loops = _enough(_outermost(nest, depth), self.shares * level.size)
             if not loops:
                 continue
             work = cost.work(nest.body)
@@ -116,6 +119,18 @@ def parallel_loops(nest: Nest) -> list[For]:
     # The innermost loop is for the vector unit, if there is another one for the threads.
     if len(loops) > 1 and not any(isinstance(n, For) for n in body) and not loops[-1].tile:
         loops.pop()
+    return loops
+
+
+def _outermost(nest: Nest, depth: int) -> list[For]:
+    """The outermost ``depth`` loops, nested perfectly."""
+    loops: list[For] = []
+    body = nest.body
+    while len(loops) < depth:
+        loop = body[0]
+        assert isinstance(loop, For)
+        loops.append(loop)
+        body = loop.body
     return loops
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 
 from polyblocks.affine.analysis.contractions import Contraction
@@ -23,12 +24,31 @@ def is_tiled(contraction: Contraction | None, target: TargetDescription) -> bool
     return contraction is not None and target.tiles_contractions and has_enough(contraction)
 
 
+def may_be_tiled(parallel: Sequence[int], steps: int) -> bool:
+    """Whether loops of these extents around a reduction could be those of a tiled contraction.
+
+    Args:
+        parallel: extents of the loops around the reduction: M and N are products of them.
+        steps: trips of the reduction.
+    """
+    every = prod(parallel)
+    sides = {1}
+    for extent in parallel:
+        sides |= {side * extent for side in sides}
+    return any(
+        _is_enough(min(m, every // m, steps), max(m, every // m), steps) for m in sides if m
+    )
+
+
 def has_enough(contraction: Contraction) -> bool:
     """Whether M, N and K of a contraction are large enough for tiles of any kind."""
-    least = min_extent(contraction)
     sides = (contraction.rows, contraction.columns)
     widest = max(prod(v.extent for v in side) for side in sides)
-    many = contraction.reduction.trips >= LARGE_K and widest >= ENOUGH_FOR_THREADS
+    return _is_enough(min_extent(contraction), widest, contraction.reduction.trips)
+
+
+def _is_enough(least: int, widest: int, steps: int) -> bool:
+    many = steps >= LARGE_K and widest >= ENOUGH_FOR_THREADS
     return least >= MIN_EXTENT or (least > 1 and many)
 
 
