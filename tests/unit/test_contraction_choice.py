@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from product_loops import PRODUCT
 from tests.support.gpu_target import gpu_target
+from tests.support.nests import Context
 
 from polyblocks import mlir
 from polyblocks.affine.analysis.contractions import contraction_of
@@ -15,15 +17,16 @@ from polyblocks.affine.contraction.products.flat_product import FlatProduct, pro
 from polyblocks.affine.contraction.products.windows import Windows, innermost
 from polyblocks.affine.contraction.tiling import Tiling
 from polyblocks.affine.contraction.tilings.choice import Tiled, choose_tiling, tilings_of
-from polyblocks.affine.contraction.tilings.eligibility import is_tiled
+from polyblocks.affine.contraction.tilings.eligibility import is_tiled, may_be_tiled
 from polyblocks.affine.contraction.tilings.schedule import schedule_of, scheduled
 from polyblocks.affine.contraction.tilings.tiling_cost import TilingCost
 from polyblocks.affine.expr import Expr
 from polyblocks.affine.flat_views import FlatViews
 from polyblocks.affine.mlir import reader
-from polyblocks.affine.model import Buffer, Load, Node, Value
+from polyblocks.affine.model import Access, Buffer, For, Load, Nest, Node, Sequence, Value, walk
 from polyblocks.affine.plan.schedule import Schedule
 from polyblocks.options import CompileOptions
+from polyblocks.passes.contraction import plan_contractions
 from polyblocks.target import TargetDescription
 from polyblocks_cpu.describe import describe
 
@@ -54,6 +57,39 @@ def tiling(target: TargetDescription, m: int, n: int, k: int, threads: int | Non
 
 def chip(arch: str) -> TargetDescription:
     return describe(CompileOptions(arch=arch))
+
+
+@pytest.mark.parametrize("m", [1, 2, 3, 4, 65, 128])
+@pytest.mark.parametrize("n", [1, 2, 4, 63, 64])
+@pytest.mark.parametrize("k", [2, 3, 4, 64, 65])
+def test_extents_alone_tell_that_a_product_has_no_tiles(m: int, n: int, k: int) -> None:
+    body, _ = nest(m, n, k)
+    assert may_be_tiled([m, n], k) == is_tiled(contraction_of(body), chip("x86-64-v4"))
+    # Rows and columns may be of several loops each.
+    assert may_be_tiled([2, m, n, 2], k) >= may_be_tiled([m, n], k)
+    assert may_be_tiled([], k) is False
+
+
+def test_equal_contractions_are_planned_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Nest] = []
+    tile = plan_contractions.tiled_nodes
+
+    def counted(tiled: Tiled, nest: Nest, *rest: Any) -> Any:
+        asked.append(nest)
+        return tile(tiled, nest, *rest)
+
+    monkeypatch.setattr(plan_contractions, "tiled_nodes", counted)
+    bodies = [nest(*size)[0] for size in [(64, 96, 80)] * 3 + [(96, 64, 80)]]
+    nests = [Nest(body, []) for body in bodies]
+    buffers = {n.buffer: None for body in bodies for n in walk(body) if isinstance(n, Access)}
+    sequence = Sequence(list(nests), list(buffers))
+    context = Context()
+    context.target = chip("x86-64-v4")
+    plan_contractions.PlanContractionsPass().transform(sequence, context)
+    schedules = [loop.schedule for each in nests for loop in each.body if isinstance(loop, For)]
+    assert schedules[0] is not None
+    assert schedules[0] == schedules[1] == schedules[2] != schedules[3]
+    assert asked == [nests[0], nests[3]]
 
 
 @pytest.mark.parametrize("arch", CHIPS)

@@ -227,6 +227,19 @@ def test_warnings_of_old_spellings_reach_the_parent():
     assert [str(w.message) for w in seen] == ["write 'b'"]
 
 
+def test_decisions_before_a_pass_that_crashes_are_known():
+    def job() -> bytes:
+        events.emit("decision", what="tile")
+        events.emit("pass-begin", stage="S3", name="tile-nests")
+        os.kill(os.getpid(), signal.SIGKILL)
+        return b""
+
+    seen: list[events.Event] = []
+    with pytest.raises(NativeCrashError, match="'tile-nests'"):
+        run_isolated(job, emit=seen.append)
+    assert [e.kind for e in seen] == ["decision", "pass-begin"]
+
+
 def test_observer_error_kills_the_child_and_passes_on():
     def job() -> bytes:
         events.emit("stage-begin", stage="S1")

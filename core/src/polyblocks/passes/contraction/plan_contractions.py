@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from polyblocks.affine.analysis.contractions import Contraction
 from polyblocks.affine.analysis.facts import NestFacts
 from polyblocks.affine.contraction.tilings.choice import Choices, tilings_of
 from polyblocks.affine.contraction.tilings.eligibility import has_enough, min_extent
 from polyblocks.affine.contraction.tilings.schedule import schedule_of
 from polyblocks.affine.flat_views import FlatViews
-from polyblocks.affine.model import For, Nest, Node, Sequence
+from polyblocks.affine.model import For, Nest, Node, Sequence, program_buffers
 from polyblocks.affine.padding.margins import margins_of
 from polyblocks.affine.preheader import Preheader
 from polyblocks.affine.preparation import Preparation
@@ -58,6 +60,8 @@ class PlanContractionsPass(NestPass):
         prologue = Preparation.of(sequence) or Preheader.of(sequence)
         margins = margins_of(sequence)
 
+        known: dict[Hashable, Any] = {}
+
         def plan(nest: Nest, nodes: list[Node], inside: bool) -> None:
             contraction = NestFacts(nodes).contraction
             if contraction is not None and split_at_digits(contraction.reduction.loops):
@@ -65,14 +69,31 @@ class PlanContractionsPass(NestPass):
                 contraction = NestFacts(nodes).contraction
             if contraction is None or min_extent(contraction) < 2:
                 return
-            enough = has_enough(contraction)
-            if inside and not enough:
+            if inside and not has_enough(contraction):
                 return
+            choices = Choices(sequence, nodes)
+            # What is made before the program depends on what else is, and margins on their buffers.
+            by_code = prologue is None and margins.keys().isdisjoint(program_buffers(nodes))
+            if not by_code or (schedule := known.get((choices.code, inside))) is None:
+                schedule = schedule_or_reason(nest, contraction, choices, inside)
+            if by_code:
+                known[choices.code, inside] = schedule
+            if isinstance(schedule, str):
+                context.decide(self.name, nest.name, "no register tiles", reason=schedule)
+                return
+            (loop,) = nodes
+            assert isinstance(loop, For)
+            loop.schedule = schedule
+            nest.replace()
+
+        def schedule_or_reason(
+            nest: Nest, contraction: Contraction, choices: Choices, inside: bool
+        ) -> dict[str, Any] | str:
             reason = "no tile fits"
             # Inside of a tile there is one thread.
-            threads, choices = 1 if inside else None, Choices(sequence, nodes)
+            threads = 1 if inside else None
             found = tilings_of(contraction, views, target, threads, prologue, choices)
-            if not enough:
+            if not has_enough(contraction):
                 # Operands that are used so seldom are not worth packing.
                 reason = "few rows or columns"
                 found = [tiled for tiled in found if tiled.cost.in_place]
@@ -83,12 +104,8 @@ class PlanContractionsPass(NestPass):
                 except NoLanesError as error:
                     reason = str(error)
                     continue
-                (loop,) = nodes
-                assert isinstance(loop, For)
-                loop.schedule = schedule_of(tiled)
-                nest.replace()
-                return
-            context.decide(self.name, nest.name, "no register tiles", reason=reason)
+                return schedule_of(tiled)
+            return reason
 
         for nest in sequence.nests():
 

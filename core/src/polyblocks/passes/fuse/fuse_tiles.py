@@ -131,6 +131,14 @@ class _Group:
         return {stage.nest for stage in self.stages}
 
 
+@dataclass(frozen=True)
+class _Together:
+    """What stages of one group compute in a tile, and the buffers that shrink to its size."""
+
+    found: Slices
+    local: set[Buffer]
+
+
 def _has_register_tiles(contraction: Contraction, target: TargetDescription) -> bool:
     """Whether a thread will compute a contraction in tiles of its registers."""
     return target.has_register_tiles and is_tiled(contraction, target)
@@ -311,17 +319,22 @@ class _Grouping:
             "buffer_bytes": buffer.nbytes,
         }
         apart = sum(part.seconds for part in parts)
-        reason = self._separated(stages)
-        # The best tile takes a search: only of those that it could bring together.
-        joined = None if reason else self._joined(stages, group.elements)
+        reason, joined = self._separated(stages), None
+        if not reason:
+            together = self._together(stages)
+            if together is None:
+                return None
+            # The best tile takes a search: only of those that it could bring together.
+            if self._blocked(stages):
+                reason = "order"
+            else:
+                joined = self._with_best_tile(stages, group.elements, together)
         if joined is not None:
             assert joined.cost is not None
             if joined.cost.over > 0 or not self._shrunk(joined):
                 reason = "room"
             elif joined.seconds >= apart:
                 reason = "time"
-            elif self._blocked(stages):
-                reason = "order"
             else:
                 reason = self._slowed(joined, apart)
             details |= {
@@ -334,8 +347,6 @@ class _Grouping:
                 "redundancy": joined.cost.redundancy,
                 "tile_bytes": joined.cost.tile_bytes,
             }
-        elif not reason:
-            return None
         if reason:
             details["reason"] = reason
         what = "kept apart" if reason else "fused"
@@ -354,6 +365,24 @@ class _Grouping:
         ``nests`` are those of the program that they stand for, if not their own; ``updated`` are
         buffers with several versions.
         """
+        together = self._together(stages, nests, updated)
+        return None if together is None else self._with_best_tile(stages, start, together)
+
+    def _with_best_tile(
+        self, stages: list[FusionStage], start: tuple[int, ...], together: _Together
+    ) -> _Group:
+        found, local = together.found, together.local
+        near = tuple(max(1, n // unit) for n, unit in zip(start, found.units, strict=False))
+        tile, cost = cost_of(self.context.target, stages, found, local).best(near)
+        return _Group(stages, cost.seconds, found, tile, cost, local)
+
+    def _together(
+        self,
+        stages: list[FusionStage],
+        nests: list[Nest] | None = None,
+        updated: set[Buffer] | None = None,
+    ) -> _Together | None:
+        """What tiles of these stages would have, see :meth:`_joined`; None if there are none."""
         inside = {stage.nest for stage in stages} | set(nests or ())
         local: set[Buffer] = set()
         kept: set[Buffer] = set()
@@ -373,9 +402,7 @@ class _Grouping:
         found = slices(stages, root, kept, updated, rows)
         if found is None or not all(all_run(s, found) for s in stages if s.checked):
             return None
-        near = tuple(max(1, n // unit) for n, unit in zip(start, found.units, strict=False))
-        tile, cost = cost_of(self.context.target, stages, found, local).best(near)
-        return _Group(stages, cost.seconds, found, tile, cost, local)
+        return _Together(found, local)
 
     def _shrunk(self, group: _Group) -> bool:
         """Whether a block has the memory for a group's tiles, which get smaller if that helps.

@@ -37,6 +37,9 @@ class Tiled:
 class Choices:
     """The tilings chosen for some code; several passes choose for it, and layers are alike.
 
+    Attributes:
+        code: the key of the code, see :func:`likeness`.
+
     Args:
         sequence: that the code is in, which keeps them.
         nodes: the code of a contraction.
@@ -44,12 +47,12 @@ class Choices:
 
     def __init__(self, sequence: Sequence, nodes: list[Node]) -> None:
         self._chosen: dict[Hashable, Tiling | None] = sequence.memos.setdefault(Choices, {})
-        self._code = likeness(nodes)
+        self.code = likeness(nodes)
 
     def of(self, cost: TilingCost, number: int) -> Tiling | None:
         """The choice of :func:`choose_tiling` for one of the products that the code can be."""
         kept = tuple([operand.kept for operand in cost.product.operands])
-        key = self._code, number, kept, cost.available, cost.lasting
+        key = self.code, number, kept, cost.available, cost.lasting
         if key not in self._chosen:
             self._chosen[key] = choose_tiling(cost)
         return self._chosen[key]

@@ -35,9 +35,7 @@ def may_be_tiled(parallel: Sequence[int], steps: int) -> bool:
     sides = {1}
     for extent in parallel:
         sides |= {side * extent for side in sides}
-    return any(
-        _is_enough(min(m, every // m, steps), max(m, every // m), steps) for m in sides if m
-    )
+    return any(_is_enough(min(m, every // m, steps), max(m, every // m), steps) for m in sides if m)
 
 
 def has_enough(contraction: Contraction) -> bool:
