@@ -23,7 +23,17 @@ from polyblocks.affine.contraction.tilings.tiling_cost import TilingCost
 from polyblocks.affine.expr import Expr
 from polyblocks.affine.flat_views import FlatViews
 from polyblocks.affine.mlir import reader
-from polyblocks.affine.model import Access, Buffer, For, Load, Nest, Node, Sequence, Value, walk
+from polyblocks.affine.model import (
+    Buffer,
+    For,
+    Load,
+    Nest,
+    Node,
+    Sequence,
+    Value,
+    clone,
+    program_buffers,
+)
 from polyblocks.affine.plan.schedule import Schedule
 from polyblocks.options import CompileOptions
 from polyblocks.passes.contraction import plan_contractions
@@ -79,10 +89,11 @@ def test_equal_contractions_are_planned_once(monkeypatch: pytest.MonkeyPatch) ->
         return tile(tiled, nest, *rest)
 
     monkeypatch.setattr(plan_contractions, "tiled_nodes", counted)
-    bodies = [nest(*size)[0] for size in [(64, 96, 80)] * 3 + [(96, 64, 80)]]
-    nests = [Nest(body, []) for body in bodies]
-    buffers = {n.buffer: None for body in bodies for n in walk(body) if isinstance(n, Access)}
-    sequence = Sequence(list(nests), list(buffers))
+    first, other = (nest(*size)[0] for size in [(64, 96, 80), (96, 64, 80)])
+    equal = [clone(first, {}, {}, {b: b.like() for b in program_buffers(first)}) for _ in range(3)]
+    nests = [Nest(body, []) for body in (*equal, other)]
+    buffers = [b for each in nests for b in program_buffers(each.body)]
+    sequence = Sequence(list(nests), buffers)
     context = Context()
     context.target = chip("x86-64-v4")
     plan_contractions.PlanContractionsPass().transform(sequence, context)

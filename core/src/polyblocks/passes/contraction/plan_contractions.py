@@ -72,7 +72,7 @@ class PlanContractionsPass(NestPass):
             if inside and not has_enough(contraction):
                 return
             choices = Choices(sequence, nodes)
-            # What is made before the program depends on what else is, and margins on their buffers.
+            # Panels made before the program depend on each other, margins on their buffers.
             by_code = prologue is None and margins.keys().isdisjoint(program_buffers(nodes))
             if not by_code or (schedule := known.get((choices.code, inside))) is None:
                 schedule = schedule_or_reason(nest, contraction, choices, inside)

@@ -132,8 +132,8 @@ class _Group:
 
 
 @dataclass(frozen=True)
-class _Together:
-    """What stages of one group compute in a tile, and the buffers that shrink to its size."""
+class _Slicing:
+    """The parts of stages in a tile of their group, and the buffers that shrink to its size."""
 
     found: Slices
     local: set[Buffer]
@@ -321,14 +321,14 @@ class _Grouping:
         apart = sum(part.seconds for part in parts)
         reason, joined = self._separated(stages), None
         if not reason:
-            together = self._together(stages)
-            if together is None:
+            slicing = self._sliced(stages)
+            if slicing is None:
                 return None
             # The best tile takes a search: only of those that it could bring together.
             if self._blocked(stages):
                 reason = "order"
             else:
-                joined = self._with_best_tile(stages, group.elements, together)
+                joined = self._with_best_tile(stages, group.elements, slicing)
         if joined is not None:
             assert joined.cost is not None
             if joined.cost.over > 0 or not self._shrunk(joined):
@@ -365,24 +365,24 @@ class _Grouping:
         ``nests`` are those of the program that they stand for, if not their own; ``updated`` are
         buffers with several versions.
         """
-        together = self._together(stages, nests, updated)
-        return None if together is None else self._with_best_tile(stages, start, together)
+        slicing = self._sliced(stages, nests, updated)
+        return None if slicing is None else self._with_best_tile(stages, start, slicing)
 
     def _with_best_tile(
-        self, stages: list[FusionStage], start: tuple[int, ...], together: _Together
+        self, stages: list[FusionStage], start: tuple[int, ...], slicing: _Slicing
     ) -> _Group:
-        found, local = together.found, together.local
+        found, local = slicing.found, slicing.local
         near = tuple(max(1, n // unit) for n, unit in zip(start, found.units, strict=False))
         tile, cost = cost_of(self.context.target, stages, found, local).best(near)
         return _Group(stages, cost.seconds, found, tile, cost, local)
 
-    def _together(
+    def _sliced(
         self,
         stages: list[FusionStage],
         nests: list[Nest] | None = None,
         updated: set[Buffer] | None = None,
-    ) -> _Together | None:
-        """What tiles of these stages would have, see :meth:`_joined`; None if there are none."""
+    ) -> _Slicing | None:
+        """The parts of these stages in a tile, see :meth:`_joined`; None if they have no tiles."""
         inside = {stage.nest for stage in stages} | set(nests or ())
         local: set[Buffer] = set()
         kept: set[Buffer] = set()
@@ -402,7 +402,7 @@ class _Grouping:
         found = slices(stages, root, kept, updated, rows)
         if found is None or not all(all_run(s, found) for s in stages if s.checked):
             return None
-        return _Together(found, local)
+        return _Slicing(found, local)
 
     def _shrunk(self, group: _Group) -> bool:
         """Whether a block has the memory for a group's tiles, which get smaller if that helps.
