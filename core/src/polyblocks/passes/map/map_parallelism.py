@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 from polyblocks.affine import operation_cost as cost
@@ -57,7 +58,7 @@ class MapParallelismPass(NestPass):
             # Pieces of tiled contractions are shared out where these are tiled.
             if nest.body[0].level is not None:
                 continue
-            depth = depths.get(nest, nest.body, lambda nest=nest: len(parallel_loops(nest)))
+            depth = depths.get(nest, nest.body, partial(_parallel_depth, nest))
             loops = _enough(_outermost(nest, depth), self.shares * level.size)
             if not loops:
                 continue
@@ -120,6 +121,10 @@ def parallel_loops(nest: Nest) -> list[For]:
     if len(loops) > 1 and not any(isinstance(n, For) for n in body) and not loops[-1].tile:
         loops.pop()
     return loops
+
+
+def _parallel_depth(nest: Nest) -> int:
+    return len(parallel_loops(nest))
 
 
 def _outermost(nest: Nest, depth: int) -> list[For]:
