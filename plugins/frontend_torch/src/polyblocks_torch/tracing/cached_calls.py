@@ -180,7 +180,9 @@ _NESTED = "nested tensors cannot be compiled; pass x.to_padded_tensor(0.0)"
 def _is_usual() -> bool:
     """Whether a call is neither traced nor forbidden: what Dynamo's own wrapper asks for."""
     return not (
-        _is_traced()
+        # As :func:`_is_traced` asks.
+        torch._C._is_tracing()
+        or getattr(_guards._TLS, "tracing_context", None) is not None
         or is_fx_tracing()
         or compiler._is_exporting_flag
         or eval_frame._stance is not _USUAL_STANCE

@@ -28,12 +28,22 @@ _LOADS = ("LOAD_GLOBAL", "LOAD_ATTR")
 _lock = forks.lock()
 
 
+class _NoGuards:
+    """Guards of code that Dynamo has forgotten."""
+
+    cache_entry = None
+
+
+_NONE = _NoGuards, bool, None
+
+
 class GuardedCalls:
     """The compiled frames of one function.
 
     Attributes:
         find: called with the arguments of a call, each of which guards may look at; gives the code
             for it, or None where Dynamo must look. None: it always must.
+        last: guards of the code that was called last, their check, and the code as a function.
 
     Args:
         function: the user's.
@@ -42,7 +52,8 @@ class GuardedCalls:
     def __init__(self, function: FunctionType) -> None:
         self._function = function
         self._variants: list[_Variant] = []
-        self.find = _finder(function, self._chosen)
+        self.last: tuple[Any, Callable[[Any], bool], Any] = _NONE
+        self.find = _finder(function, self)
 
     def add(self, guards: Any, code: CodeType) -> None:
         """Add a frame that Dynamo has compiled.
@@ -57,24 +68,22 @@ class GuardedCalls:
         if call is not None and code.co_freevars == function.__code__.co_freevars:
             self._variants = [*self._variants, _Variant(guards, code, graph, call)]
 
-    def _chosen(self, values: dict[str, Any]) -> Callable[..., Any] | None:
+    def choose(self, values: dict[str, Any]) -> Callable[..., Any] | None:
         """The code whose guards hold for the values of a frame's variables."""
-        variants = self._variants
-        for variant in variants:
+        for variant in self._variants:
             guards = variant.guards
             # Dynamo forgets code when it is reset, or when an object that guards know is gone.
             if guards.cache_entry is None:
                 self._variants = [each for each in self._variants if each is not variant]
             elif guards.check(values):
-                if variant is not variants[0]:
-                    others = [each for each in self._variants if each is not variant]
-                    self._variants = [variant, *others]
-                return variant.call or variant.make(self._function)
+                call = variant.call or variant.make(self._function)
+                self.last = guards, guards.root.check, call
+                return call
         return None
 
 
 # Called by another compiled function, which Python runs a part of: no frames of that one.
-eval_frame.skip_code(GuardedCalls._chosen.__code__)
+eval_frame.skip_code(GuardedCalls.choose.__code__)
 
 
 class _Variant:
@@ -108,12 +117,12 @@ class _Variant:
         try:
             with _lock:
                 if self.call is None:
-                    self.call = self._made(function)
+                    self.call = self._build(function)
                 return self.call
         finally:
             eval_frame.set_eval_frame(outer)
 
-    def _made(self, function: FunctionType) -> Callable[..., Any]:
+    def _build(self, function: FunctionType) -> Callable[..., Any]:
         code, known, name = self._code, function.__globals__, ""
         native = getattr(self._compiled, "native_call", None)
         call = None if native is None else native(self._compiled)
@@ -144,16 +153,14 @@ def _only_call(code: CodeType) -> str:
     return graphs[0] if calls == 1 else ""
 
 
-def _finder(
-    function: FunctionType, chosen: Callable[[dict[str, Any]], Any]
-) -> Callable[[tuple[Any, ...]], Any] | None:
-    """A function of a call's positional arguments that passes a dict of them on.
+def _finder(function: FunctionType, calls: GuardedCalls) -> Callable[[tuple[Any, ...]], Any] | None:
+    """A function of a call's positional arguments, see :attr:`GuardedCalls.find`.
 
     Where they are not all that the function takes, as with defaults, it returns None.
 
     Args:
         function: whose arguments they are.
-        chosen: takes the values of its variables, as Dynamo's guards name them.
+        calls: of the function.
 
     Returns:
         None where positional arguments alone are no call.
@@ -177,7 +184,11 @@ def _finder(
     if code.co_freevars:  # a cell may be empty
         source.lines[-1:] = ["    try:", "    " + source.lines[-1], "    except ValueError:"]
         source.add("return None", 2)
-    source.add(f"return {source.name('chosen', chosen)}(values)")
+    known = source.name("calls", calls)
+    source.add(f"guards, check, call = {known}.last")
+    source.add("if guards.cache_entry is not None and check(values):")
+    source.add("return call", 2)
+    source.add(f"return {known}.choose(values)")
     made = source.build(function.__name__)
     eval_frame.skip_code(made.__code__)
     return made
