@@ -254,3 +254,22 @@ def test_a_compiled_function_is_freed():
     jax.clear_caches()
     gc.collect()
     assert [ref() for ref in kept] == [None, None]
+
+
+@pytest.mark.cpu
+@pytest.mark.parametrize(("elements", "inside"), [(1 << 17, True), (1 << 25, False)])
+def test_short_programs_run_on_the_callers_thread(elements, inside):
+    doubled = polyblocks_jit_jax(lambda x: x * 2)
+    shape = jax.ShapeDtypeStruct((elements,), jnp.float32)
+    text = jax.jit(doubled).lower(shape).as_text()
+    assert "polyblocks_" in text
+    # The operand that makes XLA hand a call over to a thread of its own.
+    assert ("tensor<1024xi32>" not in text) == inside
+
+
+@pytest.mark.cpu
+def test_a_long_program_runs_while_its_caller_goes_on():
+    steps = polyblocks_jit_jax(lambda x: jax.lax.fori_loop(0, 300, lambda _, y: jnp.sin(y) + x, x))
+    x = jnp.ones(1 << 16)
+    steps(x).block_until_ready()
+    assert not steps(x).is_ready()
