@@ -95,7 +95,7 @@ def _is_kernel(op: Any) -> bool:
         return op.name in LOOPS and not any(
             LEVEL_ATTRIBUTE in inner.attributes for inner in nested(op)
         )
-    return op.name == "affine.for" and KERNEL_ATTRIBUTE in op.attributes and len(op.results) == 0
+    return op.name == "affine.for" and KERNEL_ATTRIBUTE in op.attributes
 
 
 def _kernels(op: Any) -> Iterator[Any]:
