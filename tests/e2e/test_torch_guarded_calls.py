@@ -129,6 +129,17 @@ def test_a_variable_of_a_closure_may_be_gone():
         compiled(ONES)
 
 
+def test_more_arguments_than_bytecode_counts_in_a_byte():
+    compiled = polyblocks_jit_torch(lambda *xs: xs[0] - xs[299] + xs[1])
+    xs = [torch.full((3,), float(k)) for k in range(300)]
+    # Python makes other instructions of code that has run some times.
+    for _ in range(40):
+        assert torch.equal(compiled(*xs), torch.full((3,), -298.0))
+    wide = polyblocks_jit_torch(lambda *xs: torch.stack(xs))
+    for _ in range(40):
+        assert torch.equal(wide(*xs), torch.stack(xs))
+
+
 def test_each_variant_has_its_own_guards():
     compiled = polyblocks_jit_torch(scaled)
     for _ in range(CALLED):

@@ -55,10 +55,11 @@ _numbers = itertools.count()
 MOST_HELD_BYTES = 1 << 30
 _held_bytes = 0
 
-#: Seconds from which on a program runs on a thread of XLA's. Three threads are woken then, one after
-#: another: that one, the others of its OpenMP team, and the caller's when it waits. On two CPUs of a
-#: Sapphire Rapids this takes 30 to 45 µs, also where calls follow each other, or Python has 20 µs of
-#: work between them: a program of 34 µs took 104, one of 400 as long as on the caller's thread.
+#: Seconds from which on a program runs on a thread of XLA's. Three threads are woken then, one
+#: after another: that one, the others of its OpenMP team, and the caller's when it waits. On two
+#: CPUs of a Sapphire Rapids this takes 30 to 45 µs, also where calls follow each other, or Python
+#: has 20 µs of work between them: a program of 34 µs took 104, one of 400 no longer than on the
+#: caller's thread.
 LONG_S = 100e-6
 
 

@@ -24,6 +24,10 @@ from polyblocks.runtime.source import Source
 _GRAPH = "__compiled_fn_"
 #: Instructions with names that run no code but Python's own.
 _LOADS = ("LOAD_GLOBAL", "LOAD_ATTR")
+#: Arguments with which bytecode may call a function in C. Python 3.11's ``PRECALL`` runs it and
+#: skips the ``CALL`` behind, but not the ``EXTENDED_ARG`` that more of them need; Python's own
+#: compiler makes a tuple of so many.
+_MOST_ARGUMENTS = 255
 
 _lock = forks.lock()
 
@@ -129,7 +133,9 @@ class _Variant:
         if call is not None:
             # Beside the name that Dynamo itself has put there.
             name = f"{self._graph}_native"
-            known[name] = call
+            calls = (each for each in dis.get_instructions(code) if each.opname == "CALL")
+            many = any((each.arg or 0) > _MOST_ARGUMENTS for each in calls)
+            known[name] = _spread(call) if many else call
             code = code.replace(
                 co_names=tuple(name if each == self._graph else each for each in code.co_names)
             )
@@ -138,6 +144,16 @@ class _Variant:
         if name:
             weakref.finalize(made, known.pop, name, None).atexit = False
         return made
+
+
+def _spread(call: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of Python that calls one in C with the tuple of its arguments."""
+
+    def spread(*args: Any) -> Any:
+        return call(*args)
+
+    eval_frame.skip_code(spread.__code__)
+    return spread
 
 
 def _only_call(code: CodeType) -> str:
