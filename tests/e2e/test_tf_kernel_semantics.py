@@ -448,3 +448,35 @@ def test_saturated_and_complex_casts():
     x = tf.constant([-5, 0, 7, 2**62, -(2**63)], tf.int64)
     z = tf.constant([1j, 0, -2, 3 + 1j], tf.complex64)
     assert_same(compiled(function)(x, z), function(x, z))
+
+
+@pytest.mark.parametrize("rows", sweep([(13,), (3, 8), (2, 2, 1), (100,)], (13,), (3, 8)))
+def test_searches_in_sorted_rows(rows):
+    random = np.random.default_rng(0)
+    edges = np.sort(random.integers(0, 9, rows), -1).astype(np.float32)
+    values = random.integers(-1, 11, (*rows[:-1], 7)).astype(np.float32)
+    values.reshape(-1)[:3] = NAN, INF, -INF
+
+    def function(edges, values):
+        integers = tf.cast(edges, tf.int64), tf.cast(edges, tf.int64) + 1
+        return (
+            tf.searchsorted(edges, values),
+            tf.searchsorted(edges, values, side="right", out_type=tf.int64),
+            tf.searchsorted(*integers, side="right"),
+        )
+
+    assert_same(compiled(function)(edges, values), function(tf.constant(edges), values))
+
+
+@pytest.mark.parametrize("dtype", sweep(["float32", "float16", "int8"], "float32"))
+@pytest.mark.parametrize("axis", [0, -1])
+def test_first_places_of_extrema(dtype, axis):
+    numbers = np.random.default_rng(0).integers(0, 3, (5, 7)).astype(dtype)
+    if dtype != "int8":
+        numbers[1] = numbers[:, 2] = NAN
+        numbers[3, 3:5] = INF, -INF
+
+    def function(x):
+        return tf.argmax(x, axis), tf.argmin(x, axis, tf.int32)
+
+    assert_same(compiled(function)(numbers), function(tf.constant(numbers)))

@@ -22,6 +22,7 @@ from polyblocks_tf.operations import (
     ragged,
     random_numbers,
     resizing,
+    searches,
     shapes,
 )
 
@@ -49,6 +50,8 @@ SUBSTITUTIONS: dict[str, Substitute] = {
     "ResizeArea": resizing.resize_area,
     "ScaleAndTranslate": resizing.scale_and_translate,
     "ScaleAndTranslateGrad": resizing.scale_and_translate_grad,
+    "LowerBound": searches.bound,
+    "UpperBound": searches.bound,
     "EnsureShape": shapes.ensured,
     "StatelessRandomGetKeyCounter": random_numbers.key_and_counter,
     "StatelessRandomGetAlg": random_numbers.algorithm,
