@@ -6,6 +6,7 @@ import random
 
 import pytest
 from tests.support.gpu_target import gpu_target
+from tests.support.stencil_chain import stencils
 
 from polyblocks import mlir
 from polyblocks.affine.cost.group_cost import cost_of
@@ -22,38 +23,12 @@ from polyblocks.pipeline import PassContext
 from polyblocks.registry.honoured_options import describe_target
 from polyblocks.target import TargetDescription
 
-#: A window along rows, then one along columns of what it gives.
-STENCILS = """
-func.func @main(%x: memref<{high}x{wide}xf32>, %y: memref<{h}x{w}xf32>) {{
-  %m = memref.alloc() : memref<{h}x{wide}xf32>
-  affine.for %i = 0 to {h} {{ affine.for %j = 0 to {wide} {{
-    %a = affine.load %x[%i, %j] : memref<{high}x{wide}xf32>
-    %b = affine.load %x[%i + {down}, %j] : memref<{high}x{wide}xf32>
-    %c = arith.addf %a, %b : f32
-    affine.store %c, %m[%i, %j] : memref<{h}x{wide}xf32>
-  }} }} {{polyblocks.kernel = "first", polyblocks.kind = "stencil", polyblocks.sources = []}}
-  affine.for %i = 0 to {h} {{ affine.for %j = 0 to {w} {{
-    %a = affine.load %m[%i, %j] : memref<{h}x{wide}xf32>
-    %b = affine.load %m[%i, %j + {right}] : memref<{h}x{wide}xf32>
-    %c = arith.mulf %a, %b : f32
-    affine.store %c, %y[%i, %j] : memref<{h}x{w}xf32>
-  }} }} {{polyblocks.kernel = "second", polyblocks.kind = "stencil", polyblocks.sources = []}}
-  return
-}}
-"""
-
 
 def target_of(arch: str) -> TargetDescription:
     if arch == "imaginary":
         return gpu_target()
     name = "nvgpu" if arch.startswith("sm") else "amdgpu"
     return describe_target(CompileOptions(target=name, arch=arch))
-
-
-def stencils(draw: random.Random) -> str:
-    h, w = draw.choice([64, 200, 517, 1024]), draw.choice([31, 100, 640, 1030])
-    down, right = draw.randint(1, 4), draw.randint(1, 4)
-    return STENCILS.format(h=h, w=w, high=h + down, wide=w + right, down=down, right=right)
 
 
 @pytest.mark.parametrize("arch", ["imaginary", "sm_80", "gfx1100"])

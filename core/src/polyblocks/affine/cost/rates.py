@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from math import isinf
 
+from polyblocks.affine.model import Buffer
 from polyblocks.target import MemoryLevel, TargetDescription
 
 #: The part of the time of other resources that does not overlap with the bottleneck's.
@@ -79,6 +80,24 @@ def traffic_seconds(target: TargetDescription, nbytes: float, footprint: int) ->
         if fits and level.bandwidth:
             return nbytes / level.bandwidth
     return None
+
+
+def passes_caches(target: TargetDescription, buffer: Buffer, touched: int) -> bool:
+    """Whether stores to a buffer that nothing reads again pass the caches.
+
+    A nest that touches more than its share of the last cache finds nothing there when it runs
+    again, and leaves little for what reads its outputs; but small outputs are better left there.
+
+    Args:
+        target: the chip.
+        buffer: that is stored to.
+        touched: bytes of all buffers that the nest touches.
+    """
+    caches = [level for level in target.memory if level.size]
+    if not caches or buffer.kind != "output":
+        return False
+    room = caches[-1].size // SHARE
+    return buffer.nbytes > room // 2 and touched > room
 
 
 def overlapped(*seconds: float) -> float:

@@ -181,6 +181,12 @@ class TileCost:
         outside = [b for b in self.found.boxes if b not in self.local]
         together = sum(b.nbytes for b in outside)
         self._outside = {b: (b.nbytes, self._main(b.nbytes, together)) for b in outside}
+        read = {n.buffer.base for stage in self.stages for n in stage.loads}
+        self._passing = {
+            b
+            for b in outside
+            if b.base not in read and rates.passes_caches(self.target, b, together)
+        }
 
     def best(self, start: tuple[int, ...] = ()) -> tuple[tuple[int, ...], Cost]:
         """The tile with the smallest predicted time, by descent along one dimension at a time.
@@ -342,8 +348,9 @@ class TileCost:
             n = bytes_of[buffer]
             moved = float(min(nbytes, count * n))
             if buffer in self._written:
-                # A line is read before it is written.
-                moved = 2.0 * min(moved, self._written[buffer])
+                # A line is read before it is written, if stores do not pass the caches.
+                ways = 1.0 if buffer in self._passing else 2.0
+                moved = ways * min(moved, self._written[buffer])
             else:
                 # Halos come from the last cache, if it holds them. Arrays that every tile reads
                 # all of, tables of constants, stay where tiles are.

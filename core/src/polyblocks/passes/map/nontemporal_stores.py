@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from polyblocks.affine.access import address
-from polyblocks.affine.cost.rates import SHARE
+from polyblocks.affine.cost.rates import passes_caches
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
     AnyStore,
@@ -52,7 +52,7 @@ def mark_nontemporal_stores(
             continue
         nbytes = width * node.buffer.bytes_per_element
         alignment = min(nbytes, caches[0].line)
-        if nbytes < MIN_BYTES or not _passes_by(node.buffer.base, caches[-1].size, sequence):
+        if nbytes < MIN_BYTES or not _passes_by(node.buffer.base, sequence, target):
             continue
         if node in turns:
             group, _ = turns[node]
@@ -72,19 +72,12 @@ def _is_alone(node: Store, loop: For, width: int) -> bool:
     return len(stores) == 1 and address(node.buffer, node.index).coefficient(loop.var) == 1
 
 
-def _passes_by(buffer: Buffer, cache: int, sequence: Sequence) -> bool:
-    """Whether a buffer is only written, and the last cache loses it to what is touched with it.
-
-    A nest that touches more than its share of the cache finds nothing there when it runs again, and
-    leaves little for what reads its outputs; but small outputs are better left there.
-    """
-    room = cache // SHARE
-    if buffer.kind != "output" or buffer.nbytes <= room // 2:
-        return False
+def _passes_by(buffer: Buffer, sequence: Sequence, target: Any) -> bool:
+    """Whether a buffer is only written, and the last cache loses it to what is touched with it."""
     if any(reads_from(item, buffer) for item in sequence.items):
         return False
     writers = (item for item in sequence.items if any(b.base is buffer for b in writes(item)))
-    return any(_touched_bytes(item) > room for item in writers)
+    return any(passes_caches(target, buffer, _touched_bytes(item)) for item in writers)
 
 
 def _touched_bytes(item: Nest | Opaque) -> int:
