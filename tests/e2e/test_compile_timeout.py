@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 
 import pytest
+from sweeps import sweep
 
 HANG = """
 import logging, os, sys, time
@@ -63,7 +64,7 @@ CALLS = {
 }
 
 
-@pytest.mark.parametrize("framework", CALLS)
+@pytest.mark.parametrize("framework", sweep(CALLS, "torch", "jax"))
 def test_a_pass_that_never_ends(run_python, framework, tmp_path):
     code = HANG + textwrap.dedent(CALLS[framework])
     preloaded = "" if framework == "jax" else framework  # JAX is imported quickly

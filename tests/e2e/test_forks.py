@@ -99,7 +99,7 @@ def run(run_python: Callable[..., Any], framework: str, code: str, *arguments: s
 
 
 @pytest.mark.parametrize("forks", sweep(["8", "30"], "8"))
-@pytest.mark.parametrize("framework", PROGRAMS)
+@pytest.mark.parametrize("framework", sweep(PROGRAMS, "torch", "jax"))
 def test_four_threads_fork_at_once(run_python, framework, forks):
     assert run(run_python, framework, THREADS, forks) == "[]\n"
 

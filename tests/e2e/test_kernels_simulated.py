@@ -136,7 +136,15 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], Callable[[], list[torch.Tensor]]]]
 
 @pytest.mark.each_choice
 @pytest.mark.parametrize("arch", sweep(TARGETS, "sm_90a", "gfx1100"))
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize(
+    "name",
+    sweep(
+        PROGRAMS,
+        *IN_PTX,
+        *("layer norm", "heat", "scan and maximum", "take", "total", "convolution"),
+        *("attention", "ordered updates", "integers"),
+    ),
+)
 def test_kernels_compute_what_pytorch_does_without_a_finding(name: str, arch: str) -> None:
     torch.manual_seed(0)
     function, make = PROGRAMS[name]

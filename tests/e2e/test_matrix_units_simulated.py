@@ -306,7 +306,12 @@ def test_not_a_number_stays_in_its_row_and_column(kernels: list[UnitPlan]) -> No
 @pytest.mark.parametrize(
     ("arch", "rows_of_both"),
     # Without loads by columns pairs of steps are put together, and meet in banks.
-    [("sm_80", True), ("sm_80", False), ("gfx1100", True), ("gfx1200", True)],
+    [
+        ("sm_80", True),
+        ("sm_80", False),
+        ("gfx1100", True),
+        pytest.param("gfx1200", True, marks=pytest.mark.slow),
+    ],
 )
 def test_large_products_have_no_conflicts(
     arch: str, rows_of_both: bool, monkeypatch: pytest.MonkeyPatch
@@ -390,6 +395,7 @@ def test_a_missing_wait_is_found(product: Any, monkeypatch: pytest.MonkeyPatch) 
     assert any("unwaited copy" in text for text in found), found
 
 
+@pytest.mark.slow
 def test_one_group_too_many_under_way_is_found(
     product: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -404,6 +410,7 @@ def test_a_dropped_barrier_is_found(product: Any, monkeypatch: pytest.MonkeyPatc
     assert any("race" in text or "unwaited" in text for text in found), found
 
 
+@pytest.mark.slow
 def test_a_stage_that_is_filled_while_it_is_read_is_found(
     product: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -450,6 +457,7 @@ def test_a_wrong_swizzle_is_found(product: Any, monkeypatch: pytest.MonkeyPatch)
     assert not right
 
 
+@pytest.mark.slow
 def test_a_tile_that_is_a_row_too_small_is_found(
     product: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

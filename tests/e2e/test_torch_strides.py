@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from sweeps import sweep
 
 torch = pytest.importorskip("torch")
 
@@ -94,7 +95,21 @@ DIFFERENT = {
 }
 
 
-@pytest.mark.parametrize("name", DIFFERENT)
+@pytest.mark.parametrize(
+    "name",
+    sweep(
+        DIFFERENT,
+        "max_unpool2d",
+        "channel_shuffle",
+        "pad in three dimensions",
+        "one_hot, used",
+        "nll_loss of images, laid out",
+        "ldexp of all",
+        "power of a number",
+        "index_fill",
+        "max_pool1d, used",
+    ),
+)
 def test_kernels_that_have_another_order_than_they_are_inferred_with(name):
     function = DIFFERENT[name]
     ours = polyblocks_jit_torch(compile_options={"strict_target": True})(function)
@@ -148,6 +163,7 @@ TOGETHER = {
 }
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("needs_gradient", [True, False])
 @pytest.mark.parametrize("computed", [True, False])
 def test_views_that_one_operation_gives(needs_gradient, computed):

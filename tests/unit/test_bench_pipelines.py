@@ -41,10 +41,11 @@ pytestmark = pytest.mark.usefixtures("compiled_in_this_process")
 #: Largest error at these sizes; no branch turns over in them.
 NEAR = 3e-6
 
-#: What is long to compile; the others have the same subjects.
+#: What is long to compile, or the subject of others as well.
 SLOW = {"images.interpolation", "images.local_laplacian", "images.blending"}
 SLOW |= {"filters.non_local_means", "simulation.wave", "simulation.scaling_by_rows"}
-SLOW |= {"images.bilateral_grid"}
+SLOW |= {"images.bilateral_grid", "filters.unsharp_mask", "filters.bilateral"}
+SLOW |= {"simulation.n_body", "simulation.product_3x3"}
 #: What is compiled in every framework; their kernels are the same, see test_three_frontends.py.
 IN_ALL = {"filters.blur_x_blur_y", "filters.harris", "simulation.heat", "images.camera"}
 PROGRAMS = sweep(sorted(SMALL), *IN_ALL, "filters.canny_edges", "simulation.n_body_planes")

@@ -312,7 +312,9 @@ def test_elsewhere(run_python: Callable[..., Any], code: str, runtime: str) -> N
     assert done.stdout.strip() == "fine", done.stderr
 
 
-@pytest.mark.parametrize("limit", ["OMP_THREAD_LIMIT", "KMP_DEVICE_THREAD_LIMIT"])
+@pytest.mark.parametrize(
+    "limit", sweep(["OMP_THREAD_LIMIT", "KMP_DEVICE_THREAD_LIMIT"], "OMP_THREAD_LIMIT")
+)
 def test_a_smaller_team_than_asked_for(run_python: Callable[..., Any], limit: str) -> None:
     code = COMMON + "print('fine' if fine(4) and fine(2) else 'wrong')"
     done = run_python(code, **{limit: 1})

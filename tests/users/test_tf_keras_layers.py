@@ -43,7 +43,7 @@ class Outer(keras.Model):
         return self.blocks[0](self.inner(x))
 
 
-@pytest.mark.parametrize("built", [True, False])
+@pytest.mark.parametrize("built", sweep([True, False], False))
 def test_a_subclassed_model_has_the_weights_of_compiled_layers(built):
     def trained(wrap):
         keras.utils.set_random_seed(0)
@@ -202,7 +202,10 @@ class Noisy(keras.layers.Layer):
         return self.drop(x)
 
 
-@pytest.mark.parametrize("make", [Noisy, lambda: keras.layers.Dropout(0.5, seed=1)])
+@pytest.mark.parametrize(
+    "make",
+    [Noisy, pytest.param(lambda: keras.layers.Dropout(0.5, seed=1), marks=pytest.mark.slow)],
+)
 def test_training_may_be_a_tensor(make):
     def results(wrap):
         inputs = keras.Input((4,))
@@ -223,7 +226,7 @@ def test_training_may_be_a_tensor_of_the_call_itself():
     assert np.count_nonzero(compiled(x, training=tf.constant(True))) < 32
 
 
-@pytest.mark.parametrize("make", ["model", "layer"])
+@pytest.mark.parametrize("make", sweep(["model", "layer"], "model"))
 def test_what_is_quantized_is_compiled_anew(make):
     model = keras.Sequential([keras.Input((16,)), keras.layers.Dense(8)], name="line")
     compiled = polyblocks_jit_tf(model if make == "model" else model.layers[0])

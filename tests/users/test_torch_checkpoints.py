@@ -42,7 +42,7 @@ class Dropping(nn.Module):
     ("make", "draws"),
     [
         pytest.param(Attention, 0, marks=pytest.mark.slow),
-        (lambda: Attention(0.3), 2),
+        pytest.param(lambda: Attention(0.3), 2, marks=pytest.mark.slow),
         (Dropping, 3),
     ],
     ids=["attention", "attention_that_drops", "dropout"],
