@@ -274,3 +274,15 @@ def test_check_that_is_known_to_hold_costs_nothing():
       return %r : tensor<3xi32>
     }"""
     assert "cf.assert" not in lowered(text)
+
+
+@pytest.mark.parametrize(("number", "name"), [("1.0", "math.atan "), ("2.0", "math.atan2 ")])
+def test_arc_tangent_of_one_number(number, name):
+    """What XLA makes of ``atan``."""
+    text = lowered(f"""
+    func.func @main(%y: tensor<3xf32>) -> tensor<3xf32> {{
+      %x = stablehlo.constant dense<{number}> : tensor<3xf32>
+      %r = stablehlo.atan2 %y, %x : tensor<3xf32>
+      return %r : tensor<3xf32>
+    }}""")
+    assert name in text

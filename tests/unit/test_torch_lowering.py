@@ -95,6 +95,7 @@ def test_constants_are_inside_the_text() -> None:
 
 def test_ops_that_torch_mlir_lacks_are_built_here() -> None:
     assert "math.erfc" in lowered(torch.special.erfc, torch.randn(5))
+    assert "math.exp2" in lowered(torch.exp2, torch.randn(5))
     assert "arith.bitcast" in lowered(lambda x: x.view(torch.int32), torch.randn(2, 3))
     text = lowered(torch.copysign, torch.randn(2, 1, 3), torch.randn(4, 1))
     assert "math.copysign" in text

@@ -38,6 +38,14 @@ def constant(element: Element, value: Any) -> Any:
     return emit("arith.constant", [], element.type, value=element.attribute(value))
 
 
+def is_constant(value: Any, number: float) -> bool:
+    """Whether a float is a constant with this value."""
+    owner = value.owner
+    if isinstance(owner, ir.Block) or owner.name != "arith.constant":
+        return False
+    return bool(ir.FloatAttr(owner.attributes["value"]).value == number)
+
+
 def index(value: int) -> Any:
     """A constant of type index."""
     kind = ir.IndexType.get()

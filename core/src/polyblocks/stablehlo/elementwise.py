@@ -101,7 +101,9 @@ def _function(call: Call) -> Any:
     if name == "power":
         return emit("math.powf", call.args)
     if name == "atan2":
-        return emit("math.atan2", call.args)
+        y, x = call.args
+        # XLA has no arc tangent of one number.
+        return emit("math.atan", [y]) if code.is_constant(x, 1.0) else emit("math.atan2", [y, x])
     if name == "logistic":
         one = code.constant(call.kind, 1.0)
         e = emit("math.exp", [emit("arith.negf", call.args)])

@@ -434,5 +434,7 @@ OPERATIONS: dict[Any, Operation] = {
     aten.view.dtype: Operation(_reinterpret, _as_they_are),
     aten.round.decimals: Operation(_round_decimals, _of_arithmetic),
     aten.erfc.default: Operation(_of_math("ErfcOp")),
+    # A power of 2 for torch-mlir.
+    aten.exp2.default: Operation(_of_math("Exp2Op")),
     aten.copysign.Tensor: Operation(_of_math("CopySignOp"), operands=2),
 }
