@@ -19,12 +19,16 @@ COMPLEX = REAL + 1j * REAL[::-1]
     [
         (lambda z: (jnp.fft.fft(z), jnp.fft.ifft(z, axis=0)), COMPLEX),
         (lambda z: jnp.fft.fft(z, n=19, norm="ortho"), COMPLEX),
-        (lambda z: jnp.fft.ifftn(z), COMPLEX),
+        pytest.param(lambda z: jnp.fft.ifftn(z), COMPLEX, marks=pytest.mark.slow),
         (lambda x: (jnp.fft.rfft(x), jnp.fft.rfft(x, n=7), jnp.fft.rfft2(x)), REAL),
         (lambda z: (jnp.fft.irfft(z), jnp.fft.irfft(z, n=7), jnp.fft.irfftn(z)), COMPLEX),
         (lambda x: jnp.fft.irfft(jnp.fft.rfft(x) * jnp.fft.rfft(x[::-1]), x.shape[-1]), REAL),
         (jax.grad(lambda x: (jnp.abs(jnp.fft.fft(x)) ** 3).sum()), REAL),
-        (jax.grad(lambda x: (jnp.fft.irfft(jnp.fft.rfft(x) * 1j) ** 3).sum()), REAL),
+        pytest.param(
+            jax.grad(lambda x: (jnp.fft.irfft(jnp.fft.rfft(x) * 1j) ** 3).sum()),
+            REAL,
+            marks=pytest.mark.slow,
+        ),
         (lambda z: jnp.fft.fft(z[:0]), COMPLEX),
     ],
     ids=["c2c", "prime", "nd", "r2c", "c2r", "chain", "gradient", "gradient of c2r", "empty"],

@@ -82,7 +82,11 @@ def test_every_extent(n: int) -> None:
 @pytest.mark.each_choice
 @pytest.mark.parametrize("dtype", [torch.float32, torch.int64])
 @pytest.mark.parametrize(
-    "n, k", [(65, 64), (257, 1), (1009, 8), (2048, 50), (5021, 50), (999, 998)]
+    "n, k",
+    [
+        *((65, 64), (257, 1), (1009, 8), (5021, 50)),
+        *(pytest.param(*case, marks=pytest.mark.slow) for case in ((2048, 50), (999, 998))),
+    ],
 )
 def test_the_first_of_many(n: int, k: int, dtype: torch.dtype) -> None:
     x = numbers(dtype, 3, n)

@@ -67,6 +67,8 @@ def steps(x: Tensor) -> Tensor:
 
 
 PROGRAMS = [box, gradients, written_out, corners, smallest, padded, steps]
+#: Shared sums, chains of them, extremes, and margins.
+SOME = sweep(PROGRAMS, box, corners, smallest, steps)
 
 
 def compiled(f: Program, x: Tensor) -> tuple[Tensor, ...]:
@@ -89,7 +91,7 @@ def test_near_float64(f: Program, shape: tuple[int, int]) -> None:
 
 
 @pytest.mark.each_choice
-@pytest.mark.parametrize("f", PROGRAMS)
+@pytest.mark.parametrize("f", SOME)
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.bfloat16], ids=str)
 def test_other_types(f: Program, dtype: torch.dtype) -> None:
     x = torch.randn(19, 150, generator=torch.Generator().manual_seed(2)).to(dtype)
@@ -101,7 +103,7 @@ def test_other_types(f: Program, dtype: torch.dtype) -> None:
 
 
 @pytest.mark.each_choice
-@pytest.mark.parametrize("f", PROGRAMS)
+@pytest.mark.parametrize("f", SOME)
 @pytest.mark.parametrize("number", [float("nan"), float("inf")])
 def test_what_is_no_number_spreads_as_far_as_in_the_framework(f: Program, number: float) -> None:
     """Also to where it is multiplied by zero."""
