@@ -85,7 +85,32 @@ def test_arguments_of_all_kinds(function, args):
     assert "set_eval_frame" not in names
 
 
-def test_defaults_and_keywords_go_to_dynamo():
+def test_keywords_are_arguments_like_others():
+    compiled = polyblocks_jit_torch(scaled)
+    for _ in range(CALLED):
+        assert torch.equal(compiled(y=ONES, x=2 * ONES), 5 * ONES)
+        assert torch.equal(compiled(2 * ONES, y=ONES), 5 * ONES)
+    names = builtins_called(lambda: compiled(y=ONES, x=2 * ONES))
+    assert "scaled" in names
+    assert "set_eval_frame" not in names
+    for wrong in ({"z": ONES}, {"x": ONES}, {"y": ONES, "z": ONES}):
+        with pytest.raises(TypeError, match="argument"):
+            compiled(ONES, **wrong)
+    unnamed = polyblocks_jit_torch(lambda x, /, y: x - y)
+    assert torch.equal(repeated(unnamed, ONES, ONES), 0 * ONES)
+    assert torch.equal(repeated(unnamed, ONES, y=ONES), 0 * ONES)
+    with pytest.raises(TypeError, match="positional-only"):
+        unnamed(x=ONES, y=ONES)
+    mapped = polyblocks_jit_torch(lambda x, **more: x + more["a"] * more["b"])
+    for _ in range(CALLED):
+        assert torch.equal(mapped(ONES, b=2 * ONES, a=ONES), 3 * ONES)
+        assert torch.equal(mapped(ONES, a=ONES, b=3 * ONES), 4 * ONES)
+    assert "set_eval_frame" not in builtins_called(lambda: mapped(ONES, a=ONES, b=3 * ONES))
+    with pytest.raises(KeyError, match="a"):
+        mapped(ONES, b=ONES)
+
+
+def test_defaults_go_to_dynamo():
     compiled = polyblocks_jit_torch(lambda x, y=WEIGHT: x + y)
     for _ in range(CALLED):
         assert torch.equal(compiled(ONES), 3 * ONES)

@@ -119,7 +119,7 @@ class CachedCalls:
 
         @functools.wraps(ordinary)
         def call(*args: Any, **kwargs: Any) -> Any:
-            for value in args:
+            for value in (*args, *kwargs.values()) if kwargs else args:
                 # Dynamo's guards of a dense tensor end the process.
                 if value.__class__ is torch.Tensor and value.is_nested:
                     self._tell("nested tensor", _NESTED)
@@ -128,10 +128,10 @@ class CachedCalls:
                 return ordinary(*args, **kwargs)
             if self.whole:
                 # A profiler shows what Dynamo does, and ranges of its own around it.
-                if find is not None and not kwargs and not profiler._is_profiler_enabled:
-                    found = find(args)
+                if find is not None and not profiler._is_profiler_enabled:
+                    found = find(args, kwargs)
                     if found is not None:
-                        return found(*args)
+                        return found(*args, **kwargs)
                 outer_recompiles = set_recompiles(recompiles)
                 outer = set_eval_frame(lookup)
                 try:

@@ -26,7 +26,7 @@ _GRAPH = "__compiled_fn_"
 _LOADS = ("LOAD_GLOBAL", "LOAD_ATTR")
 #: Arguments with which bytecode may call a function in C. Python 3.11's ``PRECALL`` runs it and
 #: skips the ``CALL`` behind, but not the ``EXTENDED_ARG`` that more of them need; Python's own
-#: compiler makes a tuple of so many.
+#: compiler makes a tuple of them.
 _MOST_ARGUMENTS = 255
 
 _lock = forks.lock()
@@ -45,8 +45,9 @@ class GuardedCalls:
     """The compiled frames of one function.
 
     Attributes:
-        find: called with the arguments of a call, each of which guards may look at; gives the code
-            for it, or None where Dynamo must look. None: it always must.
+        find: called with a call's tuple of arguments and dict of keyword arguments, each of which
+            guards may look at; gives the code for it, or None where Dynamo must look. None: it
+            always must.
         last: guards of the code that was called last, their check, and the code as a function.
 
     Args:
@@ -169,33 +170,40 @@ def _only_call(code: CodeType) -> str:
     return graphs[0] if calls == 1 else ""
 
 
-def _finder(function: FunctionType, calls: GuardedCalls) -> Callable[[tuple[Any, ...]], Any] | None:
-    """A function of a call's positional arguments, see :attr:`GuardedCalls.find`.
+def _finder(
+    function: FunctionType, calls: GuardedCalls
+) -> Callable[[tuple[Any, ...], dict[str, Any]], Any] | None:
+    """A function of a call's arguments, see :attr:`GuardedCalls.find`.
 
     Where they are not all that the function takes, as with defaults, it returns None.
 
     Args:
         function: whose arguments they are.
         calls: of the function.
-
-    Returns:
-        None where positional arguments alone are no call.
     """
     code = function.__code__
     if code.co_kwonlyargcount:
         return None
-    count, source = code.co_argcount, Source()
-    others = iter(code.co_varnames[count:])
-    values = [f"{name!r}: args[{k}]" for k, name in enumerate(code.co_varnames[:count])]
-    takes_more = code.co_flags & CO_VARARGS
+    count, source = code.co_argcount, Source("args, kwargs")
+    names, others = code.co_varnames[:count], iter(code.co_varnames[count:])
+    values = [f"{name!r}: args[{k}]" for k, name in enumerate(names)]
+    takes_more, takes_keywords = code.co_flags & CO_VARARGS, code.co_flags & CO_VARKEYWORDS
+    source.add(f"if len(args) {'<' if takes_more else '!='} {count}:")
+    if takes_more or takes_keywords:
+        source.add("return None", 2)
+    else:
+        source.add("try:", 2)
+        source.add(f"args += tuple([kwargs[name] for name in {names}[len(args):]])", 3)
+        source.add("except KeyError:", 2)
+        source.add("return None", 3)
+        source.add(f"if len(args) != {count}:", 2)
+        source.add("return None", 3)
     if takes_more:
         values.append(f"{next(others)!r}: args[{count}:]" if count else f"{next(others)!r}: args")
-    if code.co_flags & CO_VARKEYWORDS:
-        values.append(f"{next(others)!r}: {{}}")
+    if takes_keywords:
+        values.append(f"{next(others)!r}: kwargs")
     for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
         values.append(f"{name!r}: {source.name('cell', cell)}.cell_contents")
-    source.add(f"if len(args) {'<' if takes_more else '!='} {count}:")
-    source.add("return None", 2)
     source.add(f"values = {{{', '.join(values)}}}")
     if code.co_freevars:  # a cell may be empty
         source.lines[-1:] = ["    try:", "    " + source.lines[-1], "    except ValueError:"]
