@@ -233,6 +233,31 @@ def test_systems_and_determinants(case: tuple[tuple[int, ...], str]) -> None:
     torch.testing.assert_close(found, expected)
 
 
+#: Blocks of rows and some that are left, few and many columns, of one and of several matrices.
+TRIANGULAR = [((67, 67), 4), ((2, 130, 130), 1), ((35, 35), 200), ((20, 9, 9), 9), ((3, 5, 5), 0)]
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize(("shape", "columns"), TRIANGULAR, ids=str)
+def test_triangular_systems(shape: tuple[int, ...], columns: int, dtype: torch.dtype) -> None:
+    n = shape[-1]
+    t = random(*shape, dtype=dtype) / n**0.5 + 2 * torch.eye(n, dtype=dtype)
+    b = random(*shape[:-1], columns, dtype=dtype)
+    solve = torch.linalg.solve_triangular
+    for upper, unit, turned in ((False, False, False), (True, True, False), (True, False, True)):
+
+        def function(
+            t: Tensor, b: Tensor, u: bool = upper, one: bool = unit, m: bool = turned
+        ) -> Tensor:
+            return solve(t.mT if m else t, b, upper=u, unitriangular=one)
+
+        exact = function(t.double(), b.double())
+        found, eager = compiled(function, t, b), function(t, b)
+        assert found.shape == exact.shape
+        if columns:
+            assert residual(found, exact) < 3 * residual(eager, exact) + 4
+
+
 LOSSES: dict[str, Callable[[Tensor], Tensor]] = {
     "cholesky": lambda a: torch.linalg.cholesky(a @ a.mT).sum(),
     "inv": lambda a: torch.linalg.inv(a).sum(),

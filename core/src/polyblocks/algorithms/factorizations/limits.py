@@ -14,7 +14,7 @@ MOST_ROTATED_OF_MANY = 16
 MANY = 16
 #: The most columns that are reflected one after the other: with 512 that takes more than three
 #: times as long as by blocks of columns, whose products LAPACK leaves to the BLAS.
-MOST_REFLECTED = 384
+MOST_REFLECTED = 4096
 #: The most rows, or columns, of a matrix whose pivots are chosen by a selection among all rows,
 #: where there are several matrices.
 MOST_SELECTED = 32
