@@ -1,8 +1,8 @@
 """Products of Householder reflections, applied at once: the compact WY form.
 
 A product ``H_1 … H_k`` of reflections ``I - tau v v^T`` is ``I - V T V^T``, where T is upper
-triangular. Its inverse has 1 / tau on the diagonal and above it the products of the vectors, so that
-T is never formed: multiplying with it is solving a triangular system.
+triangular. Its inverse has 1 / tau on the diagonal and above it the products of the vectors, so
+that T is never formed: multiplying with it is solving a triangular system.
 
 Schreiber and Van Loan, A Storage-Efficient WY Representation for Products of Householder
 Transformations, 1989; Joffrain et al., Accumulating Householder Transformations, Revisited, 2006.

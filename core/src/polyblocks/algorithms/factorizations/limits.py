@@ -12,9 +12,11 @@ MOST_ROTATED = 8
 MOST_ROTATED_OF_MANY = 16
 #: As many matrices as that are enough.
 MANY = 16
-#: The most columns that are reflected one after the other: with 512 that takes more than three
-#: times as long as by blocks of columns, whose products LAPACK leaves to the BLAS.
-MOST_REFLECTED = 4096
+#: The most columns that are reflected, by panels on one thread. With 1500 that takes as long
+#: as LAPACK on one thread, which uses all there are.
+MOST_REFLECTED = 2048
+#: The same on a device that leaves a whole matrix to a single thread of many.
+MOST_REFLECTED_BY_ONE_OF_MANY = 384
 #: The most rows, or columns, of a matrix whose pivots are chosen by a selection among all rows,
 #: where there are several matrices.
 MOST_SELECTED = 32

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import torch
 
-from polyblocks.algorithms.factorizations.limits import MOST_REFLECTED, most_rotated, too_large
+from polyblocks.algorithms.factorizations.limits import most_rotated, too_large
 from polyblocks_torch.control_flow.operators import is_control_flow
+from polyblocks_torch.decomp.limits import most_reflected
 
 _RANDOM = "random numbers come from PyTorch's own generator"
 
@@ -30,12 +31,10 @@ MISCOMPILED: dict[str, str] = {
     "_assert_scalar": "a check of a number that must raise in PyTorch",
 }
 
-#: By overload packet, the most rows and columns of matrices that are factorized, from their shape.
-_MOST: dict[str, Callable[[Sequence[int]], int]] = {
-    **dict.fromkeys(("_linalg_eigh", "_linalg_svd"), most_rotated),
-    **dict.fromkeys(
-        ("linalg_qr", "geqrf", "linalg_householder_product", "ormqr"), lambda _: MOST_REFLECTED
-    ),
+#: By overload packet, the most rows and columns of matrices that are factorized.
+_MOST: dict[str, Callable[[torch.Tensor], int]] = {
+    **dict.fromkeys(("_linalg_eigh", "_linalg_svd"), lambda a: most_rotated(a.shape)),
+    **dict.fromkeys(("linalg_qr", "geqrf", "linalg_householder_product", "ormqr"), most_reflected),
 }
 
 #: Overload packets whose kernels for bytes round otherwise than floating-point numbers do.
@@ -72,9 +71,9 @@ def refusal(node: torch.fx.Node) -> str | None:
     if name in _FIXED_POINT and value.dtype is torch.uint8:
         return "PyTorch resizes bytes with fixed-point weights"
     if (most := _MOST.get(name)) is not None:
-        shape = node.all_input_nodes[0].meta["val"].shape
-        if min(shape[-2:]) > most(shape):
-            return too_large(most(shape))
+        matrix = node.all_input_nodes[0].meta["val"]
+        if min(matrix.shape[-2:]) > most(matrix):
+            return too_large(most(matrix))
     if name in ("sub", "rsub") and any(_is_boolean(n) for n in node.args[:2]):
         return "PyTorch does not subtract booleans"
     return MISCOMPILED.get(name)
