@@ -47,9 +47,11 @@ class BlockReflector:
     @staticmethod
     def of(code: Code, m: int, scales: Part, batch: int, b: Index) -> BlockReflector:
         """With new arrays for vectors of ``m`` elements, see :meth:`Code.array`."""
-        shapes = ((m, PANEL), (PANEL, PANEL), (PANEL, _COLUMNS))
-        arrays = (code.array(shape, scales.element, batch, b) for shape in shapes)
-        return BlockReflector(code, *arrays, scales)
+        vectors, products, sums = (
+            code.array(shape, scales.element, batch, b)
+            for shape in ((m, PANEL), (PANEL, PANEL), (PANEL, _COLUMNS))
+        )
+        return BlockReflector(code, vectors, products, sums, scales)
 
     def prepare(self, first: Expr) -> None:
         """Complete the vectors of reflections from ``first`` on, and multiply them.
