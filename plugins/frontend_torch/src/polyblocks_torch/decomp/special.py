@@ -448,26 +448,36 @@ def digamma(x: Tensor) -> Tensor:
     return torch.where(x == 0, at_zero, torch.where(x.isnan(), x, result))
 
 
-def _zeta(s: float, q: Tensor) -> Tensor:
+def _whole_power(x: Tensor, exponent: int) -> Tensor:
+    """A power with an exponent of at least 1, by squaring."""
+    result = None
+    while True:
+        if exponent & 1:
+            result = x if result is None else result * x
+        exponent >>= 1
+        if not exponent:
+            assert result is not None
+            return result
+        x = x * x
+
+
+def _zeta(s: int, q: Tensor) -> Tensor:
     """Hurwitz's zeta function for s > 1 and q > 0 (Cephes)."""
-    total = q.pow(-s)
     a = q
-    b = total
+    b = total = _whole_power(1 / q, s)
     for _ in range(9):
         a = a + 1
-        b = a.pow(-s)
+        b = _whole_power(1 / a, s)
         total = total + b
     total = total + b * a / (s - 1) - 0.5 * b
-    factor = 1.0
-    k = 0.0
-    for divisor in _ZETA:
-        factor *= s + k
-        b = b / a
-        total = total + factor * b / divisor
-        k += 1.0
-        factor *= s + k
-        b = b / a
-        k += 1.0
+    inverse = 1 / a
+    square = inverse * inverse
+    factor, power = 1.0, b * inverse
+    for k, divisor in enumerate(_ZETA):
+        factor *= s + 2 * k
+        total = total + factor / divisor * power
+        power = power * square
+        factor *= s + 2 * k + 1
     return total
 
 
@@ -497,7 +507,7 @@ def polygamma(n: int, x: Tensor) -> Tensor:
     reflected = y < 0.5
     argument = torch.where(reflected, 1 - y, y)
     finite = argument < 1e300
-    result = sign * math.factorial(n) * _zeta(n + 1.0, torch.where(finite, argument, 1.0))
+    result = sign * math.factorial(n) * _zeta(n + 1, torch.where(finite, argument, 1.0))
     result = torch.where(finite, result, 0.0)
     fraction = y - y.round()
     pole = reflected & ((fraction == 0) | y.isinf())
