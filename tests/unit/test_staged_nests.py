@@ -13,12 +13,15 @@ from tests.support.schedules import edited, schedules
 from polyblocks import mlir
 from polyblocks.affine.buffers.copies import Barrier, Wait
 from polyblocks.affine.expr import Expr, Var
-from polyblocks.affine.gpu.staged.nests import StagedError, plain
+from polyblocks.affine.gpu.staged.errors import StagedError
+from polyblocks.affine.gpu.staged.exchange import exchange_of
+from polyblocks.affine.gpu.staged.nests import plain
 from polyblocks.affine.gpu.staged.steps import number_of, values_at
 from polyblocks.affine.likeness import likeness
 from polyblocks.affine.mlir import reader
 from polyblocks.affine.mlir.verify import verify_nest
-from polyblocks.affine.model import Access, For, Nest, Sequence, walk
+from polyblocks.affine.model import Access, Alloca, For, Nest, Sequence, Store, walk
+from polyblocks.affine.subnests import parallel_shell
 from polyblocks.errors import UnsupportedError
 from polyblocks.options import CompileOptions
 from polyblocks.passes.map.emit_kernels import EmitKernelsPass
@@ -186,6 +189,9 @@ def test_the_nodes_compute_what_the_nest_does_and_lead_back_to_it(name: str) -> 
     outer.schedule = original.schedule
     assert likeness(body) == likeness(before.body)
     assert [b.space for b in pipeline.tiles] == ["shared", "shared"]
+    # Whole pieces of the columns are stored together.
+    exchanged = "lanes" not in name and name not in ("no loop", "a part of a call")
+    assert (pipeline.exchange is not None) == exchanged
 
 
 def test_numbers_of_steps_are_those_of_nested_loops() -> None:
@@ -213,7 +219,8 @@ def test_what_the_nodes_say_is_done() -> None:
     assert eager.count("polyblocks.barrier") == 2 * text.count("polyblocks.barrier")
     waits = text.count("polyblocks.wait")
     assert plainly.count("copy.wait") == changed.count("copy.wait") == waits
-    assert changed.count("gpu.barrier") == plainly.count("gpu.barrier") + waits
+    # Two for the exchange of sums.
+    assert changed.count("gpu.barrier") == plainly.count("gpu.barrier") + waits + 2
 
 
 @pytest.mark.parametrize(
@@ -227,6 +234,10 @@ def test_what_the_nodes_say_is_done() -> None:
          "a copy of kind 'asynchronous' is from the default space to shared, not from shared to"),
         ("both past the registers", 'polyblocks.unit_steps = "unit"', "other",
          "expected multiplications by a unit"),
+        ("both past the registers", "memref<2x16x32xf32", "memref<4x16x32xf32",
+         r"expected an exchange of sums through \[2, 16, 32\] .*, got \[4, 16, 32\]"),
+        ("both past the registers", "masks = [16, 8, 4, 16]", "masks = [4, 8, 16, 4]",
+         r".* through .* \(1 into 2 by \[16, 8, 4, 16\]\), got .* by \[4, 8, 16, 4\]"),
     ],
 )  # fmt: skip
 def test_nodes_of_another_plan_are_refused(
@@ -265,7 +276,9 @@ def test_what_the_nodes_say_is_done_in_their_order() -> None:
     barrier = '"polyblocks.barrier"() {scope = "block"} : () -> ()\n'
     twice = text.replace(barrier, barrier * 2)
     given, changed = (emitted(mlir.parse(each), SYNCHRONOUS) for each in (text, twice))
-    assert changed.count("gpu.barrier") - given.count("gpu.barrier") == text.count(barrier) > 2
+    # Those of the exchange are for each of two rows of units.
+    more = changed.count("gpu.barrier") - given.count("gpu.barrier")
+    assert more == text.count(barrier) + 2 > 4
 
 
 def test_a_pipeline_needs_a_copy_to_every_stage() -> None:
@@ -275,6 +288,24 @@ def test_a_pipeline_needs_a_copy_to_every_stage() -> None:
         loop.copy = ""
     with pytest.raises(StagedError, match="expected a copy to local"):
         plain(nest.body, [[0, 16]])
+
+
+def test_an_exchange_has_one_store_of_the_sum() -> None:
+    nest = nest_of(staged("both past the registers"))
+    _, inside = parallel_shell(nest.body)
+    last = next(n for n in reversed(inside) if isinstance(n, (For, Store)))
+    nodes = last.body if isinstance(last, For) else inside
+    nodes.append(next(n for n in nodes if isinstance(n, Store)))
+    with pytest.raises(StagedError, match="expected a store of a sum to local.*, and one load"):
+        exchange_of(inside[max(i for i, n in enumerate(inside) if isinstance(n, Alloca)) :])
+
+
+def test_no_sums_are_exchanged_whose_columns_are_not_stored_together() -> None:
+    text = str(staged("both past the registers"))
+    backwards = text.replace("%arg2[%arg3, %arg4]", "%arg2[%arg3, -%arg4 + 7]")
+    assert backwards != text
+    with pytest.raises(UnsupportedError, match="expected no exchange of sums"):
+        emitted(mlir.parse(backwards))
 
 
 def test_barriers_are_between_the_copies_and_what_reads_them() -> None:

@@ -5,12 +5,15 @@
 // while the one before is multiplied, unit by unit of the warp: the bounds of a node say for which of
 // its four units it is. Before the last four products of a tile the next one is stored to its other
 // stage, and the block waits; the next tile's first operands are read behind that, into registers of
-// their own.
+// their own. At the end lanes exchange the sums of a row of units through shared memory, so that each
+// has neighbouring columns of a row to store.
 
 // CHECK-DAG:   #[[NEXT:.*]] = affine_map<(d0, d1)[s0] -> (d1 * 64 + 32)>
 // CHECK-DAG:   #[[ROW:.*]] = affine_map<(d0, d1)[s0] -> (d1 * 64 + 32, d1 * 64 - ((d0 mod 32) floordiv 16) * 16 + 32)>
 // CHECK-DAG:   #[[FIRST:.*]] = affine_map<(d0, d1, d2) -> (d0 * 64 + 16, d0 * 64 - ((d1 mod 32) floordiv 16) * 32 - ((d2 mod 32) floordiv 16) * 16 + 16)>
 // CHECK-DAG:   #[[OTHER:.*]] = affine_map<(d0, d1)[s0] -> (1, d0 mod 64, s0 mod 32)>
+// CHECK-DAG:   #[[UNIT:.*]] = affine_map<(d0) -> ((d0 mod 32) floordiv 16)>
+// CHECK-DAG:   #[[END:.*]] = affine_map<(d0) -> ((d0 mod 32) floordiv 16 + 1)>
 // CHECK-LABEL: func.func @main
 // CHECK:           %[[A:.*]] = memref.alloca() {{{.*}}polyblocks.layout = {{.*}} : memref<2x64x32xf16, "shared">
 // CHECK-NEXT:      %[[L:.*]] = memref.alloca() {{.*}} : memref<32xf16, "registers">
@@ -45,7 +48,14 @@
 // CHECK:             affine.yield
 // CHECK:           "polyblocks.barrier"
 // CHECK-NOT:       "polyblocks.barrier"
-// CHECK:           affine.store
+// CHECK:           %[[E:.*]] = memref.alloca() {{{.*}}polyblocks.layout = [{into = 2 : i64, masks = [16, 8, 4, 16], of = 1 : i64}]} : memref<4x16x32xf32, "shared">
+// CHECK-NEXT:      affine.for %{{.*}} = #[[UNIT]](%[[I]]) to #[[END]](%[[I]]) {
+// CHECK-NEXT:        "polyblocks.barrier"() {scope = "block"}
+// CHECK-NEXT:        affine.store %{{.*}}, %[[E]][((%[[I]] mod 64) floordiv 32) * 2 + (%[[J]] mod 64) floordiv 32, %[[I]] mod 16, %[[J]] mod 32]
+// CHECK-NEXT:        "polyblocks.barrier"() {scope = "block"}
+// CHECK-NEXT:        %[[S:.*]] = affine.load %[[E]]
+// CHECK-NEXT:        %[[H:.*]] = arith.truncf %[[S]]
+// CHECK-NEXT:        affine.store %[[H]], %arg2[%[[I]], %[[J]]]
 module {
   func.func @main(%a: memref<512x512xf16>, %b: memref<256x512xf16>, %c: memref<512x256xf16>) {
     %zero = arith.constant 0.0 : f32

@@ -33,7 +33,8 @@ from polyblocks.affine.gpu.plans.numbers import Numbers
 from polyblocks.affine.gpu.plans.sizes import TileSizes
 from polyblocks.affine.gpu.plans.unit_access import unit_accesses
 from polyblocks.affine.gpu.plans.units import UnitPlan, unit_plan
-from polyblocks.affine.gpu.staged.nests import StagedError, is_staged, mismatch, plain
+from polyblocks.affine.gpu.staged.errors import StagedError
+from polyblocks.affine.gpu.staged.nests import is_staged, mismatch, plain
 from polyblocks.affine.gpu.tiles.lane_plans import refusal
 from polyblocks.affine.model import For, Nest
 from polyblocks.affine.multiply import UnitTileError

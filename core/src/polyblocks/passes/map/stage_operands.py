@@ -22,8 +22,8 @@ class StageOperandsPass(NestPass):
     A nest stays the loops over its rows and columns: nodes in it say what each element needs, and
     the threads of a block do it together for all of theirs. Taken are tiles by arithmetic of lanes
     and by matrix units. Operands go past the threads' registers where the chip can, as below;
-    otherwise through them, which needs no waits. The number of a step counts the loops of a
-    reduction.
+    otherwise through them, which needs no waits. Sums by units go through shared memory where lanes
+    can store neighbouring columns then. The number of a step counts the loops of a reduction.
 
     Before::
 

@@ -52,6 +52,19 @@ class Plan(Protocol):
 
 
 @dataclass(frozen=True)
+class Exchange:
+    """How sums pass through shared memory, so that lanes have neighbouring columns of a row.
+
+    Attributes:
+        buffer: for each warp the rows and columns of one row of its units.
+        nodes: of a row of units: barriers, the store of a sum, the load of it, and what uses it.
+    """
+
+    buffer: Buffer
+    nodes: list[Node]
+
+
+@dataclass(frozen=True)
 class Pipeline:
     """The steps of a product as nodes of a nest.
 
@@ -61,12 +74,14 @@ class Pipeline:
         fragments: of each operand, in the registers of a unit; none without a unit.
         loaded: of each operand, in registers on the way from memory to shared memory; None where
             copies go past them.
+        exchange: of the sums; None if each lane keeps its own.
     """
 
     nodes: list[Node]
     tiles: tuple[Buffer, ...]
     fragments: tuple[Buffer, ...]
     loaded: tuple[Buffer | None, ...]
+    exchange: Exchange | None = None
 
     def side(self, buffer: Buffer) -> int:
         """The number of the operand whose buffer it is; of a unit's 0 for rows, 1 for columns."""

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, TypeGuard
 
 from polyblocks.affine.buffers.copies import MAIN, REGISTERS, BoxCopy
 from polyblocks.affine.expr import Expr, Var
-from polyblocks.affine.gpu.plans.kernel import Pipeline
+from polyblocks.affine.gpu.plans.kernel import Exchange, Pipeline
 from polyblocks.affine.gpu.plans.lanes import LanePlan
 from polyblocks.affine.gpu.plans.units import UnitPlan
 from polyblocks.affine.gpu.staged.copy_pipeline import CopyPipeline
+from polyblocks.affine.gpu.staged.errors import StagedError
+from polyblocks.affine.gpu.staged.exchange import exchange, exchange_of, layout, shape
 from polyblocks.affine.gpu.staged.lane_steps import LaneSteps
 from polyblocks.affine.gpu.staged.register_pipeline import RegisterPipeline
 from polyblocks.affine.gpu.staged.steps import number_of
@@ -39,7 +42,10 @@ def stage(body: list[Node], plan: UnitPlan | LanePlan) -> list[Node]:
         steps = pipeline(plan, ir.Type.parse(plan.product.element.name)).nodes()
     else:
         steps = LaneSteps(plan).nodes()
-    nodes: list[Node] = [*parts.before, *steps, *parts.after]
+    after = parts.after
+    if isinstance(plan, UnitPlan) and plan.exchanges_sums:
+        after = exchange(plan, parts.reduction.loops[0].results[0], after)
+    nodes: list[Node] = [*parts.before, *steps, *after]
     for loop in reversed(shell):
         nodes = [For(loop.var, nodes, schedule=loop.schedule)]
     return nodes
@@ -53,10 +59,6 @@ def counted_steps(plan: UnitPlan | LanePlan) -> list[list[int]]:
     loops = plan.sizes.parts.reduction.order
     order = plan.product.steps if isinstance(plan, UnitPlan) else loops
     return [[loops.index(var), var.extent] for var in order]
-
-
-class StagedError(Exception):
-    """A nest does not have the nodes that its schedule says it has."""
 
 
 def plain(body: list[Node], counted: list[list[int]]) -> tuple[list[Node], Pipeline]:
@@ -74,7 +76,8 @@ def plain(body: list[Node], counted: list[list[int]]) -> tuple[list[Node], Pipel
     ends = [i for i, n in enumerate(inside) if isinstance(n, For) and n.inits]
     if begin is None or not ends or ends[-1] < begin:
         raise StagedError("expected buffers and multiplications behind each other")
-    before, nodes, after = inside[:begin], inside[begin : ends[-1] + 1], inside[ends[-1] + 1 :]
+    before, nodes = inside[:begin], inside[begin : ends[-1] + 1]
+    exchanged, after = exchange_of(inside[ends[-1] + 1 :])
     copies = [BoxCopy.of(n) for n in walk(nodes) if isinstance(n, For) and n.copy]
     multiplies = [UnitSteps.of(n) for n in walk(nodes) if isinstance(n, For) and n.unit]
     loops = [Var(extent) for _, extent in sorted(counted)]
@@ -90,7 +93,7 @@ def plain(body: list[Node], counted: list[list[int]]) -> tuple[list[Node], Pipel
     made: list[Node] = [*before, reduction, *after]
     for loop in reversed(shell):
         made = [For(loop.var, made, schedule=loop.schedule)]
-    return made, pipeline
+    return made, replace(pipeline, exchange=exchanged)
 
 
 def _ranks(counted: list[list[int]]) -> list[int]:
@@ -210,6 +213,8 @@ def mismatch(pipeline: Pipeline, plan: UnitPlan | LanePlan) -> str:
         past = [plan.is_asynchronous(o) for o in plan.product.operands]
         if (given := [buffer is None for buffer in pipeline.loaded]) != past:
             return f"expected operands whose copies are asynchronous {past}, got {given}"
+        if reason := _exchange_mismatch(pipeline.exchange, plan):
+            return reason
         expected = [(plan.shape(o), plan.layout(o)) for o in plan.product.operands]
     else:
         expected = [(plan.shape(o), ()) for o in plan.sizes.parts.operands]
@@ -218,6 +223,18 @@ def mismatch(pipeline: Pipeline, plan: UnitPlan | LanePlan) -> str:
         return ""
     one, other = (" and ".join(map(_in_words, each)) for each in (expected, found))
     return f"expected tiles {one} in shared memory, got {other}"
+
+
+def _exchange_mismatch(found: Exchange | None, plan: UnitPlan) -> str:
+    """How an exchange of sums is none that a plan allows for; empty if it is one, or none."""
+    if found is None:
+        return ""
+    if not plan.exchanges_sums:
+        return "expected no exchange of sums, whose columns are not stored together"
+    given, expected = (found.buffer.shape, found.buffer.layout), (shape(plan), layout(plan))
+    if given == expected:
+        return ""
+    return f"expected an exchange of sums through {_in_words(expected)}, got {_in_words(given)}"
 
 
 def _in_words(tile: tuple[tuple[int, ...], tuple[Swizzle, ...]]) -> str:

@@ -53,6 +53,8 @@ class UnitNodes:
 
     def __post_init__(self) -> None:
         self.operands = [self._staged(operand) for operand in self.plan.product.operands]
+        self._units = WarpUnits(self.plan)
+        self._along = [WarpUnits(self.plan, side) for side in range(2)]
 
     def _staged(self, operand: Operand) -> Staged:
         plan, nbytes = self.plan, self.plan.element_bytes
@@ -136,7 +138,7 @@ class UnitNodes:
     def read(self, number: Number, call: int, side: int, units: range | None = None) -> For:
         """The operand of a call, of the units along a side or of some of them."""
         each = self.operands[side]
-        step, loop = self._call(number, call, WarpUnits(self.plan, side), units)
+        step, loop = self._call(number, call, self._along[side], units)
         value, location = Value(self.element), each.operand.load.location
         place = self._place(each.tiles, each.operand, number, step)
         to = self._place(each.fragments, each.operand, number, step)
@@ -178,7 +180,7 @@ class UnitNodes:
             units: of the warp, row by row; None for all.
         """
         inner = self.plan.sizes.parts.reduction.loops[-1]
-        step, loop = self._call(number, call, WarpUnits(self.plan), units)
+        step, loop = self._call(number, call, self._units, units)
         carried = Value(total.type)
         values = {inner.arguments[0]: carried}
         body: list[Node] = []

@@ -6,13 +6,13 @@ before others. A node for a range of them has bounds that leave no iteration to 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.gpu.plans.units import UnitPlan
 from polyblocks.affine.gpu.staged.steps import number_of, values_at
-from polyblocks.affine.model import For
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class WarpUnits:
         rows, columns = self.plan.of_warp
         return rows * columns if self.side is None else self.plan.of_warp[self.side]
 
-    @property
+    @cached_property
     def number(self) -> Expr:
         """That of an element's unit."""
         if self.side is not None:
@@ -75,20 +75,31 @@ class WarpUnits:
             upper.append(begin + behind * count)
         return tuple(lower), tuple(upper)
 
-    def of(self, loop: For) -> tuple[int, ...]:
-        """The units whose elements have iterations of a loop over steps; of those with elements."""
-        if not loop.lower and not loop.upper:
-            return tuple(self.with_elements())
-        return tuple(n for n in self.with_elements() if self._runs(loop, n))
+    def between(self, lower: Iterable[Expr], upper: Iterable[Expr]) -> tuple[int, ...]:
+        """The units whose elements have iterations of a loop with these bounds, counted from 0.
 
-    def _runs(self, loop: For, number: int) -> bool:
-        at: dict[Var, Expr] = {}
-        for side, place in self._places(number).items():
-            at |= values_at(Expr(place), self._outers(side))
-        rooms = [
-            end.substitute(at) - begin.substitute(at)
-            for begin in (Expr(0), *loop.lower)
-            for end in (Expr(loop.var.extent), *loop.upper)
-        ]
-        # Those of a step and the extent are not constant.
-        return all(room.const > 0 for room in rooms if room.is_constant)
+        Bounds that depend on more than rows and columns leave iterations to all of them.
+        """
+        ends, starts = (self._of_elements(bounds) for bounds in (upper, lower))
+        return tuple(
+            number
+            for number, at in self._elements.items()
+            if min((e.evaluate(at) for e in ends), default=1)
+            > max((0, *(e.evaluate(at) for e in starts)))
+        )
+
+    def _of_elements(self, bounds: Iterable[Expr]) -> list[Expr]:
+        outers = {*self._outers(0), *self._outers(1)}
+        return [e for e in bounds if outers.issuperset(e.variables())]
+
+    @cached_property
+    def _elements(self) -> dict[int, dict[Var, int]]:
+        """The variables of the first element of each unit that has any."""
+        found: dict[int, dict[Var, int]] = {}
+        for number in self.with_elements():
+            at = found[number] = {}
+            for side, place in self._places(number).items():
+                variables = self._outers(side)
+                for var, value in values_at(Expr(place), variables).items():
+                    at[var] = value.const
+        return found

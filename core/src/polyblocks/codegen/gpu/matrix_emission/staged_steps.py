@@ -236,14 +236,12 @@ class StagedSteps:
 
     def units_of(self, loop: For, units: WarpUnits) -> tuple[int, ...]:
         """The units that a loop over steps is for."""
-        begin = self._first_step(loop)
-        extent = Expr(loop.var.extent)
-        key = (
-            units,
-            *(tuple(e - begin for e in each) for each in (loop.lower, (*loop.upper, extent))),
-        )
+        begin, extent = self._first_step(loop), Expr(loop.var.extent)
+        lower = tuple(e - begin for e in loop.lower)
+        upper = tuple(e - begin for e in (*loop.upper, extent))
+        key = units, lower, upper
         if key not in self._known:
-            self._known[key] = units.of(loop)
+            self._known[key] = units.between(lower, upper)
         return self._known[key]
 
     def _first_step(self, loop: For) -> Expr:

@@ -22,11 +22,17 @@ def exchanged(code: Code, layout: Sequence[Swizzle], into: int, by: Any, place: 
     for swizzle in layout:
         if swizzle.into != into:
             continue
-        flips = None
+        flips, flipped = None, 0
         for bit, count, mask in swizzle.runs():
             digits = code.remainder(code.quotient(by, 1 << bit), 1 << count)
-            part = code.times(digits, mask)
-            flips = part if flips is None else code.add(flips, part)
+            part, bits = code.times(digits, mask), mask * ((1 << count) - 1)
+            if flips is None:
+                flips = part
+            elif flipped & bits:
+                flips = code.value("arith.xori", code.index, flips, part)
+            else:
+                flips = code.add(flips, part)
+            flipped |= bits
         if flips is not None:
             place = code.value("arith.xori", code.index, place, flips)
     return place

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from polyblocks.affine.gpu.plans.kernel import Pipeline
+from polyblocks.codegen.gpu.matrix_emission.exchanged_sums import ExchangedSums
 from polyblocks.codegen.gpu.matrix_emission.operand_reads import OperandReads
 from polyblocks.codegen.gpu.matrix_emission.overlapped_steps import OverlappedSteps
 from polyblocks.codegen.gpu.matrix_emission.scope import UnitScope
@@ -12,7 +13,6 @@ from polyblocks.codegen.gpu.matrix_emission.staged_steps import StagedSteps
 from polyblocks.codegen.gpu.matrix_emission.sums import Sums
 from polyblocks.codegen.gpu.matrix_emission.tile_copy import TileCopy
 from polyblocks.codegen.gpu.matrix_emission.unit_calls import UnitCalls
-from polyblocks.codegen.gpu.matrix_emission.wide_epilogue import WideEpilogue
 
 
 class UnitEmitter:
@@ -34,10 +34,11 @@ class UnitEmitter:
         scope.tile.begin(block)
         inits = scope.tile.place(scope.place(thread), (1, 1))
         sums = self._steps(thread, inits)
-        if self.plan.exchanges_sums:
-            WideEpilogue(scope, self.code.id("thread")).emit(sums)
-        else:
+        exchange = self.pipeline.exchange
+        if exchange is None:
             scope.tile.finish(sums)
+        else:
+            ExchangedSums(scope, exchange, self.code.id("thread")).emit(sums)
 
     def _steps(self, thread: Any, inits: list[Any]) -> list[Any]:
         """All steps of the reduction: copies, and products."""

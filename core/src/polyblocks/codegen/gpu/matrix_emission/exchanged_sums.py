@@ -1,8 +1,7 @@
-"""The epilogue of a matrix unit's sums, several neighbouring columns at a time.
+"""The exchange of a matrix unit's sums as operations, and what uses them.
 
-The unit leaves a column or two of a row in each lane. Lanes exchange them through the shared memory
-that the operands no longer need, a row of units at a time, so that each lane has neighbouring
-columns of one row. The epilogue's operands are loaded, and results stored, with one access each.
+Lanes store their sums of a row of units to shared memory, and each lane takes neighbouring columns
+of one row from there. Other operands are loaded, and results stored, with one access for these.
 """
 
 from __future__ import annotations
@@ -10,60 +9,70 @@ from __future__ import annotations
 from typing import Any
 
 from polyblocks.affine.access import address
+from polyblocks.affine.buffers.copies import Barrier
 from polyblocks.affine.expr import Var
 from polyblocks.affine.gpu.plans.fragments import outers_of, steps_of
+from polyblocks.affine.gpu.plans.kernel import Exchange
 from polyblocks.affine.gpu.plans.units import COLUMNS_AT_ONCE
+from polyblocks.affine.gpu.staged.exchange import LINE, QUAD
+from polyblocks.affine.gpu.staged.warp_units import WarpUnits
 from polyblocks.affine.model import AffineAccess, Load, Store
 from polyblocks.codegen.gpu.emission.combine import barrier
 from polyblocks.codegen.gpu.emission.wide_body import WideBody
 from polyblocks.codegen.gpu.matrix_emission.scope import UnitScope
+from polyblocks.codegen.gpu.matrix_emission.swizzles import exchanged
 from polyblocks.mlir import ir
 
-#: Numbers of 32 bits in one access of shared memory, and accesses in a line of it.
-_QUAD, _LINE = 4, 8
 
-
-class WideEpilogue:
+class ExchangedSums:
     """Writes the end of a matrix kernel at the current insertion point.
 
     Args:
         scope: of the kernel, behind its reduction.
+        exchange: the nodes. The buffer gets the memory of the operand that has the most: nothing
+            of that is read behind the first barrier.
         thread: the thread's number.
     """
 
-    def __init__(self, scope: UnitScope, thread: Any) -> None:
-        self.scope, self.code, plan = scope, scope.code, scope.plan
-        self.plan = plan
+    def __init__(self, scope: UnitScope, exchange: Exchange, thread: Any) -> None:
+        self.scope, self.code, self.plan = scope, scope.code, scope.plan
+        self.exchange, self.buffer = exchange, exchange.buffer
         self.tile, self.nodes = scope.tile, scope.tile.nodes
-        self.memory = self.nodes.row(scope.tiles[plan.largest_operand])
+        self.memory = self.nodes.row(scope.tiles[self.plan.largest_operand])
         self.element = self.memory.type.element_type
-        warp = self.code.quotient(thread, plan.warp)
-        self.begin = self.code.times(warp, plan.exchanged_bytes // 4)
-        self.pitch = plan.of_warp[1] * plan.unit.shape[1]
-        self.sum_type: Any = None
+        _, rows, self.pitch = self.buffer.shape
+        warp = self.code.quotient(thread, self.plan.warp)
+        self.begin = self.code.times(warp, rows * self.pitch)
 
     def emit(self, sums: list[Any]) -> None:
-        """Exchange the sums between lanes, and emit the epilogue.
+        """Exchange the sums between lanes, and emit the nodes that use them.
 
         Args:
             sums: of the lane, rows by columns.
         """
+        for unit in WarpUnits(self.plan, 0).with_elements():
+            for node in self.exchange.nodes:
+                if isinstance(node, Barrier):
+                    barrier(self.code)
+                elif isinstance(node, Store) and node.buffer is self.buffer:
+                    self._put(unit, sums)
+                elif isinstance(node, Load) and node.buffer is self.buffer:
+                    # The nodes behind it are those that use the sums.
+                    self._take(unit)
+
+    def _take(self, unit: int) -> None:
+        """All neighbouring columns of a row of units."""
         code, plan = self.code, self.plan
-        self.sum_type = sums[0].type
-        m, n, _ = plan.unit.shape
-        pieces = m * plan.of_warp[1] * n // COLUMNS_AT_ONCE
-        for unit in range(plan.of_warp[0]):
-            barrier(code)
-            self._put(unit, sums)
-            barrier(code)
-            for round_ in range(-(-pieces // plan.warp)):
-                number, mine = code.round_of(self.scope.lane, round_, pieces, plan.warp)
+        _, rows, columns = self.buffer.shape
+        pieces = rows * columns // COLUMNS_AT_ONCE
+        for round_ in range(-(-pieces // plan.warp)):
+            number, mine = code.round_of(self.scope.lane, round_, pieces, plan.warp)
 
-                def piece(number: Any = number, unit: int = unit) -> list[Any]:
-                    self._piece(number, unit)
-                    return []
+            def piece(number: Any = number) -> list[Any]:
+                self._piece(number, unit)
+                return []
 
-                code.when(mine, piece)
+            code.when(mine, piece)
 
     def _put(self, unit: int, sums: list[Any]) -> None:
         """The lane's sums of a row of units."""
@@ -83,30 +92,10 @@ class WideEpilogue:
                     self._store(place, sums[begin : begin + run])
 
     def _place_in(self, row: Any, column: Any) -> Any:
-        """Where a column of a row is in shared memory, in numbers of 32 bits.
-
-        Four columns are together, and the fours of a line are swizzled: warps write pairs of
-        columns of four rows one after the other, or sixteen columns of two rows that are one or
-        eight apart, and read fours of eight.
-        """
-        code = self.code
-        fours = min(self.pitch // _QUAD, _LINE)
-        line = code.quotient(row, _LINE // fours)
-        # The line's number with its bits in the other order.
-        by, bit = code.integer(0), 1
-        while bit < fours:
-            digit = code.remainder(code.quotient(line, bit), 2)
-            by = code.add(by, code.times(digit, fours // (2 * bit)))
-            bit *= 2
-        eight = code.quotient(row, _LINE)
-        if fours == _LINE:
-            half = code.times(code.remainder(eight, 2), fours // 2)
-            by = code.value("arith.xori", code.index, by, half)
-        else:
-            # The rows of a line change places.
-            other = code.remainder(eight, _LINE // fours)
-            row = code.value("arith.xori", code.index, row, other)
-        column = code.value("arith.xori", code.index, column, code.times(by, _QUAD))
+        """Where a column of a row is in shared memory, in numbers of 32 bits."""
+        code, layout = self.code, self.buffer.layout
+        column = exchanged(code, layout, 2, row, column)
+        row = exchanged(code, layout, 1, row, row)
         return code.add(self.begin, code.add(code.times(row, self.pitch), column))
 
     def _store(self, place: Any, values: list[Any]) -> None:
@@ -122,15 +111,14 @@ class WideEpilogue:
     def _piece(self, number: Any, unit: int) -> None:
         """Neighbouring columns of one row."""
         code, plan, scope = self.code, self.plan, self.scope
-        m, n, _ = plan.unit.shape
-        beside = plan.of_warp[1] * n // COLUMNS_AT_ONCE
+        beside = self.pitch // COLUMNS_AT_ONCE
         # Eight rows at a time, for the banks; the pieces of each of them fill sectors.
-        row = code.remainder(number, _LINE)
-        rest = code.quotient(number, _LINE)
+        row = code.remainder(number, LINE)
+        rest = code.quotient(number, LINE)
         column = code.times(code.remainder(rest, beside), COLUMNS_AT_ONCE)
-        row = code.add(row, code.times(code.quotient(rest, beside), _LINE))
+        row = code.add(row, code.times(code.quotient(rest, beside), LINE))
         sums = self._taken(row, column)
-        row = code.add(code.add(scope.corner[0], row), code.integer(unit * m))
+        row = code.add(code.add(scope.corner[0], row), code.integer(unit * self.buffer.shape[1]))
         column = code.add(scope.corner[1], column)
         at = [code.add(self.tile.first[0], row), code.add(self.tile.first[1], column)]
         conditions = [self.tile.inside(number, side) for side, number in enumerate(at)]
@@ -150,17 +138,17 @@ class WideEpilogue:
     def _taken(self, row: Any, column: Any) -> list[Any]:
         """Numbers of 32 bits from memory of narrower ones."""
         code, times = self.code, 4 // self.plan.element_bytes
-        type_ = self.sum_type
+        type_ = self.buffer.element
         found = []
-        for k in range(0, COLUMNS_AT_ONCE, _QUAD):
+        for k in range(0, COLUMNS_AT_ONCE, QUAD):
             at = self._place_in(row, code.add(column, code.integer(k)) if k else column)
             narrow = code.value(
                 "vector.load",
-                ir.VectorType.get([_QUAD * times], self.element),
+                ir.VectorType.get([QUAD * times], self.element),
                 self.memory,
                 code.times(at, times),
             )
-            four = code.value("vector.bitcast", ir.VectorType.get([_QUAD], type_), narrow)
+            four = code.value("vector.bitcast", ir.VectorType.get([QUAD], type_), narrow)
             found += code.elements(four)
         return found
 
