@@ -15,6 +15,8 @@ from polyblocks.target import MemoryLevel, TargetDescription
 NOT_HIDDEN = 0.2
 #: Share of a memory level that one nest's data may fill before other data drives it out.
 SHARE = 2
+#: Bytes of the largest private cache where the description has none.
+PRIVATE_BYTES = 1 << 18
 
 
 def unknown_rates(target: TargetDescription) -> tuple[str, ...]:
@@ -80,6 +82,11 @@ def traffic_seconds(target: TargetDescription, nbytes: float, footprint: int) ->
         if fits and level.bandwidth:
             return nbytes / level.bandwidth
     return None
+
+
+def private_cache(target: TargetDescription) -> int:
+    """Bytes of the largest cache that a core has for itself; 0 if none is described."""
+    return max((m.size for m in target.memory if m.size and m.shared_by == 1), default=0)
 
 
 def passes_caches(target: TargetDescription, buffer: Buffer, touched: int) -> bool:

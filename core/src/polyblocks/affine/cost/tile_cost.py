@@ -384,7 +384,7 @@ class TileCost:
         caches = [m for m in self.target.memory if m.size]
         # The last cache belongs to all.
         private = caches[:-1] or caches
-        own = (private[-1].size if private else 1 << 18) * CACHE_PART
+        own = (private[-1].size if private else rates.PRIVATE_BYTES) * CACHE_PART
         if not self._large or not caches:
             return own
         share = caches[-1].size / max(caches[-1].shared_by, 1) * SHARED_PART

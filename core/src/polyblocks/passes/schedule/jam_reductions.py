@@ -9,6 +9,7 @@ from polyblocks.affine import operation_cost as cost
 from polyblocks.affine.access import stride_along
 from polyblocks.affine.analysis.parallel import is_parallel
 from polyblocks.affine.analysis.reductions import ReductionNest
+from polyblocks.affine.cost.rates import private_cache
 from polyblocks.affine.model import (
     Alloca,
     Check,
@@ -69,12 +70,12 @@ class JamReductionsPass(NestPass):
     def transform(self, sequence: Sequence, context: Any) -> None:
         """Jam every nest and sub-nest that reads more than the private caches hold."""
         level = context.target.shared_level
-        private = [m.size for m in context.target.memory if m.size and m.shared_by == 1]
+        private = private_cache(context.target)
         for nest in sequence.nests():
 
             def change(nodes: list[Node], around: list[For]) -> list[Node] | None:
                 shape = ReductionNest.of_nodes(nodes) or ReductionNest.leading(nodes)
-                if shape is None or not self._streams(shape, max(private, default=0)):
+                if shape is None or not self._streams(shape, private):
                     return None
                 loop = self._loop(shape, 1 if around else level.size)
                 return None if loop is None else jam(shape, loop, self.unroll_factor)

@@ -10,8 +10,6 @@ from polyblocks.target import MatrixUnit, MemoryLevel, TargetDescription
 #: Multiply-adds in flight that keep a core busy, and loads that it starts in the time of one, where
 #: the target's description does not say.
 IN_FLIGHT, LOADS = 8, 1.0
-#: Bytes of the largest private cache where the description has none.
-PRIVATE_BYTES = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -84,7 +82,7 @@ class CoreTimes:
             shared_load=max(l2_load, shared_load),
             start=start,
             l1=l1,
-            l2_bytes=max((level.size for level in private), default=PRIVATE_BYTES),
+            l2_bytes=rates.private_cache(target) or rates.PRIVATE_BYTES,
         )
 
 
