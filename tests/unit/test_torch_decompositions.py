@@ -216,6 +216,34 @@ def test_pooling_and_resampling_equal_eager(sizes: Any) -> None:
         same(REGISTRY[op](x, output, False), op(x, output, False))
 
 
+@pytest.mark.parametrize(
+    "extents, output",
+    [
+        ((7, 9), (3, 4)),
+        ((13, 5), (5, 7)),
+        ((1, 300), (1, 4)),
+        ((11, 700), (11, 7)),
+        ((6, 70), (4, 9)),
+        ((8, 8), (2, 3)),
+    ],
+)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_unequal_windows_equal_eager(extents: Any, output: Any, dtype: torch.dtype) -> None:
+    x = torch.randn(2, 3, *extents).to(dtype)
+    # Equal elements and some that are no numbers, also several in one window.
+    x[0, 0] = x[0, 0].round()
+    x[1, 0, :, 1::5] = torch.nan
+    x[1, 1, 0, 0], x[1, 2] = torch.inf, -torch.inf
+    for image in (x, x[1]):
+        for op in (aten.adaptive_max_pool2d.default, aten._adaptive_avg_pool2d.default):
+            got, want = REGISTRY[op](image, output), op(image, output)
+            if isinstance(want, Tensor):
+                same(got, want)
+            else:
+                same(got[0], want[0], 0, 0)
+                assert got[1].equal(want[1])
+
+
 def test_distances_equal_eager() -> None:
     a, b = torch.randn(2, 5, 3), torch.randn(2, 4, 3)
     for p in (0.0, 1.0, 2.0, 3.5, torch.inf):

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch._decomp.decompositions import adaptive_avg_pool2d as _torch_adaptive_avg_pool2d
@@ -19,58 +20,65 @@ aten = torch.ops.aten
 #: Arguments of pools with a number per dimension, or one for all.
 _OF_WINDOWS = {"kernel_size", "stride", "padding", "dilation"}
 
+#: Neighbours in memory that are summed up by loops of their own, twice as fast as through a table
+#: of places, in programs of few windows.
+LONG_WINDOW = 64
+FEW_WINDOWS = 8
+
 
 def adaptive_windows(extent: int, output: int) -> list[tuple[int, int]]:
     """Bounds of the adaptive windows along one dimension."""
     return [(i * extent // output, -(-(i + 1) * extent // output)) for i in range(output)]
 
 
+def _windows(x: Tensor, dim: int, output: int) -> tuple[Tensor, Tensor]:
+    """The adaptive windows along one dimension.
+
+    Shorter ones are filled up with their last element: all regions are one array.
+
+    Returns:
+        ``x`` with two dimensions instead of ``dim``, windows and elements; and which elements are
+        no fillers, ``[output, width]``.
+    """
+    bounds = np.array(adaptive_windows(x.shape[dim], output))
+    sizes = bounds[:, 1:] - bounds[:, :1]
+    offsets = np.arange(sizes.max())
+    places = torch.tensor(bounds[:, :1] + np.minimum(offsets, sizes - 1), device=x.device)
+    taken = aten._unsafe_index.Tensor(x, [*[None] * dim, places.reshape(-1)])
+    inside = torch.tensor(offsets < sizes, device=x.device)
+    return taken.unflatten(dim, inside.shape), inside
+
+
 def _adaptive_max(x: Tensor, output_size: Sequence[int]) -> tuple[Tensor, Tensor]:
-    """Largest element of each adaptive window and its flat position in the pooled dimensions."""
+    """Largest element of each adaptive window and its flat position in the pooled dimensions.
+
+    Dimensions are pooled one after the other. The first of equal elements is the one with the
+    lowest position; of those that are no numbers it is the last one.
+    """
     count = len(output_size)
     extents = x.shape[-count:]
     flat = math.prod(extents)
     position = torch.arange(flat, device=x.device).reshape(extents).expand(x.shape)
-    lead = x.shape[:-count]
-    # Every window as a gather along each dimension: [..., out, window] per dimension.
-    value: Tensor = x
-    mask: Tensor | None = None
-    for axis, (extent, output) in enumerate(zip(extents, output_size, strict=True)):
-        windows = adaptive_windows(extent, output)
-        width = max(stop - start for start, stop in windows)
-        start = torch.arange(output, device=x.device) * extent // output
-        stop = ((torch.arange(output, device=x.device) + 1) * extent + output - 1) // output
-        place = start.unsqueeze(-1) + torch.arange(width, device=x.device)
-        valid = place < stop.unsqueeze(-1)
-        place = torch.where(valid, place, extent - 1)
-        dim = len(lead) + 2 * axis
-        value = _gather_windows(value, dim, place)
-        position = _gather_windows(position, dim, place)
-        shape = [1] * (len(lead) + 2 * count)
-        shape[dim], shape[dim + 1] = output, width
-        part = valid.reshape(shape)
-        mask = part if mask is None else mask & part
-    assert mask is not None
-    order = [*range(len(lead))] + [len(lead) + 2 * a for a in range(count)]
-    order += [len(lead) + 2 * a + 1 for a in range(count)]
-    lowest = -torch.inf if x.is_floating_point() else torch.iinfo(x.dtype).min
-    value = torch.where(mask, value, lowest).permute(order)
-    position = position.permute(order)
-    rows = [*lead, *output_size, -1]
-    value, position = value.reshape(rows), position.reshape(rows)
-    best = value.argmax(-1, keepdim=True)
-    if x.is_floating_point():
-        # The last one that is no number, not the first.
-        there = value.isnan()
-        last = torch.where(there, torch.arange(value.shape[-1], device=x.device), 0)
-        best = torch.where(there.any(-1, keepdim=True), last.amax(-1, keepdim=True), best)
-    return value.gather(-1, best).squeeze(-1), position.gather(-1, best).squeeze(-1)
-
-
-def _gather_windows(x: Tensor, dim: int, place: Tensor) -> Tensor:
-    """Replace dimension ``dim`` by two: window, and element of the window."""
-    taken = x.index_select(dim, place.reshape(-1))
-    return taken.unflatten(dim, place.shape)
+    for axis, output in enumerate(output_size):
+        dim = x.dim() - count + axis
+        if output == x.shape[dim]:
+            continue
+        # Windows of the last dimension become rows of neighbours as well.
+        swapped = axis == count - 1 > 0
+        if swapped:
+            x, position = (t.transpose(dim - 1, dim).contiguous() for t in (x, position))
+            dim -= 1
+        values, _ = _windows(x, dim, output)
+        positions, _ = _windows(position, dim, output)
+        x = values.amax(dim + 1)
+        largest = values == x.unsqueeze(dim + 1)
+        position = torch.where(largest, positions, flat).amin(dim + 1)
+        if x.is_floating_point():
+            last = torch.where(values.isnan(), positions, -1).amax(dim + 1)
+            position = torch.where(last >= 0, last, position)
+        if swapped:
+            x, position = x.transpose(dim, dim + 1), position.transpose(dim, dim + 1)
+    return x, position
 
 
 @decomposition(aten.adaptive_max_pool2d.default, aten.adaptive_max_pool3d.default)
@@ -80,9 +88,32 @@ def adaptive_max_pool(x: Tensor, output_size: Sequence[int]) -> tuple[Tensor, Te
 
 @decomposition(aten._adaptive_avg_pool2d.default)
 def adaptive_avg_pool2d(x: Tensor, output_size: Sequence[int]) -> Tensor:
-    if x.dim() == 4:
+    if x.dim() != 4:
+        return aten._adaptive_avg_pool2d(x.unsqueeze(0), output_size).squeeze(0)
+    extents = x.shape[-2:]
+    if all(extent % output == 0 for extent, output in zip(extents, output_size, strict=True)):
         return _torch_adaptive_avg_pool2d(x, output_size)
-    return aten._adaptive_avg_pool2d(x.unsqueeze(0), output_size).squeeze(0)
+    kind = x.dtype
+    x = x.to(torch.float32) if kind in (torch.float16, torch.bfloat16) else x
+    for dim, (extent, output) in enumerate(zip(extents, output_size, strict=True), start=2):
+        if output == extent:
+            continue
+        lengths = [stop - start for start, stop in adaptive_windows(extent, output)]
+        divisor = torch.tensor(lengths, dtype=x.dtype, device=x.device)
+        x = _window_sums(x, dim, output) / divisor.reshape([output, *[1] * (3 - dim)])
+    return x.to(kind)
+
+
+def _window_sums(x: Tensor, dim: int, output: int) -> Tensor:
+    """The sums of the adaptive windows along one dimension."""
+    windows = adaptive_windows(x.shape[dim], output)
+    shortest = min(stop - start for start, stop in windows)
+    if dim == x.dim() - 1 and shortest >= LONG_WINDOW and output <= FEW_WINDOWS:
+        return torch.stack([x[..., start:stop].sum(-1) for start, stop in windows], -1)
+    values, inside = _windows(x, dim, output)
+    shape = [1] * values.dim()
+    shape[dim : dim + 2] = inside.shape
+    return torch.where(inside.reshape(shape), values, 0).sum(dim + 1)
 
 
 def _with_a_batch(pool: torch._ops.OpOverload, dims: int) -> None:
