@@ -88,19 +88,20 @@ def adaptive_max_pool(x: Tensor, output_size: Sequence[int]) -> tuple[Tensor, Te
 
 @decomposition(aten._adaptive_avg_pool2d.default)
 def adaptive_avg_pool2d(x: Tensor, output_size: Sequence[int]) -> Tensor:
-    if x.dim() != 4:
-        return aten._adaptive_avg_pool2d(x.unsqueeze(0), output_size).squeeze(0)
     extents = x.shape[-2:]
     if all(extent % output == 0 for extent, output in zip(extents, output_size, strict=True)):
-        return _torch_adaptive_avg_pool2d(x, output_size)
+        if x.dim() == 4:
+            return _torch_adaptive_avg_pool2d(x, output_size)
+        return aten._adaptive_avg_pool2d(x.unsqueeze(0), output_size).squeeze(0)
     kind = x.dtype
     x = x.to(torch.float32) if kind in (torch.float16, torch.bfloat16) else x
-    for dim, (extent, output) in enumerate(zip(extents, output_size, strict=True), start=2):
+    for axis, (extent, output) in enumerate(zip(extents, output_size, strict=True)):
         if output == extent:
             continue
         lengths = [stop - start for start, stop in adaptive_windows(extent, output)]
         divisor = torch.tensor(lengths, dtype=x.dtype, device=x.device)
-        x = _window_sums(x, dim, output) / divisor.reshape([output, *[1] * (3 - dim)])
+        sums = _window_sums(x, x.dim() - 2 + axis, output)
+        x = sums / divisor.reshape([output, 1] if axis == 0 else [output])
     return x.to(kind)
 
 
