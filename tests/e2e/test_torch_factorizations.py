@@ -47,7 +47,7 @@ SHAPES = sweep([(1, 1), (3, 3), (7, 3, 3), (2, 3, 17, 17), (37, 37)], (1, 1), (7
 #: Of matrices that are rotated.
 SMALL = sweep([(1, 1), (3, 3), (7, 3, 3), (2, 3, 8, 8)], (1, 1), (2, 3, 8, 8))
 #: Whole panels of columns and parts of one, with rows or columns behind them.
-PANELS = sweep([(32, 32), (2, 40, 40), (33, 50), (50, 35)], (33, 50), (50, 35))
+PANELS = [(64, 64), (2, 70, 70), (65, 130), (100, 67), (128, 128)]
 DTYPES = [torch.float32, torch.float64]
 
 

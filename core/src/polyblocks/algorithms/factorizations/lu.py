@@ -12,10 +12,17 @@ from polyblocks.algorithms.code import Code, Index, Part
 from polyblocks.algorithms.factorizations.limits import MOST_SELECTED
 
 #: Columns that are eliminated behind each other before the ones behind them are changed, once for
-#: all of these: a row of that many numbers stays in registers.
-_PANEL = 8
+#: all of these.
+_PANEL = 32
 #: Rows and columns from which on a matrix is factorized by panels; smaller ones stay in a cache.
-_BY_PANELS = 32
+_BY_PANELS = 64
+#: Rows that are changed together, and rows that are subtracted from them at a time: their factors
+#: are in registers.
+_TOGETHER = 4
+#: Columns that are changed at a time: rows of a panel stay in a cache.
+_COLUMNS = 128
+#: Columns behind a matrix: a line of a cache and more.
+_UNUSED = 16
 
 
 @dataclass(frozen=True)
@@ -23,13 +30,15 @@ class _Work:
     """Arrays of a factorization.
 
     Attributes:
-        rows: what is left of the matrix, [m, n].
+        rows: what is left of the matrix, [m, n], and columns that are not used.
+        columns: n.
         pivots: as :func:`lu` returns them.
         failed: the first pivot of zero, [1].
         best, chosen: the largest magnitude of a column so far, and its row, [1].
     """
 
     rows: Part
+    columns: int
     pivots: Part
     failed: Part
     best: Part
@@ -54,19 +63,21 @@ def lu(code: Code, inputs: Sequence[Buffer], outputs: Sequence[Buffer]) -> None:
         return
     with code.loop(batch) as b:
         a, factors, pivots, info = (Part(each, (b,)) for each in (*inputs, *outputs))
-        rows = code.array((m, n), a.element, batch, b)
+        # Elements of a column could be a power of two apart, and meet in one set of a cache.
+        unused = _UNUSED if n % _COLUMNS == 0 else 0
+        rows = code.array((m, n + unused), a.element, batch, b)
         failed = code.array((1,), integer(32), batch, b)
         best = code.array((1,), a.element, batch, b)
         chosen = code.array((1,), integer(32), batch, b)
         with code.loop(m) as i, code.loop(n) as j:
             code.copy(a, (i, j), rows, (i, j))
         code.fill(0, failed, 0)
-        work = _Work(rows, pivots, failed, best, chosen)
+        work = _Work(rows, n, pivots, failed, best, chosen)
         steps = min(m, n)
         whole = steps // _PANEL if steps >= _BY_PANELS else 0
         with code.loop(whole) as panel:
             _panel(code, work, panel * _PANEL, _PANEL)
-            _update(code, rows, panel * _PANEL)
+            _update(code, work, panel * _PANEL)
         _panel(code, work, Expr(whole * _PANEL), steps - whole * _PANEL)
         with code.loop(m) as i, code.loop(n) as j:
             code.copy(rows, (i, j), factors, (i, j))
@@ -192,9 +203,8 @@ def _pivot_row(code: Code, rows: Part, k: Expr, best: Part, chosen: Part) -> Val
     return code.load(chosen, 0)
 
 
-def _exchange(code: Code, rows: Part, k: Expr, row: Value) -> None:
-    """Exchange two whole rows."""
-    _, n = rows.shape
+def _exchange(code: Code, rows: Part, n: int, k: Expr, row: Value) -> None:
+    """Exchange two rows of ``n`` columns."""
     there = code.place(row)
     with code.loop(n) as j:
         other, own = code.load_at(rows, there, j), code.load(rows, k, j)
@@ -211,14 +221,13 @@ def _panel(code: Code, work: _Work, first: Expr, size: int) -> None:
         first: the first of the columns.
         size: how many there are.
     """
-    rows = work.rows
-    _, n = rows.shape
+    rows, n = work.rows, work.columns
     with code.loop(size) as step:
         k = first + step
         row = _pivot_row(code, rows, k, work.best, work.chosen)
         code.store(code.plus(row, 1), work.pivots, k)
-        _exchange(code, rows, k, row)
-        _eliminate(code, rows, k, first + size, work.failed)
+        _exchange(code, rows, n, k, row)
+        _eliminate(code, work, k, first + size)
     with code.loop(size) as step, code.loop(size, upper=step) as before:
         factor = code.load(rows, first + step, first + before)
         with code.loop(n, lower=first + size) as j:
@@ -226,10 +235,11 @@ def _panel(code: Code, work: _Work, first: Expr, size: int) -> None:
             code.subtract_from(product, rows, first + step, j)
 
 
-def _eliminate(code: Code, rows: Part, k: Expr, end: Index, failed: Part) -> None:
+def _eliminate(code: Code, work: _Work, k: Expr, end: Index) -> None:
     """Subtract multiples of row ``k`` from the rows behind it, up to a column; keep the factors."""
-    m, n = rows.shape
-    lift, divisor = _divisor(code, code.load(rows, k, k), k, failed)
+    rows, n = work.rows, work.columns
+    m, _ = rows.shape
+    lift, divisor = _divisor(code, code.load(rows, k, k), k, work.failed)
     with code.loop(m, lower=k + 1) as i:
         factor = code.divide(code.multiply(code.load(rows, i, k), lift), divisor)
         code.store(factor, rows, i, k)
@@ -237,17 +247,26 @@ def _eliminate(code: Code, rows: Part, k: Expr, end: Index, failed: Part) -> Non
             code.subtract_from(code.multiply(factor, code.load(rows, k, j)), rows, i, j)
 
 
-def _update(code: Code, rows: Part, first: Expr) -> None:
+def _update(code: Code, work: _Work, first: Expr) -> None:
     """Subtract the product of a panel's columns and its rows from what is behind both."""
-    m, n = rows.shape
+    rows, n = work.rows, work.columns
+    m, _ = rows.shape
     behind = first + _PANEL
-    with code.loop(m, lower=behind) as i:
-        factors = [code.load(rows, i, first + u) for u in range(_PANEL)]
-        with code.loop(n, lower=behind) as j:
-            value = code.load(rows, i, j)
-            for u, factor in enumerate(factors):
-                value = code.subtract(value, code.multiply(factor, code.load(rows, first + u, j)))
-            code.store(value, rows, i, j)
+    with code.loop(-(-n // _COLUMNS), lower=behind // _COLUMNS) as block:
+        start = block * _COLUMNS
+        for step, count in ((_TOGETHER, m // _TOGETHER), (1, m)):
+            lower = behind // _TOGETHER if step > 1 else Expr(m // _TOGETHER * _TOGETHER)
+            with code.loop(count, lower=lower) as group, code.loop(_PANEL // _TOGETHER) as part:
+                mine = [group * step + a for a in range(step)]
+                others = [part * _TOGETHER + first + u for u in range(_TOGETHER)]
+                factors = [[code.load(rows, i, k) for k in others] for i in mine]
+                with code.loop(_COLUMNS, lower=behind - start, upper=start * -1 + n) as j:
+                    known = [code.load(rows, k, start + j) for k in others]
+                    for i, row in zip(mine, factors, strict=True):
+                        value = code.load(rows, i, start + j)
+                        for factor, x in zip(row, known, strict=True):
+                            value = code.subtract(value, code.multiply(factor, x))
+                        code.store(value, rows, i, start + j)
 
 
 def permutation(code: Code, inputs: Sequence[Buffer], outputs: Sequence[Buffer]) -> None:
