@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import gcd
 from typing import Any
 
 from polyblocks.affine.swizzles import Swizzle
@@ -22,10 +23,11 @@ def exchanged(code: Code, layout: Sequence[Swizzle], into: int, by: Any, place: 
     for swizzle in layout:
         if swizzle.into != into:
             continue
-        flips, flipped = None, 0
+        # What all masks are multiples of is one shift at the end.
+        flips, flipped, factor = None, 0, gcd(*swizzle.masks)
         for bit, count, mask in swizzle.runs():
             digits = code.remainder(code.quotient(by, 1 << bit), 1 << count)
-            part, bits = code.times(digits, mask), mask * ((1 << count) - 1)
+            part, bits = code.times(digits, mask // factor), mask * ((1 << count) - 1)
             if flips is None:
                 flips = part
             elif flipped & bits:
@@ -34,5 +36,5 @@ def exchanged(code: Code, layout: Sequence[Swizzle], into: int, by: Any, place: 
                 flips = code.add(flips, part)
             flipped |= bits
         if flips is not None:
-            place = code.value("arith.xori", code.index, place, flips)
+            place = code.value("arith.xori", code.index, place, code.times(flips, factor))
     return place
