@@ -23,7 +23,7 @@ def exchanged(code: Code, layout: Sequence[Swizzle], into: int, by: Any, place: 
     for swizzle in layout:
         if swizzle.into != into:
             continue
-        # What all masks are multiples of is one shift at the end.
+        # The common factor of all masks is one shift at the end.
         flips, flipped, factor = None, 0, gcd(*swizzle.masks)
         for bit, count, mask in swizzle.runs():
             digits = code.remainder(code.quotient(by, 1 << bit), 1 << count)
