@@ -131,7 +131,7 @@ def bytes_moved() -> int:
     Read off the artifact in the cache, which is this run's own.
     """
     manifests = [entry.read().manifest for entry in default_cache().entries()]
-    (manifest,) = (m for m in manifests if m["name"] == "blur_x_blur_y")
+    (manifest,) = (m for m in manifests if m.get("name") == "blur_x_blur_y")
     sizes = {"input": 1, "output": 1, "workspace": 2, "status": 0}
     return sum(
         sizes[row["role"]] * math.prod(row["shape"]) * np.dtype(row["dtype"]).itemsize
