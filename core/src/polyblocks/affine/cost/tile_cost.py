@@ -60,6 +60,19 @@ class Cost:
     over: float = 0.0
     local_bytes: int = 0
 
+    def is_better_than(self, other: Cost, larger: float) -> bool:
+        """Whether this tile takes the place of another one.
+
+        Args:
+            other: the other one.
+            larger: the part of the other one's seconds that it must stay below if it touches more
+                bytes and does not compute less. Within a cache, stages are the nearer to each
+                other the less a tile holds.
+        """
+        is_larger = self.tile_bytes > other.tile_bytes and self.compute >= other.compute
+        least = larger if is_larger else 0.999
+        return (self.over, self.seconds) < (other.over, other.seconds * least)
+
 
 @dataclass
 class _Row:
@@ -229,8 +242,12 @@ class TileCost:
     def _descent(
         self, tile: list[int], sizes: list[list[int]], near: bool
     ) -> tuple[list[int], Cost]:
-        """Change a tile along one dimension at a time while that makes it better."""
-        best = self._remembered(tuple(tile))
+        """Change a tile along one dimension at a time while that makes it better.
+
+        A larger tile has to be better by :data:`LARGER`: each that is tried, or, where steps are
+        so small that each gains little, the last one against the first.
+        """
+        first, best = list(tile), self._remembered(tuple(tile))
         for _ in range(3 if not near else 8):
             before = list(tile)
             for d in reversed(range(len(tile))):
@@ -239,13 +256,12 @@ class TileCost:
                 for size in _neighbours(tile[d], sizes[d]) if near else sizes[d]:
                     trial = (*tile[:d], size, *tile[d + 1 :])
                     cost = self._remembered(trial)
-                    # Within a cache, stages are the nearer to each other the less a tile holds.
-                    larger = cost.tile_bytes > best.tile_bytes and cost.compute >= best.compute
-                    least = LARGER if larger else 0.999
-                    if (cost.over, cost.seconds) < (best.over, best.seconds * least):
+                    if cost.is_better_than(best, larger=0.999 if near else LARGER):
                         best, tile[d] = cost, size
             if tile == before:
                 break
+        if near and not best.is_better_than(start := self._remembered(tuple(first)), larger=LARGER):
+            return first, start
         return tile, best
 
     def _remembered(self, tile: tuple[int, ...]) -> Cost:
