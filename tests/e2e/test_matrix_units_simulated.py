@@ -131,9 +131,9 @@ def check(
     function, inputs = PROGRAMS[name][0], arguments(name, dtype)
     outputs, launches = simulate(function, inputs, arch, ptx=ptx)
     assert [str(f) for launch in launches for f in launch.findings] == []
-    assert len(launches) == 1 or name not in ONE_KERNEL
     # Volta's and Turing's units have no bfloat16.
     by_units = arch not in ("sm_70", "sm_75") or dtype is torch.float16
+    assert len(launches) == 1 or name not in ONE_KERNEL or not by_units
     assert bool(kernels) == by_units
     used = sum(launch.counts.instructions.get("matrix", 0) for launch in launches)
     assert (used > 0) == by_units
