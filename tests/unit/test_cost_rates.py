@@ -229,7 +229,7 @@ def test_without_rates_work_is_shared_among_all_threads() -> None:
     slow = dataclasses.replace(TARGET.parallel[0], overhead=1.0)
     busy = dataclasses.replace(TARGET, parallel=(slow, TARGET.parallel[1]))
     for target, what, why in (
-        (busy, "serial", "without vectors; starting threads takes 1 s"),
+        (busy, "serial", "on one thread; starting threads takes 1 s"),
         (with_flops(busy, 0.0), "team", "its time is unknown"),
     ):
         decisions = decided(MapParallelismPass(), target, chain())

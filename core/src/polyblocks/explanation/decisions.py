@@ -186,16 +186,13 @@ def _serial(d: Decision) -> str:
 
 
 def _worth(d: Decision) -> str:
-    """The time on one thread, beside that of starting threads.
-
-    Most of these times are bounds without vectors and caches, other than the kernel's prediction.
-    """
+    """The time on one thread, beside that of starting threads."""
     if d["predicted_seconds"] is None:
         return "its time is unknown"
-    time = f"{units.seconds(d['predicted_seconds'])} on one thread"
-    if not d.get("vectors"):
-        time = f"at most about {time}, without vectors"
-    return f"{time}; starting threads takes {units.seconds(d['overhead_seconds'])}"
+    return (
+        f"{units.seconds(d['predicted_seconds'])} on one thread; "
+        f"starting threads takes {units.seconds(d['overhead_seconds'])}"
+    )
 
 
 def _vectors(d: Decision) -> str:

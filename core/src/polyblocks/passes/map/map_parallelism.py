@@ -6,9 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
-from polyblocks.affine import operation_cost as cost
 from polyblocks.affine.analysis.parallel import is_parallel
-from polyblocks.affine.cost import rates
 from polyblocks.affine.cost.estimate import Estimator
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.likeness import Remembered
@@ -21,9 +19,8 @@ from polyblocks.passes.base import NestPass
 class MapParallelismPass(NestPass):
     """Collapse the outer parallel loops of a nest into one ``affine.parallel`` of level ``team``.
 
-    A nest that is too small to be worth waking threads stays a loop; in the body of a loop of the
-    program, where that is paid in every iteration, it must save more than it costs. Where the
-    target's description lacks a rate to tell, every nest is worth it. The innermost
+    A nest of which the other threads save less time than it takes to wake them stays a loop. Where
+    the target's description lacks a rate to tell, every nest is worth it. The innermost
     loop of a nest stays a loop of its own unless it is the only one, so that it can be vectorized;
     where the others are so few that threads would wait for each other, its blocks are shared too.
 
@@ -49,8 +46,7 @@ class MapParallelismPass(NestPass):
     def transform(self, sequence: Sequence, context: Any) -> None:
         """Map every nest."""
         level = context.target.shared_level
-        # The body of a loop runs again and again: there the guess must not err.
-        estimator = Estimator(context.target, sequence.buffers) if sequence.name else None
+        estimator = Estimator(context.target, sequence.buffers)
         depths: Remembered[int] = Remembered(sequence.nests())
         for nest in sequence.nests():
             if len(nest.body) != 1 or not isinstance(nest.body[0], For):
@@ -62,16 +58,9 @@ class MapParallelismPass(NestPass):
             loops = _enough(_outermost(nest, depth), self.shares * level.size)
             if not loops:
                 continue
-            work = cost.work(nest.body)
-            # One thread of a chip with `size` of them, with one operation per cycle or so and no
-            # vectors: the estimate errs to the side of too much time for tiny nests.
-            seconds = rates.compute_seconds(context.target, work * 4)
-            saved = seconds
-            if estimator is not None:
-                seconds = saved = estimator.estimate(nest).predicted_seconds
-                if seconds is not None:
-                    # Time saved by the other threads.
-                    saved = seconds - seconds / min(level.size, _product(loops))
+            seconds = estimator.estimate(nest).predicted_seconds
+            # What the other threads save.
+            saved = seconds and seconds - seconds / min(level.size, _product(loops))
             worth = level.size > 1 and (saved is None or saved > level.overhead)
             if worth and self._wait(loops, level.size):
                 loops = self._cut_inner(nest, loops)
@@ -82,7 +71,6 @@ class MapParallelismPass(NestPass):
                 iterations=_product(loops),
                 predicted_seconds=seconds,
                 overhead_seconds=level.overhead,
-                vectors=estimator is not None,
             )
             if worth:
                 _collapse(nest, loops, level.name)
