@@ -73,6 +73,26 @@ def test_every_dimension(name: str, shape: tuple[int, ...]) -> None:
     same(compiled(all_dims)(x), all_dims(x))
 
 
+@pytest.mark.parametrize("shape", [(37, 33), (2, 33, 50), (64, 16), (40, 5)])
+@pytest.mark.parametrize("backward", [False, True], ids=["forward", "backward"])
+def test_many_rows(shape: tuple[int, ...], backward: bool) -> None:
+    """Rows that are lanes, the last of them, and blocks of steps, of which the last is longer."""
+
+    def of(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        x = torch.flip(x, (-1,)) if backward else x
+        out = torch.logcumsumexp(x, -1), *torch.cummax(x, -1), *torch.cummin(x, -1)
+        return tuple(torch.flip(y, (-1,)) for y in out) if backward else out
+
+    torch.manual_seed(3)
+    x = torch.randn(shape)
+    x.view(-1)[::29] = torch.inf
+    x.view(-1)[5::31] = -torch.inf
+    x.view(-1)[7::61] = torch.nan
+    same(compiled(of)(x), of(x))
+    turned = x.transpose(0, -1).contiguous().transpose(0, -1)
+    same(compiled(of)(turned), of(turned))
+
+
 @pytest.mark.parametrize("name", SCANS)
 def test_special_values(name: str) -> None:
     inf, nan = torch.inf, torch.nan

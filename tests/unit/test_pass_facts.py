@@ -93,6 +93,7 @@ TEAM = {
     "order-loops": "reductions untiled whole-loops",
     "block-summation": "whole-loops",
     "tile-transposes": "untiled whole-loops",
+    "tile-scans": "reductions untiled whole-loops",
     "vectorize-nests": "kinds nests padding reductions",
 }
 BLOCKS = {

@@ -118,6 +118,7 @@ def test_no_vectors_on_a_target_without() -> None:
         "unroll-short-loops",
         "update-in-place",
         "vectorize-nests",
+        "tile-scans",
     }
 
 

@@ -53,6 +53,7 @@ from polyblocks.passes.map.estimate_nests import EstimateNestsPass
 from polyblocks.passes.map.map_parallelism import MapParallelismPass
 from polyblocks.passes.map.plan_memory import PlanMemoryPass
 from polyblocks.passes.map.stage_operands import StageOperandsPass
+from polyblocks.passes.map.tile_scans import TileScansPass
 from polyblocks.passes.map.update_in_place import UpdateInPlacePass
 from polyblocks.passes.map.vectorize_nests import VectorizeNestsPass
 from polyblocks.passes.normalize.classify_nests import ClassifyNestsPass
@@ -275,6 +276,8 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 *only(team and vectors, JamStencilsPass()),
                 *only(vectors, TileTransposesPass()),
                 MultiplyReciprocalsPass(),
+                # When a step has its final form, and before threads share the rows.
+                *only(team and vectors, TileScansPass()),
                 *only(team, MapParallelismPass()),
                 # A grid's threads do not read the lines that they write to.
                 *only(team and vectors, UpdateInPlacePass()),
