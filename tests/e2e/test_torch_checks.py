@@ -81,6 +81,7 @@ def test_a_check_of_the_program(function: Callable[[Tensor], Tensor], gradient: 
     assert str(found.value) == str(eager.value)
 
 
+@pytest.mark.simulated
 def test_a_check_ends_no_graph() -> None:
     for function in (asserted_by_function, checked_everywhere):
         ours = polyblocks_jit_torch(function)
@@ -90,6 +91,7 @@ def test_a_check_ends_no_graph() -> None:
             ours(torch.ones(5))
 
 
+@pytest.mark.simulated
 def test_the_first_check_that_fails_is_raised() -> None:
     @polyblocks_jit_torch(compile_options=STRICT)
     def ours(x: Tensor, i: Tensor) -> Tensor:

@@ -296,6 +296,7 @@ def test_gradients(name: str) -> None:
     torch.testing.assert_close(*grads)
 
 
+@pytest.mark.simulated
 @pytest.mark.parametrize(
     ("function", "message"),
     [

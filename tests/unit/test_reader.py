@@ -66,3 +66,13 @@ def test_a_load_between_two_stores_of_a_nest_leaves_no_nest() -> None:
     lines = (*FIRST, LOAD, "%y = arith.addf %x, %x : f32", "affine.store %y, %a[0] : memref<1xf32>")
     names = ["affine.load", "affine.store", "a", "Nest", "ControlFlow"]
     assert kinds(read(*lines)) == names
+
+
+def test_a_check_of_a_number_is_a_nest() -> None:
+    lines = (
+        LOAD,
+        "%m = affine.load %b[0] : memref<2xf32>",
+        "%ok = arith.cmpf olt, %m, %zero : f32",
+        'cf.assert %ok, "not negative"',
+    )
+    assert kinds(read(*lines)) == ["a", "Nest", "ControlFlow"]

@@ -165,7 +165,7 @@ class _BlockReader:
                 for use in result.uses
                 if (owner := _owner_at_top(use.owner, self.block)) not in segment
             )
-            ends = op.name.endswith(".store") or op.name == "affine.for"
+            ends = op.name.endswith(".store") or op.name in ("affine.for", "cf.assert")
             if ends and not missing:
                 self._nest(segment)
                 self._opaque_all(behind.values())
