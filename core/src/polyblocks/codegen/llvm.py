@@ -12,14 +12,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from polyblocks.codegen.float_literals import rewrite_float_literals
-from polyblocks.codegen.loop_hints import SCALAR_LOOPS, mark_loops
+from polyblocks.codegen.loop_hints import SCALAR_LOOPS, has_vectors, mark_loops
 from polyblocks.errors import UnsupportedError
 
 #: Number of the attribute group that this module adds; MLIR numbers its own from 0.
 _GROUP = 9000
 
 #: Longest block in which LLVM looks for straight-line code to vectorize. Its time grows faster than
-#: the block: nine tenths of all for 3000 instructions.
+#: the block: nine tenths of all for 3000 instructions. The same for the loops of a scalar function:
+#: where their bodies become vectors they are unrolled, one after the other into one block, and the
+#: code generator's time grows with the square of the loads in it (15 s for 32 sums of 64 rows).
 SLP_INSTRUCTIONS = 1000
 
 #: Bits that the stack is aligned to where a function begins.
@@ -165,7 +167,7 @@ def optimize(text: str, machine: Machine) -> tuple[Any, Any]:
     _set_vector_combining(True)
     module, target_machine = parse(text, machine)
     if machine.opt_level and SCALAR_LOOPS in text:
-        straight = longest_block(text) <= SLP_INSTRUCTIONS
+        straight = longest_block(text) <= SLP_INSTRUCTIONS and not has_long_loops(text)
         _optimize_loops(module, target_machine, machine.opt_level, slp=straight)
     elif machine.opt_level:
         _clean_up(module, target_machine, machine.opt_level)
@@ -236,6 +238,15 @@ def longest_block(text: str) -> int:
         count = count + 1 if line.startswith("  ") else 0
         longest = max(longest, count)
     return longest
+
+
+def has_long_loops(text: str) -> bool:
+    """Whether a function has scalar loops, no vectors, and more code than LLVM unrolls in time."""
+    for definition in text.split("\ndefine "):
+        head, _, body = definition.partition("\n")
+        if SCALAR_LOOPS in head and body.count("\n") > SLP_INSTRUCTIONS and not has_vectors(body):
+            return True
+    return False
 
 
 def _optimize_loops(module: Any, target_machine: Any, level: int, *, slp: bool) -> None:

@@ -48,11 +48,11 @@ def mark_loops(text: str, programs: Collection[str] = ()) -> str:
             edges = _back_edges(lines, begin, end)
             name = _NAME.search(lines[begin])
             program = name is not None and name[1].strip('"') in programs
-            vectors = _has_vectors(lines[begin:end])
+            vectors = has_vectors("\n".join(lines[begin:end]))
             if vectors:
                 for first, i in edges:
                     # The loops of a program are many nests, each as if it stood alone.
-                    if not program or _has_vectors(lines[first:i]):
+                    if not program or has_vectors("\n".join(lines[first:i])):
                         lines[i] = f"{lines[i]}, !llvm.loop !{FIRST + 3 + count}"
                         count += 1
             if edges and (program or not vectors):
@@ -69,8 +69,9 @@ def mark_loops(text: str, programs: Collection[str] = ()) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _has_vectors(lines: list[str]) -> bool:
-    return any("x " in s and _VECTOR.search(s) for s in lines)
+def has_vectors(text: str) -> bool:
+    """Whether there are vectors in LLVM IR."""
+    return _VECTOR.search(text) is not None
 
 
 def _back_edges(lines: list[str], begin: int, end: int) -> list[tuple[int, int]]:

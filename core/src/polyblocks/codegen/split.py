@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
+from polyblocks.codegen.llvm import has_long_loops
 from polyblocks.codegen.loop_hints import SCALAR_LOOPS
 from polyblocks.isolation.forks import fork_lock
 from polyblocks.isolation.isolation import is_isolated_child
@@ -56,13 +57,16 @@ def split_module(text: str, movable: Collection[str], parts: int) -> list[str]:
     Each kind gets its share of the modules rounded up, which may be one more than ``parts`` in all:
     one process too many costs less than a core that waits for another.
 
+    A function with so many scalar loops that LLVM is told to unroll less is a module of its own.
+
     Args:
         text: LLVM IR, one definition after another as MLIR prints it. Its globals must be
             constants, since every part gets a copy of those that it uses.
         movable: names of functions that may go to another module; they become visible there
             and call nothing but each other's module's functions.
         parts: how many modules there should be; fewer come back when there is less to move, one
-            more when that is what the shares of both kinds of functions need.
+            more when that is what the shares of both kinds of functions need, and one for each of
+            those long functions.
 
     Returns:
         IR texts; the first one holds all that is not movable.
@@ -83,10 +87,13 @@ def split_module(text: str, movable: Collection[str], parts: int) -> list[str]:
 
     fixed = [d for d in definitions if d.name not in movable]
     moved = sorted((d for d in definitions if d.name in movable), key=lambda d: -len(d.text))
-    homes = _homes(fixed, moved, parts)
-    for definition in moved:
+    alone = [d for d in moved if d.scalar_loops and has_long_loops(d.text)]
+    shared = [d for d in moved if d not in alone]
+    homes = _homes(fixed, shared, parts)
+    for definition in shared:
         alike = [home for home in homes if home.scalar_loops == definition.scalar_loops]
         min(alike, key=lambda home: home.load).add(definition)
+    homes += [_Home(True, [definition]) for definition in alone]
 
     modules = []
     for index, home in enumerate(homes):
@@ -95,8 +102,8 @@ def split_module(text: str, movable: Collection[str], parts: int) -> list[str]:
         away = [d for d in moved if index == 0 and d.name not in here]
         if bodies:
             declared = [_declaration(d.text) for d in away]
-            shared = "\n".join(_without_unused(rest, bodies))
-            modules.append("\n\n".join([shared, *declared, *bodies]) + "\n")
+            head = "\n".join(_without_unused(rest, bodies))
+            modules.append("\n\n".join([head, *declared, *bodies]) + "\n")
     return modules
 
 
