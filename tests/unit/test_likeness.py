@@ -165,3 +165,37 @@ def test_carried_values_matter() -> None:
         loop = For(Var(4), [add], [given[chosen]], [carried], [result], [total])
         keys.append(likeness([*loads, loop, Store(result, c, (Expr(0),))]))
     assert keys[0] != keys[1]
+
+
+def test_where_what_is_only_read_begins_need_not_matter() -> None:
+    keys = {likeness(_nest(shift=shift), anywhere=True) for shift in (0, 1, 5)}
+    assert len(keys) == 1
+    # Of one buffer it matters how far two loads are apart, and of what is stored to everything.
+    apart = {likeness(_nest(shift=k, kinds="input same"), anywhere=True) for k in (0, 1, 5)}
+    assert len(apart) == 3
+    assert len({likeness(_updated(shift), anywhere=True) for shift in (0, 1)}) == 2
+    wrapped = {likeness(_wrapped(shift), anywhere=True) for shift in (0, 1)}
+    assert len(wrapped) == 2
+
+
+def _updated(shift: int) -> list[Node]:
+    """``a[i] = a[i + shift]``."""
+    i, a, x = Var(8), Buffer((16,), F32, "alloc"), Value(F32)
+    return [For(i, [Load(x, a, (Expr.of(i) + shift,)), Store(x, a, (Expr.of(i),))])]
+
+
+def _wrapped(shift: int) -> list[Node]:
+    """``b[i] = a[(i + shift) mod 3]``."""
+    i, a, b, x = Var(8), Buffer((16,), F32, "input"), Buffer((8,), F32, "alloc"), Value(F32)
+    index = (Expr.of(i) + shift) % 3
+    return [For(i, [Load(x, a, (index,)), Store(x, b, (Expr.of(i),))])]
+
+
+def test_what_was_found_for_code_at_another_place_is_known() -> None:
+    nests = [Nest(_nest(shift=shift), []) for shift in (0, 3)]
+    for anywhere, count in ((False, 2), (True, 1)):
+        known: Remembered[int] = Remembered(nests, anywhere=anywhere)
+        found: list[int] = []
+        for nest in nests:
+            known.get(nest, nest.body, lambda found=found: found.append(1) or 1)
+        assert len(found) == count

@@ -11,18 +11,26 @@ from typing import Any, Generic, TypeVar
 
 from polyblocks.affine.access import strides
 from polyblocks.affine.expr import Expr, Mod, Var
-from polyblocks.affine.model import Access, Alloca, Buffer, For, Nest, Node, Value, walk
+from polyblocks.affine.model import Access, Alloca, Buffer, For, Load, Nest, Node, Value, walk
 
 T = TypeVar("T")
 
 
-def likeness(nodes: list[Node]) -> Hashable:
+def likeness(nodes: list[Node], *, anywhere: bool = False) -> Hashable:
     """A key that is equal for equal code, whatever its variables, values and buffers are.
 
     Buffers that stand for each other have the same shape, layout, kind and memory; what is in them
     is left out, and so are the program's places.
+
+    Args:
+        nodes: the code.
+        anywhere: leave out, too, where in a buffer that it does not store to the first load begins,
+            as each step of a recurrence has another part of its input; others count from there.
     """
-    return _Names().nodes(nodes)
+    written: set[Buffer] = set()
+    if anywhere:
+        written = {n.buffer.base for n in walk(nodes) if isinstance(n, Access) and n.writes}
+    return _Names(written if anywhere else None).nodes(nodes)
 
 
 class Remembered(Generic[T]):
@@ -32,9 +40,11 @@ class Remembered(Generic[T]):
 
     Args:
         nests: all that the code is of.
+        anywhere: of :func:`likeness`.
     """
 
-    def __init__(self, nests: Iterable[Nest]) -> None:
+    def __init__(self, nests: Iterable[Nest], *, anywhere: bool = False) -> None:
+        self._anywhere = anywhere
         alike: dict[Hashable, list[Nest]] = {}
         for nest in nests:
             nodes = list(walk(nest.body))
@@ -54,16 +64,22 @@ class Remembered(Generic[T]):
         """
         if nest not in self._repeated:
             return find()
-        key = likeness(nodes), also
+        key = likeness(nodes, anywhere=self._anywhere), also
         if key not in self._found:
             self._found[key] = find()
         return self._found[key]
 
 
 class _Names:
-    """Numbers for variables, values and buffers, as they are met."""
+    """Numbers for variables, values and buffers, as they are met.
 
-    def __init__(self) -> None:
+    Args:
+        written: the buffers whose accesses count with their beginnings; None: all.
+    """
+
+    def __init__(self, written: set[Buffer] | None) -> None:
+        self._written = written
+        self._origins: dict[Buffer, tuple[int, ...]] = {}
         self._variables: dict[Var, int] = {}
         self._values: dict[Value, int] = {}
         self._buffers: dict[Buffer, int] = {}
@@ -81,7 +97,7 @@ class _Names:
         return (
             *(type(node), node.marks, len(node.exprs)),
             *map(self._value, node.uses),
-            *map(self._expr, node.exprs),
+            *map(self._expr, node.exprs if self._written is None else self._moved(node)),
             *map(self._value, node.defines),
             None if buffer is None else self._buffer(buffer),
         )
@@ -123,6 +139,16 @@ class _Names:
     def _exprs(self, exprs: tuple[Expr, ...]) -> tuple[Hashable, ...]:
         return tuple([self._expr(e) for e in exprs])
 
+    def _moved(self, node: Node) -> Iterable[Expr]:
+        """The expressions of a node, from where the first load of its buffer begins."""
+        assert self._written is not None
+        if not isinstance(node, Load) or node.where or node.buffer.base in self._written:
+            return node.exprs
+        if any(map(_wraps, node.index)):
+            return node.exprs
+        origin = self._origins.setdefault(node.buffer, tuple([e.const for e in node.index]))
+        return [e - first for e, first in zip(node.index, origin, strict=True)]
+
     def _expr(self, expr: Expr) -> Hashable:
         terms: list[Any] = [expr.const]
         for atom, factor in expr.terms:
@@ -137,3 +163,8 @@ class _Names:
                 kind = isinstance(atom, Mod)
                 terms.append((kind, self._expr(atom.dividend), atom.divisor, factor))
         return tuple(terms)
+
+
+def _wraps(expr: Expr) -> bool:
+    """Whether an index is not the same but for a constant wherever it begins."""
+    return not all(isinstance(atom, Var) for atom, _ in expr.terms)

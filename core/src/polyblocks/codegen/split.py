@@ -57,7 +57,7 @@ def split_module(text: str, movable: Collection[str], parts: int) -> list[str]:
     Each kind gets its share of the modules rounded up, which may be one more than ``parts`` in all:
     one process too many costs less than a core that waits for another.
 
-    A function with so many scalar loops that LLVM is told to unroll less is a module of its own.
+    A long function of scalar loops is a module of its own, since it is optimized in another way.
 
     Args:
         text: LLVM IR, one definition after another as MLIR prints it. Its globals must be

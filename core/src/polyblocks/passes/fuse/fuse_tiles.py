@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any, ClassVar
@@ -163,14 +164,21 @@ class _Grouping:
         target = context.target
         views, rate = FlatViews(sequence), rates.lane_rate(target)
         self.preparation = Preparation.of(sequence)
+        known: dict[Hashable, float | None] = {}
         for nest in sequence.nests():
             contraction = facts_of(nest).contraction
             seconds = None
             if contraction is not None and _has_register_tiles(contraction, target):
                 choices = Choices(sequence, nest.body)
                 prologue = self.preparation
-                tilings = tilings_of(contraction, views, target, None, prologue, choices)
-                seconds = tilings[0].seconds if tilings else None
+                # Panels made before the program depend on each other.
+                by_code = prologue is None and choices.code in known
+                if by_code:
+                    seconds = known[choices.code]
+                else:
+                    tilings = tilings_of(contraction, views, target, None, prologue, choices)
+                    seconds = tilings[0].seconds if tilings else None
+                    known[choices.code] = seconds
             # A product lives by its reuse in registers, which the cost model does not cover,
             # unless it will have register tiles.
             product = contraction is not None and contraction.multiplies_once and seconds is None

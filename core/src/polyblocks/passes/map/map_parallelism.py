@@ -47,18 +47,18 @@ class MapParallelismPass(NestPass):
         """Map every nest."""
         level = context.target.shared_level
         estimator = Estimator(context.target, sequence.buffers)
-        depths: Remembered[int] = Remembered(sequence.nests())
+        # Iterations depend on each other through what is stored only.
+        known: Remembered[tuple[int, float | None]] = Remembered(sequence.nests(), anywhere=True)
         for nest in sequence.nests():
             if len(nest.body) != 1 or not isinstance(nest.body[0], For):
                 continue
             # Pieces of tiled contractions are shared out where these are tiled.
             if nest.body[0].level is not None:
                 continue
-            depth = depths.get(nest, nest.body, partial(_parallel_depth, nest))
+            depth, seconds = known.get(nest, nest.body, partial(_looked_at, nest, estimator))
             loops = _enough(_outermost(nest, depth), self.shares * level.size)
             if not loops:
                 continue
-            seconds = estimator.estimate(nest).predicted_seconds
             # What the other threads save.
             saved = seconds and seconds - seconds / min(level.size, _product(loops))
             worth = level.size > 1 and (saved is None or saved > level.overhead)
@@ -111,8 +111,10 @@ def parallel_loops(nest: Nest) -> list[For]:
     return loops
 
 
-def _parallel_depth(nest: Nest) -> int:
-    return len(parallel_loops(nest))
+def _looked_at(nest: Nest, estimator: Estimator) -> tuple[int, float | None]:
+    """How many outer loops are parallel, and the predicted time if there are some."""
+    depth = len(parallel_loops(nest))
+    return depth, estimator.estimate(nest).predicted_seconds if depth else None
 
 
 def _outermost(nest: Nest, depth: int) -> list[For]:

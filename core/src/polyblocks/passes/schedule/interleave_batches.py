@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 from polyblocks.affine.access import address
@@ -13,6 +14,7 @@ from polyblocks.affine.cleanup.unroll import unroll_loops
 from polyblocks.affine.element import dtype_of
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.flat_views import FlatViews, flattenable
+from polyblocks.affine.likeness import Remembered
 from polyblocks.affine.model import (
     AffineAccess,
     Alloca,
@@ -73,7 +75,12 @@ class InterleaveBatchesPass(NestPass):
     def transform(self, sequence: Sequence, context: Any) -> None:
         """Interleave every nest that it suits."""
         views = FlatViews(sequence)
+        suits: Remembered[bool] = Remembered(sequence.nests(), anywhere=True)
+
         for nest in sequence.nests():
+            # Most nests are no batches, and many are alike.
+            if not suits.get(nest, nest.body, partial(_suits, nest, self.max_trips)):
+                continue
             batch = _Batch.of(nest, self.max_trips)
             if batch is None:
                 continue
@@ -97,6 +104,10 @@ class InterleaveBatchesPass(NestPass):
             position = sequence.items.index(nest) + 1
             sequence.items[position:position] = [_edge(nest, nodes) for nodes in behind]
             context.decide(self.name, nest.name, "lanes", lanes=lanes, iterations=extent)
+
+
+def _suits(nest: Nest, max_trips: int) -> bool:
+    return _Batch.of(nest, max_trips) is not None
 
 
 def _edge(nest: Nest, nodes: list[Node]) -> Nest:

@@ -47,7 +47,7 @@ class Choices:
 
     def __init__(self, sequence: Sequence, nodes: list[Node]) -> None:
         self._chosen: dict[Hashable, Tiling | None] = sequence.memos.setdefault(Choices, {})
-        self.code = likeness(nodes)
+        self.code = likeness(nodes, anywhere=True)
 
     def of(self, cost: TilingCost, number: int) -> Tiling | None:
         """The choice of :func:`choose_tiling` for one of the products that the code can be."""
