@@ -19,7 +19,7 @@ from polyblocks.passes.base import NestPass
 class MapParallelismPass(NestPass):
     """Collapse the outer parallel loops of a nest into one ``affine.parallel`` of level ``team``.
 
-    A nest of which the other threads save less time than it takes to wake them stays a loop. Where
+    A nest for which the other threads save less time than it takes to wake them stays a loop. Where
     the target's description lacks a rate to tell, every nest is worth it. The innermost
     loop of a nest stays a loop of its own unless it is the only one, so that it can be vectorized;
     where the others are so few that threads would wait for each other, its blocks are shared too.
@@ -59,7 +59,7 @@ class MapParallelismPass(NestPass):
             loops = _enough(_outermost(nest, depth), self.shares * level.size)
             if not loops:
                 continue
-            # What the other threads save.
+            # The time that the other threads save.
             saved = seconds and seconds - seconds / min(level.size, _product(loops))
             worth = level.size > 1 and (saved is None or saved > level.overhead)
             if worth and self._wait(loops, level.size):
