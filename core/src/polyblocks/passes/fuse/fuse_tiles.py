@@ -39,6 +39,7 @@ from polyblocks.affine.tiles.staging import copy_nest, worth_copies
 from polyblocks.affine.tiles.tile_writer import shared_bytes, tiled
 from polyblocks.affine.tiles.updates import in_place
 from polyblocks.affine.users import Users
+from polyblocks.affine.vectors.scan_lanes import rows_in_lanes
 from polyblocks.passes import facts
 from polyblocks.passes.base import NestPass
 from polyblocks.target import TargetDescription
@@ -182,7 +183,10 @@ class _Grouping:
             # A product lives by its reuse in registers, which the cost model does not cover,
             # unless it will have register tiles.
             product = contraction is not None and contraction.multiplies_once and seconds is None
-            stage = None if product else FusionStage.of(nest, checks=True)
+            # Neither does it cover a scan whose rows become lanes, many of them in one tile.
+            found = rows_in_lanes(nest, target)
+            apart = product or (found is not None and found.pays)
+            stage = None if apart else FusionStage.of(nest, checks=True)
             if stage is not None and not stage.gathered & self.viewed:
                 if seconds is not None and rate is not None:
                     stage.take(seconds, rate)
