@@ -15,6 +15,8 @@ from torch._dynamo.utils import counters  # noqa: E402
 from polyblocks.errors import ExecutionError, InputError  # noqa: E402
 from polyblocks_torch import polyblocks_jit_torch  # noqa: E402
 
+pytestmark = pytest.mark.cpu
+
 ONES = torch.ones(3, 4)
 WEIGHT = torch.full((4,), 2.0)
 

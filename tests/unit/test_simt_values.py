@@ -174,6 +174,8 @@ def constant(text: str):
         ("llvm.mlir.constant(1.5 : bf16) : bf16", [1.5]),
         ("llvm.mlir.constant(dense<[1.0, 0xFF80]> : vector<2xbf16>) : vector<2xbf16>",
          [[1.0], [-np.inf]]),
+        ("llvm.mlir.constant(dense<[9.994500e-04, 1.0]> : vector<2xbf16>) : vector<2xbf16>",
+         [[0.00099945068359375], [1.0]]),
         ("llvm.mlir.constant(dense<[1, -3]> : vector<2xi4>) : vector<2xi4>", [[1], [-3]]),
         ("llvm.mlir.constant(dense<[true, false]> : vector<2xi1>) : vector<2xi1>",
          [[True], [False]]),

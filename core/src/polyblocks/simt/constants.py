@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from polyblocks.errors import UnsupportedError
+from polyblocks.simt.rounding import convert
 from polyblocks.simt.types import (
     Array,
     Float,
@@ -88,7 +89,8 @@ def _scalars(numbers: list[int | float | str], type_: Type) -> Array:
             float(from_words(np.array([int(n, 16)], word), type_)[0]) if isinstance(n, str) else n
             for n in numbers
         ]
-        return np.array(values, dtype_of(type_))
+        # Decimals of a text are near the type's numbers.
+        return convert(np.array(values, np.float64), type_.name)
     if isinstance(type_, Int):
         raw = np.array([int(n) & ((1 << 64) - 1) for n in numbers], np.uint64)
         return signed(raw.view(np.int64), type_.bits)

@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 import struct
 
+import numpy as np
+
+from polyblocks.simt.rounding import to_bf16
 from polyblocks.simt.types import Float, Int, Type
 
 _BYTES = {"f16": "e", "f32": "f", "f64": "d"}
@@ -42,7 +45,10 @@ def bits_of(token: str, type_: Type) -> int | None:
 
 
 def _narrowed(bits: int, name: str) -> int:
-    """The bits of a float64 as those of a type that has its value."""
+    """The bits of a float64 as those of a type, rounded to nearest.
+
+    Decimal numbers of LLVM need not be those of the type: they are its nearest ones.
+    """
     if name == "f64":
         return bits
     sign, exponent, rest = bits >> 63, bits >> 52 & 0x7FF, bits & ((1 << 52) - 1)
@@ -52,7 +58,7 @@ def _narrowed(bits: int, name: str) -> int:
         return sign << (width - 1) | top | rest >> (52 - mantissa)
     (value,) = struct.unpack("<d", bits.to_bytes(8, "little"))
     if name == "bf16":
-        return int.from_bytes(struct.pack("<f", value), "little") >> 16
+        return int(to_bf16(np.array(value)).view(np.uint32)) >> 16
     code = _BYTES[name]
     return int.from_bytes(struct.pack(f"<{code}", value), "little")
 
