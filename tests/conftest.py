@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import functools
 import gc
 import logging
 import os
@@ -11,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -21,10 +23,20 @@ import preloaded as processes
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
+E2E, USERS = (ROOT / "tests" / name for name in ("e2e", "users"))
 
 # What a program leaves unwritten of its results shows. Read where the package is first imported, in
 # child processes as well.
 os.environ.setdefault("POLYBLOCKS_POISON", "1")
+# Threads that wait for work sleep, and do not spin on the cores that other processes of tests need.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+# XLA compiles every operation and shape of what results are compared with: without optimizations in
+# a third of the time. ``make test-versions`` runs with them.
+os.environ.setdefault(
+    "XLA_FLAGS",
+    "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false "
+    "--xla_cpu_parallel_codegen_split_count=1",
+)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -42,8 +54,9 @@ def pytest_collection_finish() -> None:
     # Imported to stay: a full collection of three frameworks takes a second.
     gc.freeze()
     # To compile makes many objects and few cycles.
-    gc.set_threshold(20_000, 20)
+    gc.set_threshold(100_000, 20)
     _spare_pytorchs_records()
+    _share_jaxs_context()
 
 
 def _spare_pytorchs_records() -> None:
@@ -58,16 +71,30 @@ def _spare_pytorchs_records() -> None:
         # It prints its configuration at each compilation, for its log as well.
         for config in ("_get_dynamo", "_scrubbed_inductor", "_compiler", "_functorch"):
             setattr(sys.modules["torch._dynamo.utils"], f"{config}_config_for_logging", lambda: "")
-        # Files end with a collection, see below.
+        # Files of tests end with one, see below.
         sys.modules["torch._dynamo.config"].run_gc_after_compile = False
+
+
+def _share_jaxs_context() -> None:
+    """One context of MLIR for all that JAX lowers: it makes one as long as it lowers a function."""
+    if (lowering := sys.modules.get("jax._src.interpreters.mlir")) is not None:
+        lowering.make_ir_context = functools.cache(lowering.make_ir_context)
+
+
+#: CPU seconds of tests after which a file of them ends with a collection.
+COLLECTED_AFTER_S = 5.0
+_collected = 0.0
 
 
 @pytest.fixture(scope="module", autouse=True)
 def survivors_are_not_collected() -> Iterator[None]:
     """Neither does a collection look at what earlier files of tests have left behind."""
+    global _collected
     yield
-    gc.collect()
-    gc.freeze()
+    if time.process_time() - _collected > COLLECTED_AFTER_S:
+        gc.collect()
+        gc.freeze()
+        _collected = time.process_time()
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -95,6 +122,14 @@ def own_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 def compiled_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """No process per compilation: to fork one of three frameworks takes as long as to compile."""
     monkeypatch.setenv("POLYBLOCKS_ISOLATE", "0")
+
+
+@pytest.fixture(autouse=True)
+def isolated_where_it_is_marked(request: pytest.FixtureRequest) -> None:
+    """End-to-end tests and those of users' programs are about processes where they say so."""
+    whole_programs = request.path.is_relative_to(E2E) or request.path.is_relative_to(USERS)
+    if whole_programs and request.node.get_closest_marker("isolated") is None:
+        request.getfixturevalue("compiled_in_this_process")
 
 
 #: A target that does as little as a target can.

@@ -23,28 +23,33 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(Path(__file__).parent / "support"))
 
+import junit  # noqa: E402
 import parts  # noqa: E402
 import preloaded  # noqa: E402
 from durations import DURATIONS, VARIABLE  # noqa: E402
 from outcomes import NO_TESTS, PASSED, Run, exit_status, summary  # noqa: E402
 
-#: Parts for each process, if all take equally long: so many that no process is left with one.
-PARTS_PER_PROCESS = 4
+#: Parts for each process, if all take equally long: so many that no process is left with one, and
+#: so few that imports take little.
+PARTS_PER_PROCESS = 3
 #: Seconds after which a part hangs; pytest ends each test much earlier.
 PATIENCE_S = 3600.0
 #: Options of one letter whose value is the next argument.
 WITH_VALUE = ("-c", "-k", "-m", "-n", "-o", "-p", "-r", "-W")
 #: Options that write a file, of which each part would leave its own.
-WRITES_A_FILE = ("--junitxml", "--junit-xml", "--report-log", "--resultlog")
+WRITES_A_FILE = ("--report-log", "--resultlog")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the parts, the longest first; print what pytest says of each, and what all come to."""
     parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
     parser.add_argument("--processes", type=int, default=2, help="at once; 0: all in this one")
+    parser.add_argument("--junitxml", metavar="FILE", help="results of all parts, as pytest's")
     arguments, rest = parser.parse_known_args(argv)
+    results = Path(arguments.junitxml).absolute() if arguments.junitxml else None
     os.chdir(ROOT)
     if arguments.processes == 0:
+        rest += [f"--junitxml={results}"] if results else []
         os.execv(sys.executable, [sys.executable, "-m", "pytest", *rest])
     try:
         selected, options = split(rest)
@@ -62,13 +67,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     ended: list[Run] = []
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as shared:
         os.environ[preloaded.FOLDER] = shared
+        # Each of some 200 processes would compile all modules anew.
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
         with Processes(arguments.processes) as processes:
             runs = {
                 processes.pool.submit(
                     processes.run,
                     [name for file in part.files for name in wanted[file] or [file]],
-                    options,
-                    Path(folder) / str(number),
+                    [*options, *([f"--junitxml={folder}/{number}.xml"] if results else [])],
+                    Path(folder) / f"{number}.json",
                 ): part
                 for number, part in enumerate(todo)
             }
@@ -82,7 +89,9 @@ def main(argv: Sequence[str] | None = None) -> int:
                     break
         print(f"--- all parts\n{summary(ended)}")
         if path := os.environ.get(VARIABLE):
-            _record(Path(path), sorted(Path(folder).iterdir()))
+            _record(Path(path), sorted(Path(folder).glob("*.json")))
+        if results:
+            junit.merge(sorted(Path(folder).glob("*.xml")), results)
     return exit_status(ended)
 
 

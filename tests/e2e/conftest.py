@@ -31,13 +31,6 @@ def chip(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def isolated_where_it_is_marked(request: pytest.FixtureRequest) -> None:
-    """No process per compilation but in what is about it."""
-    if request.node.get_closest_marker("isolated") is None:
-        request.getfixturevalue("compiled_in_this_process")
-
-
-@pytest.fixture(autouse=True)
 def fresh_dynamo() -> None:
     """Dynamo keeps compiled code per code object: no test sees another's."""
     torch = sys.modules.get("torch")  # tests of other frameworks do not load it

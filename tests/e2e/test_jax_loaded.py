@@ -267,7 +267,7 @@ def test_devices_and_sharded_arrays(sums, tmp_path, run_python):
     sums.write(tmp_path / "sums.zip")
     code = f"""
         import os
-        os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=4"
+        os.environ["XLA_FLAGS"] += " --xla_force_host_platform_device_count=4"
         import jax, jax.numpy as jnp, numpy as np
         import polyblocks
         f = polyblocks.load({str(tmp_path / "sums.zip")!r})

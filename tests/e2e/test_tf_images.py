@@ -50,14 +50,11 @@ MOVES = {
 def test_projective_transforms(interpolation, mode):
     images = floats(len(MOVES), 11, 14, 3)
     moves = tf.constant(list(MOVES.values()))
-    for fill in (0.0, 0.7) if mode == "CONSTANT" else (0.7,):
-        check(
-            lambda images, moves, fill=fill: transform(
-                images, moves, [9, 17], interpolation, mode, fill
-            ),
-            images,
-            moves,
-        )
+    check(
+        lambda images, moves: transform(images, moves, [9, 17], interpolation, mode, 0.7),
+        images,
+        moves,
+    )
 
 
 @pytest.mark.each_choice
@@ -85,13 +82,12 @@ def test_one_transform_for_all_images():
 
 @pytest.mark.parametrize("extent", [1, 2])
 def test_tiny_images(extent):
-    for mode in ("CONSTANT", "REFLECT", "WRAP", "NEAREST"):
-        check(
-            lambda i, mode=mode: transform(
-                i, tf.constant([MOVES["translation"]]), [3, 3], "NEAREST", mode
-            ),
-            floats(1, extent, extent, 1),
-        )
+    def function(images):
+        move = tf.constant([MOVES["translation"]])
+        modes = ("CONSTANT", "REFLECT", "WRAP", "NEAREST")
+        return [transform(images, move, [3, 3], "NEAREST", mode) for mode in modes]
+
+    check(function, floats(1, extent, extent, 1))
 
 
 def test_gradient_of_a_rotation():
@@ -150,10 +146,11 @@ def test_crop_and_resize(method, size):
     )
 
 
-@pytest.mark.parametrize("size", [1, 2, 3])
-def test_small_inverses(size):
-    matrices = floats(5, size, size) + 2 * tf.eye(size)
-    check(lambda m: (tf.linalg.inv(m), tf.linalg.inv(m, adjoint=True)), matrices, rtol=1e-3)
+def test_small_inverses():
+    def function(*matrices):
+        return [(tf.linalg.inv(m), tf.linalg.inv(m, adjoint=True)) for m in matrices]
+
+    check(function, *(floats(5, n, n) + 2 * tf.eye(n) for n in (1, 2, 3)), rtol=1e-3)
 
 
 @pytest.mark.parametrize("method", ["bilinear", "nearest"])

@@ -98,6 +98,7 @@ def test_qr_by_panels(shape: tuple[int, ...], dtype: torch.dtype) -> None:
     assert orthogonal(q) < 3 * orthogonal(eager.Q)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("shape", SMALL, ids=str)
 def test_eigenvalues_of_symmetric_matrices(shape: tuple[int, ...], dtype: torch.dtype) -> None:
@@ -157,6 +158,7 @@ def test_rotations_converge_for_hard_spectra(n: int, times: int, dtype: torch.dt
 MANY = [(37, 1, 1), (70, 3, 3), (3, 6, 4, 4), (19, 16, 16), (17, 5, 9), (18, 9, 5)]
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("shape", MANY, ids=str)
 def test_many_matrices(shape: tuple[int, ...], dtype: torch.dtype) -> None:
@@ -172,6 +174,7 @@ def test_many_matrices(shape: tuple[int, ...], dtype: torch.dtype) -> None:
     assert max(orthogonal(u), orthogonal(vh.mT)) < 30
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("shape", [s for s in MANY if s[-1] == s[-2]], ids=str)
 def test_systems_of_many_matrices(shape: tuple[int, ...], dtype: torch.dtype) -> None:
@@ -231,7 +234,7 @@ SYSTEMS: dict[str, Callable[[Tensor], Any]] = {
     sweep(
         product([(3, 3), (2, 4, 7, 7), (0, 0), (3, 0, 0)], SYSTEMS),
         *(((2, 4, 7, 7), name) for name in SYSTEMS),
-        *product([(0, 0), (3, 0, 0)], ("inv", "det", "solve", "pinv")),
+        *product([(3, 0, 0)], ("inv", "det", "solve", "pinv")),
     ),
     ids=str,
 )
@@ -248,6 +251,7 @@ def test_systems_and_determinants(case: tuple[tuple[int, ...], str]) -> None:
 TRIANGULAR = [((67, 67), 4), ((2, 130, 130), 1), ((35, 35), 200), ((20, 9, 9), 9), ((3, 5, 5), 0)]
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize(("shape", "columns"), TRIANGULAR, ids=str)
 def test_triangular_systems(shape: tuple[int, ...], columns: int, dtype: torch.dtype) -> None:

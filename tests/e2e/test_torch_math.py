@@ -58,9 +58,9 @@ def test_huge_angles(check) -> None:
     check(lambda x: (torch.sin(x), torch.cos(x)), x.double() ** 6)
 
 
-@pytest.mark.parametrize("exponent", [-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0, 3.0, 1.7, 5])
-def test_powers_with_constant_exponents(check, exponent: float) -> None:
-    check(lambda x: x**exponent, _values(torch.float32))
+def test_powers_with_constant_exponents(check) -> None:
+    exponents = (-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0, 3.0, 1.7, 5)
+    check(lambda x: [x**exponent for exponent in exponents], _values(torch.float32))
 
 
 def test_powers_of_tensors(check) -> None:

@@ -31,11 +31,7 @@ check(lambda x, w: F.conv2d(x, w, None, (2,), (1,), (1,)), (1, 2, 7, 6), (3, 2, 
 """
 
 
-def test_pools(run_python):
-    done = run_python(PROGRAM + POOLS, preloaded="torch", limit=200, POLYBLOCKS_ISOLATE=0)
-    assert (done.returncode, done.stderr) == (0, "")
-
-
-def test_convolutions(run_python):
-    done = run_python(PROGRAM + CONVOLUTIONS, preloaded="torch", limit=200, POLYBLOCKS_ISOLATE=0)
+def test_pools_and_convolutions(run_python):
+    code = PROGRAM + POOLS + CONVOLUTIONS
+    done = run_python(code, preloaded="torch", limit=200, POLYBLOCKS_ISOLATE=0)
     assert (done.returncode, done.stderr) == (0, "")

@@ -72,7 +72,7 @@ def test_every_dtype(dtype: torch.dtype) -> None:
 
 
 @pytest.mark.parametrize(
-    "n", sweep([1, 2, 3, 17, 64, 65, 127, 256, 257, 1009, 4096], 1, 2, 17, 64, 65, 257, 1009)
+    "n", sweep([1, 2, 3, 17, 64, 65, 127, 256, 257, 1009, 4096], 1, 17, 65, 257, 1009)
 )
 def test_every_extent(n: int) -> None:
     x = numbers(torch.float32, 5, n)
@@ -160,7 +160,7 @@ def test_rows_of_every_kind() -> None:
 
 
 @pytest.mark.simulated
-@pytest.mark.parametrize("dtype", [torch.float32, torch.int64])
+@pytest.mark.parametrize("dtype", sweep([torch.float32, torch.int64], torch.float32))
 def test_long_rows_on_every_target(dtype: torch.dtype) -> None:
     # Too many to be sorted by rank.
     x = numbers(dtype, 1, 1400)

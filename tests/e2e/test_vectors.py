@@ -46,10 +46,14 @@ def test_pointwise_of_every_size(check: Callable[..., Any], size: int) -> None:
 @pytest.mark.parametrize("size", sweep([7, 33, 1003], 33))
 def test_types(check: Callable[..., Any], dtype: torch.dtype, size: int) -> None:
     x = values(size, dtype)
-    check(lambda x: (x == x.flip(0), x.to(torch.float32) * 2), x)
-    check(lambda x: x.to(torch.int64, copy=True), torch.where(x.isfinite(), x, x.new_ones(())))
-    if dtype != torch.bool:
-        check(lambda x: (x + x, x * 3, torch.maximum(x, x.flip(0))), x)
+
+    def function(x: torch.Tensor, finite: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        found = x == x.flip(0), x.to(torch.float32) * 2, finite.to(torch.int64, copy=True)
+        if dtype == torch.bool:
+            return found
+        return (*found, x + x, x * 3, torch.maximum(x, x.flip(0)))
+
+    check(function, x, torch.where(x.isfinite(), x, x.new_ones(())))
 
 
 @pytest.mark.cpu
@@ -317,10 +321,15 @@ def test_turns_of_every_type(check: Callable[..., Any], dtype: torch.dtype) -> N
 
 def test_turns_along_rows_of_odd_length(check: Callable[..., Any]) -> None:
     x = torch.randn(7, 45, 3)
-    check(lambda x: x[..., 0] * 0.3 + x[..., 1] * 0.6 + x[..., 2] * 0.1, x)
-    check(lambda x: torch.stack([x[..., 2], x[..., 1] + 1, x[..., 0]], -1), x)
-    check(lambda x: x[:, ::2, 1] + x[:, ::2, 2], x)
-    check(lambda x: (x[:, 1::2, :2] - x[:, :-1:2, :2]).sum(-1), x)
+    check(
+        lambda x: (
+            x[..., 0] * 0.3 + x[..., 1] * 0.6 + x[..., 2] * 0.1,
+            torch.stack([x[..., 2], x[..., 1] + 1, x[..., 0]], -1),
+            x[:, ::2, 1] + x[:, ::2, 2],
+            (x[:, 1::2, :2] - x[:, :-1:2, :2]).sum(-1),
+        ),
+        x,
+    )
 
 
 def test_what_is_written_in_turns_in_place(check: Callable[..., Any]) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import gc
 import importlib
 import json
 import os
@@ -194,6 +195,8 @@ def _serve(framework: str, folder: Path, ready: int) -> dict[str, Any]:
         os._exit(0)
     for name in MODULES[framework]:
         importlib.import_module(name)
+    # It stays: a full collection of PyTorch's objects takes as long as two functions to compile.
+    gc.freeze()
     threads = os.listdir("/proc/self/task")
     if len(threads) != 1:
         raise RuntimeError(f"expected one thread, got {len(threads)}: what is forked lacks them")

@@ -23,6 +23,8 @@ from polyblocks.runtime.foreign.array_packages import ArrayPackage
 from polyblocks.runtime.foreign.protocol_arrays import ProtocolArrays
 from polyblocks.runtime.launch import bind
 
+pytestmark = pytest.mark.usefixtures("compiled_in_this_process")
+
 N = 6
 DEVICE = artifact([row("input", "x"), row("output", "o")], [launch("twice", 0, 1)])
 MODULE = """

@@ -343,6 +343,18 @@ def test_entry_larger_than_the_limit_is_not_stored(tmp_path):
     assert [e.key for e in cache.entries()] == [KEY]
 
 
+def test_entries_are_counted_at_first_and_whenever_much_was_written(tmp_path, monkeypatch):
+    counted = []
+    entries = Cache.entries
+    monkeypatch.setattr(Cache, "entries", lambda self: counted.append(1) or entries(self))
+    cache = Cache(tmp_path / "c", max_bytes=64 * 5000)
+    seen = []
+    for key in keys(5):
+        cache.put(key, plan(blob=bytes(2000)))
+        seen.append(len(counted))
+    assert seen == [1, 1, 1, 2, 2]
+
+
 def test_leftovers_are_swept(cache):
     cache.put(KEY, plan())
     old = time.time() - 2 * cache_module.STALE_S
@@ -353,7 +365,7 @@ def test_leftovers_are_swept(cache):
         path.write_bytes(b"x")
     for path in left:
         os.utime(path, (old, old))
-    cache.put(OTHER, plan())
+    Cache(cache.root).put(OTHER, plan())  # another process
     assert not any(path.exists() for path in left)
     assert all(path.exists() for path in young)
 

@@ -9,6 +9,8 @@ import pytest
 from polyblocks.api import compile_text
 from polyblocks.options import CompileOptions
 
+pytestmark = pytest.mark.usefixtures("compiled_in_this_process")
+
 pytest.importorskip("polyblocks_cpu")
 
 ADD = """
@@ -50,10 +52,10 @@ def add(n: int, op: str = PLAIN) -> str:
     ("text", "arch", "width"),
     [
         (add(67), "sapphirerapids", "ymm"),
-        (add(67), "graniterapids", "ymm"),
+        pytest.param(add(67), "graniterapids", "ymm", marks=pytest.mark.slow),
         # They keep their clock.
         (add(67), "znver4", "zmm"),
-        (add(67), "x86-64-v4", "zmm"),
+        pytest.param(add(67), "x86-64-v4", "zmm", marks=pytest.mark.slow),
         (add(67), "skylake-avx512", "ymm"),
         # What is not over soon, or might not be.
         (add(1 << 20), "sapphirerapids", "zmm"),

@@ -16,6 +16,8 @@ from polyblocks.testing.conformance import CASES
 from polyblocks.torch_polyblocks_compiler import polyblocks_jit_torch
 from polyblocks_nvgpu import ptxas
 
+pytestmark = pytest.mark.usefixtures("compiled_in_this_process")
+
 #: Programs of the benchmark whose threads keep much in registers, and architectures.
 SIZES = [
     pytest.param("group_norm", "sm_75", marks=pytest.mark.slow),

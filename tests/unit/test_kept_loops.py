@@ -9,6 +9,8 @@ import torch
 
 import polyblocks
 
+pytestmark = pytest.mark.usefixtures("compiled_in_this_process")
+
 
 def product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     return torch.matmul(a, b)

@@ -13,6 +13,8 @@ from polyblocks.api import compile_text
 from polyblocks.errors import InputError
 from polyblocks.options import CompileOptions
 
+pytestmark = pytest.mark.usefixtures("compiled_in_this_process")
+
 ADD = """
 func.func @main(%x: memref<7xf32>, %sum: memref<7xf32>, %twice: memref<7xf32>) {
   affine.for %i = 0 to 7 {

@@ -21,6 +21,8 @@ from polyblocks.pipeline import PassContext, run_stage
 from polyblocks.registry.registry import get_registry
 from polyblocks.torch_polyblocks_compiler import polyblocks_jit_torch
 
+pytestmark = pytest.mark.usefixtures("compiled_in_this_process")
+
 IMAGE = torch.rand(2, 8, 13, 11)
 KERNEL = torch.rand(16, 8, 3, 3)
 

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from parts import GUESS, Part, frameworks_of, split
+from parts import FEW, GUESS, Part, frameworks_of, split
 
 ROOT = Path(__file__).resolve().parents[2]
 RUN = [sys.executable, str(ROOT / "tests" / "run.py")]
@@ -50,6 +50,22 @@ def test_files_of_the_same_frameworks_come_together(
     assert [part.label for part in found] == ["torch", "torch", "core"]
 
 
+def test_few_files_go_with_those_that_import_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("both.py").write_text("import torch, jax")
+    Path("few.py").write_text("import torch")
+    Path("none.py").write_text("import os")
+    files, durations = ["both.py", "few.py", "none.py"], {"both.py": 9, "few.py": 3, "none.py": 1}
+    both = ("jax", "torch")
+    assert split(files, durations, 50) == [
+        Part(both, ("both.py", "few.py"), 12),
+        Part((), ("none.py",), 1),
+    ]
+    assert len(split(files, durations | {"few.py": FEW}, 50)) == 3
+
+
 def test_a_long_file_is_a_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("a.py").write_text("import os")
@@ -85,7 +101,7 @@ def test_run_selects_and_fails_as_pytest_does() -> None:
     ("arguments", "message"),
     [
         (["--deselect", "tests/unit"], "write --deselect=tests/unit, or name what selects tests"),
-        (["--junitxml=x.xml"], "--junitxml=x.xml: each part would write the file"),
+        (["--report-log=x.json"], "--report-log=x.json: each part would write the file"),
     ],
 )
 def test_arguments_that_parts_cannot_follow(arguments: list[str], message: str) -> None:

@@ -38,7 +38,7 @@ def test_its_time_is_that_of_the_test(run_python):
         import time
         while time.process_time() < 0.3: pass
         """
-    assert run_python(code, preloaded="torch").returncode == 0
+    assert run_python(code, preloaded="python").returncode == 0
     assert cpu_seconds() - before > 0.2
 
 
@@ -56,7 +56,7 @@ def test_its_time_is_that_of_the_test(run_python):
     ],
 )
 def test_it_ends_as_python_does(run_python, code, status, said):
-    done = run_python(code, preloaded="torch")
+    done = run_python(code, preloaded="python")
     assert done.returncode == status
     assert done.stderr.splitlines()[-1:] == ([said] if said else [])
 
@@ -68,7 +68,7 @@ def test_what_takes_too_long_is_killed(run_python, tmp_path):
         time.sleep(600)
         """
     with pytest.raises(subprocess.TimeoutExpired, match="timed out after 2 seconds"):
-        run_python(code, preloaded="torch", limit=2)
+        run_python(code, preloaded="python", limit=2)
     pid = int((tmp_path / "pid").read_text())
     for _ in range(100):
         if not os.path.exists(f"/proc/{pid}"):
@@ -92,9 +92,9 @@ def test_functions_are_compiled_and_run_by_several_threads(run_python):
 
 def test_the_cache_is_that_of_the_test(run_python, tmp_path):
     code = "from polyblocks.cache.cache import default_cache; print(default_cache().root)"
-    done = run_python(code, preloaded="torch", POLYBLOCKS_CACHE_DIR=tmp_path)
+    done = run_python(code, preloaded="python", POLYBLOCKS_CACHE_DIR=tmp_path)
     assert done.stdout.strip() == str(tmp_path)
-    assert run_python(code, preloaded="torch").stdout.strip() == str(default_cache().root)
+    assert run_python(code, preloaded="python").stdout.strip() == str(default_cache().root)
 
 
 def test_a_server_that_cannot_be_started_says_why(tmp_path, monkeypatch):

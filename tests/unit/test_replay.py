@@ -12,6 +12,8 @@ from tests.gpu_conformance.replay import replay
 
 import polyblocks
 
+pytestmark = pytest.mark.usefixtures("compiled_in_this_process")
+
 torch = pytest.importorskip("torch")
 
 X = np.linspace(-1, 2, 12, dtype=np.float32).reshape(3, 4)

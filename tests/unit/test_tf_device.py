@@ -33,6 +33,8 @@ from polyblocks_tf.launch.arrays import TfArrays  # noqa: E402
 from polyblocks_tf.tracing import graph  # noqa: E402
 from polyblocks_tf.xla import targets  # noqa: E402
 
+pytestmark = pytest.mark.usefixtures("compiled_in_this_process")
+
 OPTIONS = {"target": "nvgpu", "arch": "sm_90a", "strict_target": True}
 GPU = Device(2, 0)
 

@@ -41,8 +41,8 @@ def tests() -> Iterator[Row]:
         processes = os.environ.get("TEST_PROCESSES", "2")
         subprocess.run(
             [
-                *(sys.executable, "-m", "pytest", "-q", str(FOLDER), f"--junitxml={results}"),
-                *(f"--numprocesses={processes}", "--dist=loadfile"),
+                *(sys.executable, str(FOLDER.parent / "run.py"), str(FOLDER)),
+                *(f"--processes={processes}", f"--junitxml={results}"),
             ],
             check=False,
         )

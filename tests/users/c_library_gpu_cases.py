@@ -150,7 +150,10 @@ def test_gpu_matmul_with_a_stored_array(target, connect, tmp_path):
 
 # What the sources of a library have for themselves.
 @pytest.mark.each_choice
-@pytest.mark.parametrize("name", ["stored", "arrays", "slots_0", "ROW", "run", "check"])
+@pytest.mark.parametrize(
+    "name",
+    sweep(["stored", "arrays", "slots_0", "ROW", "run", "check"], "slots_0", "ROW", "run"),
+)
 def test_gpu_program_of_any_name(target, pointwise, connect, tmp_path, name):
     connect(target, TARGETS[target][0][0])
     library = Library(pointwise(target), tmp_path, name)
@@ -680,6 +683,7 @@ int main(void) {
 """
 
 
+@pytest.mark.each_choice
 @FOR_BOTH
 @pytest.mark.parametrize("on_device", [False, True])
 def test_gpu_header_and_a_machine_without_a_driver(target, on_device, pointwise, tmp_path):

@@ -9,7 +9,7 @@ from pathlib import Path
 import doc_blocks
 import pytest
 
-pytestmark = pytest.mark.cpu
+pytestmark = [pytest.mark.cpu, pytest.mark.isolated]
 
 #: What is imported where they run, which decides in which process; see tests/support/parts.py.
 FRAMEWORKS = ("torch", "jax", "tensorflow")

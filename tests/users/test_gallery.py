@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-pytestmark = pytest.mark.cpu
+pytestmark = [pytest.mark.cpu, pytest.mark.isolated]
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = ROOT / "examples/gallery"

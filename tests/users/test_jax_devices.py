@@ -103,7 +103,7 @@ print(json.dumps(found))
 @functools.cache
 def run(*names):
     """What became of the cases with these names."""
-    flags = "--xla_force_host_platform_device_count=2"
+    flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=2"
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, *names],
         env={**os.environ, "XLA_FLAGS": flags},

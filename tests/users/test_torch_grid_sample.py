@@ -69,7 +69,7 @@ def test_gradients_of_images(mode, padding, aligned, shape):
 
 @pytest.mark.each_choice
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("mode", sweep(["bilinear", "nearest", "bicubic"], "bilinear", "bicubic"))
+@pytest.mark.parametrize("mode", sweep(["bilinear", "nearest", "bicubic"], "bilinear"))
 def test_compiled_gradients_of_images(mode, dtype):
     def sample(x, grid):
         found = [

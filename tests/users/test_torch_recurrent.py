@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from sweeps import sweep
 from torch import nn
 
 from polyblocks.torch_polyblocks_compiler import polyblocks_jit_torch
@@ -90,11 +91,12 @@ def test_double_precision_of_lstm():
     check(layer, torch.randn(7, 3, 5, dtype=torch.float64), gradients=True)
 
 
-def test_a_thousand_steps_of_lstm_are_one_loop():
+@pytest.mark.parametrize("steps", sweep([200, 1000], 200))
+def test_many_steps_of_lstm_are_one_loop(steps):
     """Neither PyTorch nor this compiler unrolls them: there are as many kernels as for seven."""
     torch.manual_seed(0)
     layer = nn.LSTM(4, 5)
-    x = torch.randn(1000, 2, 4)
+    x = torch.randn(steps, 2, 4)
     with torch.no_grad():
         many = check(layer, x, gradients=False)
     (variant,) = many.variants

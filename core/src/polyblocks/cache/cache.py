@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import logging
+import math
 import os
 import re
 import stat
@@ -39,6 +40,9 @@ _NOFOLLOW, _NONBLOCK = getattr(os, "O_NOFOLLOW", 0), getattr(os, "O_NONBLOCK", 0
 _LOCKS, _TEMPORARY = "locks", "tmp"
 #: Eviction goes down to this share, so that it does not run at every put.
 _EVICT_TO = 0.9
+#: Share of the limit that a process writes before it looks at all entries again: other processes
+#: write, too, and to look takes a system call for each.
+_UNSEEN = 1 / 64
 
 
 def cache_key(parts: Iterable[bytes | str]) -> str:
@@ -101,6 +105,8 @@ class Cache:
     ) -> None:
         self.root = Path(root) if root is not None else _default_root()
         self.max_bytes = max_bytes if max_bytes is not None else _default_max_bytes()
+        #: Bytes written since all entries were seen.
+        self._unseen = math.inf
 
     def get(self, key: str) -> Artifact | None:
         """The artifact stored under ``key``, or None.
@@ -138,7 +144,10 @@ class Cache:
             for folder in (temporary, path.parent):
                 folder.mkdir(mode=0o700, exist_ok=True)
             write_atomically(path, data, temporary, 0o600)
-            self._tidy(keep=path)
+            self._unseen += len(data)
+            if self._unseen > self.max_bytes * _UNSEEN:
+                self._unseen = 0
+                self._tidy(keep=path)
         except OSError as error:
             _warn_once(
                 f"{self.root} write",
