@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import junit
 import pytest
+from durations import VARIABLE
 from tests import run
 
 ONE = """<?xml version="1.0" encoding="utf-8"?>
@@ -43,7 +43,11 @@ def test_each_part_leaves_a_file(
         return 0, 1.0, "5 passed in 1s\n"
 
     monkeypatch.setattr(run.Processes, "run", wrote)
-    monkeypatch.setattr(sys, "path", [*sys.path])
+    # What it changes in its process.
+    monkeypatch.setattr(run.signal, "signal", lambda *_: None)
+    monkeypatch.setenv(run.preloaded.FOLDER, "")
+    for name in (VARIABLE, "PYTHONDONTWRITEBYTECODE"):
+        monkeypatch.delenv(name, raising=False)
     files = ["tests/unit/test_junit.py", "tests/unit/test_torch_roll.py"]
     monkeypatch.chdir(tmp_path)
     paths = [str(run.ROOT / file) for file in files]
