@@ -154,6 +154,43 @@ def test_rotations_converge_for_hard_spectra(n: int, times: int, dtype: torch.dt
     assert max(orthogonal(u), orthogonal(vh.mT)) < 30
 
 
+#: Of matrices whose values are bisected: fewer than lanes, one block of searches and several.
+REDUCED = sweep(
+    [(1, 1), (2, 2), (9, 9), (3, 20, 20), (70, 70), (2, 33, 12), (5, 140)], (9, 9), (70, 70)
+)
+
+
+@pytest.mark.each_choice
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("shape", REDUCED, ids=str)
+def test_values_without_vectors(shape: tuple[int, ...], dtype: torch.dtype) -> None:
+    a = random(*shape, dtype=dtype)
+    values_close(compiled(torch.linalg.svdvals, a), torch.linalg.svdvals(a.double()))
+    if shape[-1] == shape[-2]:
+        upper = compiled(lambda a: torch.linalg.eigvalsh(a, UPLO="U"), a)
+        values_close(upper, torch.linalg.eigvalsh(a.double(), UPLO="U"))
+
+
+@pytest.mark.each_choice
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("n", [5, 24])
+def test_values_of_hard_spectra(n: int, dtype: torch.dtype) -> None:
+    a = hard(n, dtype)
+    values_close(compiled(torch.linalg.eigvalsh, a), torch.linalg.eigvalsh(a.double()))
+    values_close(compiled(torch.linalg.svdvals, a), torch.linalg.svdvals(a.double()))
+    for scale in (1e-30, 1e30):
+        small = a * scale
+        found = compiled(torch.linalg.eigvalsh, small)
+        values_close(found, torch.linalg.eigvalsh(small.double()))
+
+
+def values_close(found: Tensor, exact: Tensor) -> None:
+    """As far apart as rounding lets them be, each in units of the last place of the largest."""
+    size = exact.abs().amax(-1, keepdim=True).clamp_min(1e-300)
+    error = float(((found.double() - exact).abs() / size).max()) / torch.finfo(found.dtype).eps
+    assert error < 4 + found.shape[-1]
+
+
 #: Enough matrices for the lanes of vectors, with some left: whole blocks, and as columns of others.
 MANY = [(37, 1, 1), (70, 3, 3), (3, 6, 4, 4), (19, 16, 16), (17, 5, 9), (18, 9, 5)]
 
@@ -337,8 +374,8 @@ def test_info_says_which_minor_and_which_pivot_failed() -> None:
 @pytest.mark.parametrize(
     "function, most",
     [
-        (torch.linalg.eigvalsh, 8),
-        (torch.linalg.svdvals, 8),
+        (lambda a: torch.linalg.eigh(a).eigenvectors, 8),
+        (lambda a: torch.linalg.svd(a).U, 8),
         (lambda a: torch.linalg.qr(a, "r").R, 2048),
     ],
 )

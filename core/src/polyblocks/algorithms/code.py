@@ -288,6 +288,10 @@ class Code:
             return self._ops.constant(index.const, integer(32))
         return self._ops.op("arith.index_cast", [self._ops.index(index)], integer(32))
 
+    def real(self, index: Index, type_: Any) -> Value:
+        """An index as a floating-point number."""
+        return self._ops.op("arith.sitofp", [self.number(index)], type_)
+
     def place(self, number: Value) -> Value:
         """An integer as an index at run time."""
         from polyblocks.mlir import ir

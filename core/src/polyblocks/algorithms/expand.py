@@ -32,6 +32,7 @@ from polyblocks.algorithms.factorizations.lu import lu, permutation
 from polyblocks.algorithms.factorizations.qr import householder, reflections
 from polyblocks.algorithms.factorizations.systems import invert, solve
 from polyblocks.algorithms.factorizations.triangular import triangular_solve
+from polyblocks.algorithms.factorizations.tridiagonal import singular_values, symmetric_values
 
 #: Attribute of a call: the name of the algorithm.
 ALGORITHM = "polyblocks.algorithm"
@@ -49,8 +50,10 @@ ALGORITHMS: dict[str, tuple[Writer, tuple[int, ...], tuple[int, ...]]] = {
     "orthogonal_rows": (orthogonal_rows, (2,), (1, 2, 2)),
     "permutation": (permutation, (1,), (1, 1)),
     "reflections": (reflections, (2, 1), (2,)),
+    "singular_values": (singular_values, (2,), (1,)),
     "solve": (solve, (2, 2), (2, 2, 1, 0)),
     "symmetric_eigen": (symmetric_eigen, (2,), (1, 2)),
+    "symmetric_values": (symmetric_values, (2,), (1,)),
     **{
         f"solve_{side}{diagonal}": (
             functools.partial(triangular_solve, upper=side == "upper", unit=bool(diagonal)),

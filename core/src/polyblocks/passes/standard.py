@@ -52,6 +52,7 @@ from polyblocks.passes.map.emit_kernels import EmitKernelsPass
 from polyblocks.passes.map.estimate_nests import EstimateNestsPass
 from polyblocks.passes.map.map_parallelism import MapParallelismPass
 from polyblocks.passes.map.plan_memory import PlanMemoryPass
+from polyblocks.passes.map.promote_accumulators import PromoteAccumulatorsPass
 from polyblocks.passes.map.stage_operands import StageOperandsPass
 from polyblocks.passes.map.tile_scans import TileScansPass
 from polyblocks.passes.map.update_in_place import UpdateInPlacePass
@@ -278,6 +279,8 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 MultiplyReciprocalsPass(),
                 # When a step has its final form, and before threads share the rows.
                 *only(team and vectors, TileScansPass()),
+                # When iterations are lanes where they can be, and nothing is fused any more.
+                *only(team and vectors, PromoteAccumulatorsPass()),
                 *only(team, MapParallelismPass()),
                 # A grid's threads do not read the lines that they write to.
                 *only(team and vectors, UpdateInPlacePass()),

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from polyblocks.algorithms.expand import call
-from polyblocks.algorithms.factorizations.limits import MOST_REFLECTED, most_rotated, too_large
+from polyblocks.algorithms.factorizations.limits import MOST_REFLECTED, most_valued, too_large
 from polyblocks.errors import UnsupportedError
 from polyblocks.mlir import ir
 from polyblocks.stablehlo import code
@@ -20,6 +20,8 @@ from polyblocks.stablehlo.rules import rule
 _LAPACK = re.compile(r"lapack_([sdcz])(\w+)_ffi")
 #: Names of the parts of a matrix, of sides and so on, as LAPACK's functions take them.
 _OPTIONS = {"uplo": "L", "side": "L", "trans_x": "N", "diag": "N", "mode": "V"}
+#: By function, the results that are vectors: nothing computes them where nothing uses them.
+_VECTORS = {"gesdd": (2, 3), "syevd": (0,)}
 
 
 @rule("stablehlo.cholesky")
@@ -79,7 +81,40 @@ def lapack(lowering: Lowering, op: Any, target: str, arguments: list[Array]) -> 
     kinds = [lowering.type_of(result) for result in op.results]
     if not all(a.numel for a in arguments):
         return [Array(s, e, lowering.filled(s, e, 0)) for s, e in kinds]
+    vectors = [op.results[i] for i in _VECTORS.get(match[2], ())]
+    if vectors and not any(_is_used(v) for v in vectors):
+        options["mode"] = "N"
     return write(lowering, arguments, kinds, options)
+
+
+def _is_used(value: Any) -> bool:
+    """Whether a program returns a value, or what is computed from it."""
+    for use in value.uses:
+        user = use.owner.operation
+        if user.name == "func.return":
+            calls = _calls(user.parent.operation)
+            if calls is None or any(_is_used(call.results[use.operand_number]) for call in calls):
+                return True
+        elif not len(user.results) or len(user.regions) or any(map(_is_used, user.results)):
+            return True
+    return False
+
+
+def _calls(function: Any) -> list[Any] | None:
+    """The calls of a function; None if others can call it."""
+    visibility = function.attributes.get("sym_visibility")
+    if visibility is None or ir.StringAttr(visibility).value == "public":
+        return None
+    name = ir.StringAttr(function.attributes["sym_name"]).value
+    calls: list[Any] = []
+
+    def note(op: Any) -> Any:
+        if op.name == "func.call" and ir.FlatSymbolRefAttr(op.attributes["callee"]).value == name:
+            calls.append(op)
+        return ir.WalkResult.ADVANCE
+
+    function.parent.operation.walk(note)
+    return calls
 
 
 def called_algorithm(lowering: Lowering, op: Any, name: str, arguments: list[Array]) -> list[Array]:
@@ -200,10 +235,13 @@ def _write_syevd(
     lowering: Lowering, arguments: list[Array], kinds: Any, options: dict[str, str]
 ) -> list[Array]:
     (a,) = arguments
-    _check_size(a, most_rotated(a.shape))
+    _check_size(a, most_valued(a.shape, vectors=options["mode"] != "N"))
     if options["uplo"] != "L":
         a = _transposed(lowering, a)
     (shape, element), values, (batch, integer) = kinds
+    if options["mode"] == "N":
+        (found,) = _called(lowering, "symmetric_values", [a], [values])
+        return [a, found, _unfinished(lowering, a, batch, integer)]
     found, vectors = _called(lowering, "symmetric_eigen", [a], [values, (shape, element)])
     return [_transposed(lowering, vectors), found, _unfinished(lowering, a, batch, integer)]
 
@@ -212,7 +250,7 @@ def _write_gesdd(
     lowering: Lowering, arguments: list[Array], kinds: Any, options: dict[str, str]
 ) -> list[Array]:
     (a,) = arguments
-    _check_size(a, most_rotated(a.shape))
+    _check_size(a, most_valued(a.shape, vectors=options["mode"] != "N"))
     _, values, (left, element), (right, _), (batch, integer) = kinds
     info = _unfinished(lowering, a, batch, integer)
     rows, columns = a.shape[-2:]
@@ -221,10 +259,11 @@ def _write_gesdd(
     outer = [*a.shape[:-2]]
     source = a if wide else _transposed(lowering, a)
     shapes = [values, (source.shape, element), ([*outer, least, least], element)]
-    lengths, orthogonal, turns = _called(lowering, "orthogonal_rows", [source], shapes)
     if options["mode"] == "N":
+        (lengths,) = _called(lowering, "singular_values", [source], [values])
         empty = [Array(tuple(s), element, lowering.filled(s, element, 0)) for s in (left, right)]
         return [a, lengths, *empty, info]
+    lengths, orthogonal, turns = _called(lowering, "orthogonal_rows", [source], shapes)
     # Reflections make a diagonal matrix of orthogonal columns, and their product is orthogonal even
     # where columns are zero.
     across = _transposed(lowering, orthogonal)

@@ -37,6 +37,11 @@ def _sweeps(n: int, element: Any) -> int:
     return 4 + more + math.ceil(math.log2(n) * 0.75)
 
 
+def tiny(element: Any) -> float:
+    """Squares below this one may be inexact, and are nothing beside one."""
+    return 2.0 ** (-100 if dtype_of(element).bits == 32 else -900)
+
+
 def _rounding(element: Any) -> float:
     """Half of the distance from one to the next number."""
     return 2.0 ** -dtype_of(element).precision
@@ -49,42 +54,41 @@ def symmetric_eigen(code: Code, inputs: Sequence[Buffer], outputs: Sequence[Buff
         code: where to write.
         inputs: A, [batch, n, n]; its part above the diagonal is not used.
         outputs: eigenvalues in ascending order, [batch, n]; the eigenvector of each as a row,
-            [batch, n, n].
+            [batch, n, n], which can be missing.
     """
     batch, n, _ = inputs[0].shape
     with code.loop(batch) as b:
-        a, values, vectors = (Part(each, (b,)) for each in (*inputs, *outputs))
+        a, values, *vectors = (Part(each, (b,)) for each in (*inputs, *outputs))
         rows = code.array((n, n), a.element, batch, b)
-        turned = code.array((n, n), a.element, batch, b)
+        turned = [code.array((n, n), a.element, batch, b) for _ in vectors]
         # Squares of elements as they are could leave the type's range.
         largest = code.array((1,), a.element, batch, b)
         code.fill(0.0, largest, 0)
         with code.loop(n) as i, code.loop(n, upper=i + 1) as j:
             size = code.magnitude(code.load(a, i, j))
             code.store(code.maximum(size, code.load(largest, 0)), largest, 0)
-        lift, factor = _scale(code, code.load(largest, 0))
+        lift, factor = scale(code, code.load(largest, 0))
         with code.loop(n) as i, code.loop(n, upper=i + 1) as j:
             x = code.multiply(code.multiply(code.load(a, i, j), lift), factor)
             code.store(x, rows, i, j)
             code.store(x, rows, j, i)
-        _identity(code, turned)
+        for each in turned:
+            _identity(code, each)
         annihilate = _annihilate_half if is_small(batch, n, n) else _annihilate
         with code.loop(_sweeps(n, a.element)), code.loop(n) as p, code.loop(n, lower=p + 1) as q:
             annihilate(code, rows, turned, p, q)
         places = code.array((n,), integer(32), batch, b)
         sorted_values = code.array((n,), a.element, batch, b)
-        sorted_rows = code.array((n, n), a.element, batch, b)
         _ranks(code, lambda i: code.load(rows, i, i), n, places)
         _in_order(code, places, lambda i, _: code.load(rows, i, i), sorted_values)
-        _in_order(code, places, lambda i, j: code.load(turned, i, j[0]), sorted_rows)
         with code.loop(n) as i:
             x = code.multiply(code.load(sorted_values, i), code.load(largest, 0))
             code.store(x, values, i)
-            with code.loop(n) as j:
-                code.copy(sorted_rows, (i, j), vectors, (i, j))
+        for source, to in zip(turned, vectors, strict=True):
+            _write_in_order(code, places, source, to, batch, b)
 
 
-def _scale(code: Code, largest: Value) -> tuple[Value, Value]:
+def scale(code: Code, largest: Value) -> tuple[Value, Value]:
     """Two factors that make the largest magnitude of a matrix one."""
     lift = code.lift(largest)
     divisor = code.multiply(largest, lift)
@@ -116,7 +120,16 @@ def _in_order(
                 code.store(value, to, place, *at)
 
 
-def _annihilate(code: Code, rows: Part, turned: Part, p: Expr, q: Expr) -> None:
+def _write_in_order(code: Code, places: Part, rows: Part, to: Part, batch: int, b: Index) -> None:
+    """Write rows to their places, by way of an array of the iteration."""
+    n, m = rows.shape
+    sorted_rows = code.array((n, m), rows.element, batch, b)
+    _in_order(code, places, lambda i, j: code.load(rows, i, j[0]), sorted_rows)
+    with code.loop(n) as i, code.loop(m) as j:
+        code.copy(sorted_rows, (i, j), to, (i, j))
+
+
+def _annihilate(code: Code, rows: Part, turned: list[Part], p: Expr, q: Expr) -> None:
     """Rotate rows and columns ``p`` and ``q`` so that the element that they share is zero."""
     n, _ = rows.shape
     turn = _turn(code, rows, p, q)
@@ -127,10 +140,11 @@ def _annihilate(code: Code, rows: Part, turned: Part, p: Expr, q: Expr) -> None:
         code.copy(rows, (q, i), rows, (i, q))
     _finish(code, rows, p, q, turn)
     code.fill(0.0, rows, p, q)
-    _rotate(code, turned, p, q, turn)
+    for each in turned:
+        _rotate(code, each, p, q, turn)
 
 
-def _annihilate_half(code: Code, rows: Part, turned: Part, p: Expr, q: Expr) -> None:
+def _annihilate_half(code: Code, rows: Part, turned: list[Part], p: Expr, q: Expr) -> None:
     """:func:`_annihilate` of what is on and below the diagonal."""
     n, _ = rows.shape
     turn = _turn(code, rows, p, q)
@@ -144,7 +158,8 @@ def _annihilate_half(code: Code, rows: Part, turned: Part, p: Expr, q: Expr) -> 
             one, other = places(i)
             _rotate_two(code, rows, one, other, turn)
     _finish(code, rows, p, q, turn)
-    _rotate(code, turned, p, q, turn)
+    for each in turned:
+        _rotate(code, each, p, q, turn)
 
 
 def _turn(code: Code, rows: Part, p: Expr, q: Expr) -> _Turn:
@@ -277,24 +292,25 @@ def orthogonal_rows(code: Code, inputs: Sequence[Buffer], outputs: Sequence[Buff
         inputs: A, [batch, n, m], n at most m.
         outputs: lengths of the rows in descending order, [batch, n]; the rows, divided by the
             largest magnitude in A, [batch, n, m]; the product of the rotations, [batch, n, n]:
-            what A has to be multiplied with from the left.
+            what A has to be multiplied with from the left. The last two can be missing.
     """
     batch, n, m = inputs[0].shape
     with code.loop(batch) as b:
-        a, lengths, result, turns = (Part(each, (b,)) for each in (*inputs, *outputs))
+        a, lengths, *vectors = (Part(each, (b,)) for each in (*inputs, *outputs))
         rows = code.array((n, m), a.element, batch, b)
-        turned = code.array((n, n), a.element, batch, b)
+        turned = [code.array((n, n), a.element, batch, b) for _ in vectors[1:]]
         # Squares of elements as they are could leave the type's range.
         largest = code.array((1,), a.element, batch, b)
         code.fill(0.0, largest, 0)
         with code.loop(n) as i, code.loop(m) as j:
             size = code.magnitude(code.load(a, i, j))
             code.store(code.maximum(size, code.load(largest, 0)), largest, 0)
-        lift, factor = _scale(code, code.load(largest, 0))
+        lift, factor = scale(code, code.load(largest, 0))
         with code.loop(n) as i, code.loop(m) as j:
             x = code.multiply(code.multiply(code.load(a, i, j), lift), factor)
             code.store(x, rows, i, j)
-        _identity(code, turned)
+        for each in turned:
+            _identity(code, each)
         products = code.array((3,), a.element, batch, b)
         with code.loop(_sweeps(n, a.element)), code.loop(n) as p, code.loop(n, lower=p + 1) as q:
             _orthogonalize(code, rows, turned, p, q, products)
@@ -307,29 +323,25 @@ def orthogonal_rows(code: Code, inputs: Sequence[Buffer], outputs: Sequence[Buff
         places = code.array((n,), integer(32), batch, b)
         _ranks(code, lambda i: code.load(squares, i), n, places, descending=True)
         # Lengths that are zero beside the largest one, whose squares may be inexact.
-        exponent = 100 if dtype_of(a.element).bits == 32 else 900
-        least = code.constant(2.0**-exponent, a.element)
+        least = code.constant(tiny(a.element), a.element)
         zero = code.constant(0.0, a.element)
-        with code.loop(n) as i, code.loop(m) as j:
-            matters = code.greater(code.load(squares, i), least)
-            code.store(code.select(matters, code.load(rows, i, j), zero), rows, i, j)
         sorted_squares = code.array((n,), a.element, batch, b)
-        sorted_rows = code.array((n, m), a.element, batch, b)
-        sorted_turns = code.array((n, n), a.element, batch, b)
         _in_order(code, places, lambda i, _: code.load(squares, i), sorted_squares)
-        _in_order(code, places, lambda i, j: code.load(rows, i, j[0]), sorted_rows)
-        _in_order(code, places, lambda i, j: code.load(turned, i, j[0]), sorted_turns)
         with code.loop(n) as i:
             square = code.load(sorted_squares, i)
             length = code.multiply(code.sqrt(square), code.load(largest, 0))
             code.store(code.select(code.greater(square, least), length, zero), lengths, i)
-            with code.loop(m) as j:
-                code.copy(sorted_rows, (i, j), result, (i, j))
-            with code.loop(n) as j:
-                code.copy(sorted_turns, (i, j), turns, (i, j))
+        if vectors:
+            with code.loop(n) as i, code.loop(m) as j:
+                matters = code.greater(code.load(squares, i), least)
+                code.store(code.select(matters, code.load(rows, i, j), zero), rows, i, j)
+        for source, to in zip((rows, *turned), vectors, strict=False):
+            _write_in_order(code, places, source, to, batch, b)
 
 
-def _orthogonalize(code: Code, rows: Part, turned: Part, p: Expr, q: Expr, products: Part) -> None:
+def _orthogonalize(
+    code: Code, rows: Part, turned: list[Part], p: Expr, q: Expr, products: Part
+) -> None:
     """Rotate two rows so that their product is zero."""
     for number in range(3):
         code.fill(0.0, products, number)
@@ -346,4 +358,5 @@ def _orthogonalize(code: Code, rows: Part, turned: Part, p: Expr, q: Expr, produ
     tangent = _tangent(code, first, second, shared)
     turn = _rotation(code, first, second, shared, tangent)
     _rotate(code, rows, p, q, turn)
-    _rotate(code, turned, p, q, turn)
+    for each in turned:
+        _rotate(code, each, p, q, turn)

@@ -11,9 +11,12 @@ from typing import Any
 
 import tensorflow as tf
 
-from polyblocks.algorithms.factorizations.limits import MOST_REFLECTED, most_rotated
+from polyblocks.algorithms.factorizations.limits import MOST_REFLECTED, most_valued
 from polyblocks_tf.operations.algorithms import call
 from polyblocks_tf.operations.checks import checked
+
+#: The attribute that says whether an operation computes vectors.
+_VECTORS = {"SelfAdjointEigV2": "compute_v", "Svd": "compute_uv"}
 
 Tensors = Sequence[tf.Tensor] | None
 _Write = Callable[[Any, list[tf.Tensor]], Tensors]
@@ -24,8 +27,8 @@ def most_columns(op: Any) -> int | None:
     shape = op.inputs[0].shape
     if op.type == "Qr":
         return MOST_REFLECTED
-    if op.type in ("SelfAdjointEigV2", "Svd") and shape.is_fully_defined():
-        return most_rotated(shape)
+    if op.type in _VECTORS and shape.is_fully_defined():
+        return most_valued(shape, vectors=op.get_attr(_VECTORS[op.type]))
     return None
 
 
@@ -145,8 +148,11 @@ def symmetric_eigen(op: Any, inputs: list[tf.Tensor]) -> Tensors:
     message = "Self-adjoint eigen decomposition was not successful. The input might not be valid."
     a = checked(a, tf.math.is_finite(a), message)
     kinds = [(a.shape[:-1], a.dtype), (a.shape, a.dtype)]
+    if not op.get_attr("compute_v"):
+        (values,) = call("symmetric_values", [a], kinds[:1])
+        return [values, tf.zeros([0], a.dtype)]
     values, rows = call("symmetric_eigen", [a], kinds)
-    return [values, _transposed(rows) if op.get_attr("compute_v") else tf.zeros([0], a.dtype)]
+    return [values, _transposed(rows)]
 
 
 @_of_real_matrices
@@ -167,10 +173,12 @@ def singular_values(op: Any, inputs: list[tf.Tensor]) -> Tensors:
     def known(x: tf.Tensor, holds: tf.Tensor) -> tf.Tensor:
         return tf.where(holds, x, tf.constant(math.nan, x.dtype))
 
+    if not op.get_attr("compute_uv"):
+        (lengths,) = call("singular_values", [source], kinds[:1])
+        none = tf.zeros([0], a.dtype)
+        return [known(lengths, finite[..., 0]), none, none]
     lengths, orthogonal, turns = call("orthogonal_rows", [source], kinds)
     lengths = known(lengths, finite[..., 0])
-    if not op.get_attr("compute_uv"):
-        return [lengths, tf.zeros([0], a.dtype), tf.zeros([0], a.dtype)]
     # Reflections make a diagonal matrix of orthogonal columns, and their product is orthogonal even
     # where columns are zero.
     width = longer if op.get_attr("full_matrices") else least

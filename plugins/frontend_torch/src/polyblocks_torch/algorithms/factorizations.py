@@ -96,6 +96,14 @@ symmetric_eigen = _define(
     "(Tensor a) -> (Tensor, Tensor)",
     lambda a: (_real(a, a.shape[-1]), a.new_empty(a.shape)),
 )
+#: The same without the vectors.
+symmetric_values = _define(
+    "symmetric_values", "(Tensor a) -> Tensor", lambda a: _real(a, a.shape[-1])
+)
+#: ``a``, [..., n, m], n <= m, to its singular values in descending order, [..., n].
+singular_values = _define(
+    "singular_values", "(Tensor a) -> Tensor", lambda a: _real(a, a.shape[-2])
+)
 #: ``a``, [..., n, m], n <= m, to the lengths of rows, [..., n], in descending order, orthogonal
 #: rows, and the orthogonal matrix, [..., n, n], that ``a`` was multiplied with from the left.
 orthogonal_rows = _define(

@@ -5,10 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from polyblocks.algorithms.factorizations.limits import most_rotated
 from polyblocks_torch.algorithms import factorizations
 from polyblocks_torch.decomp.checks import linalg_check_errors
-from polyblocks_torch.decomp.limits import most_reflected
+from polyblocks_torch.decomp.limits import most_decomposed, most_reflected
 from polyblocks_torch.decomp.registry import decomposition
 from polyblocks_torch.importing.checks import require
 
@@ -189,7 +188,7 @@ def ormqr(
 
 @decomposition(aten._linalg_eigh.default)
 def linalg_eigh(a: Tensor, uplo: str = "L", compute_v: bool = True) -> tuple[Tensor, Tensor]:
-    if not is_real(a) or a.shape[-1] > most_rotated(a.shape):
+    if not is_real(a) or a.shape[-1] > most_decomposed(a, vectors=compute_v):
         return NotImplemented
     if not a.numel():
         return a.new_empty(a.shape[:-1]), torch.empty_like(a) if compute_v else a.new_empty(0)
@@ -199,8 +198,11 @@ def linalg_eigh(a: Tensor, uplo: str = "L", compute_v: bool = True) -> tuple[Ten
         "or has too many repeated eigenvalues: it contained non-finite values.",
         torch.linalg.LinAlgError,
     )
-    values, rows = factorizations.symmetric_eigen(a if uplo.upper() == "L" else a.mT)
-    return values, rows.mT if compute_v else a.new_empty(0)
+    a = a if uplo.upper() == "L" else a.mT
+    if not compute_v:
+        return factorizations.symmetric_values(a), a.new_empty(0)
+    values, rows = factorizations.symmetric_eigen(a)
+    return values, rows.mT
 
 
 @decomposition(aten._linalg_svd.default)
@@ -209,7 +211,7 @@ def linalg_svd(
 ) -> tuple[Tensor, Tensor, Tensor]:
     rows, columns = a.shape[-2:]
     least = min(rows, columns)
-    if not is_real(a) or driver is not None or least > most_rotated(a.shape):
+    if not is_real(a) or driver is not None or least > most_decomposed(a, vectors=compute_uv):
         return NotImplemented
     if not a.numel():
         return _empty_svd(a, full_matrices, compute_uv)
@@ -220,9 +222,10 @@ def linalg_svd(
         torch.linalg.LinAlgError,
     )
     wide = rows < columns
-    lengths, orthogonal, turns = factorizations.orthogonal_rows(a if wide else a.mT)
     if not compute_uv:
-        return a.new_empty(0), lengths, a.new_empty(0)
+        none = a.new_empty(0)
+        return none, factorizations.singular_values(a if wide else a.mT), none.clone()
+    lengths, orthogonal, turns = factorizations.orthogonal_rows(a if wide else a.mT)
     # Reflections make a diagonal matrix of orthogonal columns, and their product is orthogonal even
     # where columns are zero.
     packed, factors = factorizations.householder(orthogonal.mT)

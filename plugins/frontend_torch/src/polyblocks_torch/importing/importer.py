@@ -9,6 +9,7 @@ from polyblocks_torch.importing.decompositions import decomposition_table
 from polyblocks_torch.importing.lowering import lower_graph
 from polyblocks_torch.location import source_location
 from polyblocks_torch.recording.retrace import decompose
+from polyblocks_torch.rewrites.unused_vectors import leave_out_unused_vectors
 
 #: Name of the import in tables of times.
 STAGE = "S0"
@@ -35,6 +36,7 @@ def import_capture(capture: TorchCapture) -> Program:
     """
     if capture.problem is not None:
         raise capture.problem
+    leave_out_unused_vectors(capture.graph_module.graph)
     with events.timed_pass(STAGE, "decompose"):
         module, inputs = decompose(capture.graph_module, decomposition_table())
     sources: dict[str, None] = {}

@@ -8,9 +8,9 @@ from typing import Any
 
 import torch
 
-from polyblocks.algorithms.factorizations.limits import most_rotated, too_large
+from polyblocks.algorithms.factorizations.limits import too_large
 from polyblocks_torch.control_flow.operators import is_control_flow
-from polyblocks_torch.decomp.limits import most_reflected
+from polyblocks_torch.decomp.limits import most_decomposed, most_reflected
 
 _RANDOM = "random numbers come from PyTorch's own generator"
 
@@ -31,10 +31,25 @@ MISCOMPILED: dict[str, str] = {
     "_assert_scalar": "a check of a number that must raise in PyTorch",
 }
 
+
+def _most_decomposed(node: torch.fx.Node) -> int:
+    named = next((node.kwargs[n] for n in ("compute_v", "compute_uv") if n in node.kwargs), True)
+    vectors = node.args[2] if len(node.args) > 2 else named
+    return most_decomposed(_matrix(node), vectors=bool(vectors))
+
+
+def _matrix(node: torch.fx.Node) -> torch.Tensor:
+    matrix: torch.Tensor = node.all_input_nodes[0].meta["val"]
+    return matrix
+
+
 #: By overload packet, the most rows and columns of matrices that are factorized.
-_MOST: dict[str, Callable[[torch.Tensor], int]] = {
-    **dict.fromkeys(("_linalg_eigh", "_linalg_svd"), lambda a: most_rotated(a.shape)),
-    **dict.fromkeys(("linalg_qr", "geqrf", "linalg_householder_product", "ormqr"), most_reflected),
+_MOST: dict[str, Callable[[torch.fx.Node], int]] = {
+    **dict.fromkeys(("_linalg_eigh", "_linalg_svd"), _most_decomposed),
+    **dict.fromkeys(
+        ("linalg_qr", "geqrf", "linalg_householder_product", "ormqr"),
+        lambda node: most_reflected(_matrix(node)),
+    ),
 }
 
 #: Overload packets whose kernels for bytes round otherwise than floating-point numbers do.
@@ -71,9 +86,9 @@ def refusal(node: torch.fx.Node) -> str | None:
     if name in _FIXED_POINT and value.dtype is torch.uint8:
         return "PyTorch resizes bytes with fixed-point weights"
     if (most := _MOST.get(name)) is not None:
-        matrix = node.all_input_nodes[0].meta["val"]
-        if min(matrix.shape[-2:]) > most(matrix):
-            return too_large(most(matrix))
+        columns = most(node)
+        if min(_matrix(node).shape[-2:]) > columns:
+            return too_large(columns)
     if name in ("sub", "rsub") and any(_is_boolean(n) for n in node.args[:2]):
         return "PyTorch does not subtract booleans"
     return MISCOMPILED.get(name)
