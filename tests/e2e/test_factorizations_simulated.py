@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 import polyblocks_torch.algorithms.factorizations  # noqa: F401
+from polyblocks.errors import FallbackError
 from polyblocks.torch_polyblocks_compiler import polyblocks_jit_torch
 
 CHIPS = [("nvgpu", "sm_90a"), ("amdgpu", "gfx1100")]
@@ -38,3 +39,15 @@ def test_as_on_the_cpu(target: str, arch: str, name: str) -> None:
     options = {"target": target, "arch": arch, "simulate": True, "strict_target": True}
     found = polyblocks_jit_torch(function, compile_options=options)(a)
     torch.testing.assert_close(found, expected(a), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("function", "most"),
+    [(lambda a: torch.linalg.qr(a, "r").R, 384), (torch.linalg.svdvals, 8)],
+)
+def test_large_matrices_of_the_host_are_left_to_pytorch(
+    function: Callable[[Tensor], Tensor], most: int
+) -> None:
+    options = {"target": "nvgpu", "arch": "sm_90a", "simulate": True, "strict_target": True}
+    with pytest.raises(FallbackError, match=f"more than {most} rows and columns, for which"):
+        polyblocks_jit_torch(function, compile_options=options)(torch.ones(most + 1, most + 1))

@@ -95,3 +95,14 @@ def test_matrices_that_fail_are_nan(name: str) -> None:
     found = polyblocks_jit_jax(function, compile_options=STRICT)(a)
     np.testing.assert_allclose(found, jax.jit(function)(a), atol=1e-5)
     assert np.isnan(found[0]).any()
+
+
+def test_values_of_large_matrices() -> None:
+    a = np.random.default_rng(1).standard_normal((2, 20, 20)).astype(np.float32)
+
+    def values(a: Any) -> Any:
+        return jnp.linalg.eigvalsh(a + a.mT), jnp.linalg.svd(a, compute_uv=False)
+
+    found = polyblocks_jit_jax(values, compile_options=STRICT)(a)
+    for x, y in zip(found, jax.jit(values)(a), strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-4, atol=1e-4)

@@ -157,7 +157,21 @@ def test_matrices_with_nan() -> None:
     np.testing.assert_array_equal(compiled(singular_values_alone, a), singular_values_alone(a))
 
 
+def eigenvectors(a):
+    return tf.linalg.eigh(a)[1]
+
+
+def singular_vectors(a):
+    return tf.linalg.svd(a)[1]
+
+
 @pytest.mark.parametrize("function", [eigenvalues_alone, singular_values_alone])
+def test_values_of_large_matrices(function: Any) -> None:
+    a = tf.constant(np.random.default_rng(2).standard_normal((20, 20)))
+    np.testing.assert_allclose(compiled(function, a), function(a), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("function", [eigenvectors, singular_vectors])
 def test_large_matrices_are_left_to_tensorflow(function: Any) -> None:
     a = tf.constant(np.eye(9))
     with pytest.raises(FallbackError, match="more than 8 rows and columns, for which"):

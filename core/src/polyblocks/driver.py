@@ -12,6 +12,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from polyblocks import events, preparation
+from polyblocks.algorithms.factorizations.limits import limits_of
 from polyblocks.artifact import SCHEMA, TRANSIENT, Artifact
 from polyblocks.attributes import NAME_ATTRIBUTE
 from polyblocks.cache.cache import Cache, cache_key, default_cache, toolchain_versions
@@ -74,7 +75,8 @@ def compile_capture(capture: Capture, frontend: str, options: CompileOptions) ->
 
     def limited_build() -> Artifact:
         # Also what the plan of a partition compiles and probes.
-        with limited(options.compile_timeout):
+        grid = description.multiprocessor is not None
+        with limited(options.compile_timeout), limits_of(grid=grid):
             return build()
 
     return cached(key, limited_build, refresh=bool(options.debug))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from polyblocks.algorithms.expand import call
-from polyblocks.algorithms.factorizations.limits import MOST_REFLECTED, most_valued, too_large
+from polyblocks.algorithms.factorizations.limits import most_decomposed, most_reflected, too_large
 from polyblocks.errors import UnsupportedError
 from polyblocks.mlir import ir
 from polyblocks.stablehlo import code
@@ -220,14 +220,14 @@ def _write_getrf(
 def _write_geqrf(
     lowering: Lowering, arguments: list[Array], kinds: Any, options: dict[str, str]
 ) -> list[Array]:
-    _check_size(arguments[0], MOST_REFLECTED)
+    _check_size(arguments[0], most_reflected())
     return _called(lowering, "householder", arguments, kinds)
 
 
 def _write_orgqr(
     lowering: Lowering, arguments: list[Array], kinds: Any, options: dict[str, str]
 ) -> list[Array]:
-    _check_size(arguments[0], MOST_REFLECTED)
+    _check_size(arguments[0], most_reflected())
     return _called(lowering, "reflections", arguments, kinds)
 
 
@@ -235,7 +235,7 @@ def _write_syevd(
     lowering: Lowering, arguments: list[Array], kinds: Any, options: dict[str, str]
 ) -> list[Array]:
     (a,) = arguments
-    _check_size(a, most_valued(a.shape, vectors=options["mode"] != "N"))
+    _check_size(a, most_decomposed(a.shape, vectors=options["mode"] != "N"))
     if options["uplo"] != "L":
         a = _transposed(lowering, a)
     (shape, element), values, (batch, integer) = kinds
@@ -250,7 +250,7 @@ def _write_gesdd(
     lowering: Lowering, arguments: list[Array], kinds: Any, options: dict[str, str]
 ) -> list[Array]:
     (a,) = arguments
-    _check_size(a, most_valued(a.shape, vectors=options["mode"] != "N"))
+    _check_size(a, most_decomposed(a.shape, vectors=options["mode"] != "N"))
     _, values, (left, element), (right, _), (batch, integer) = kinds
     info = _unfinished(lowering, a, batch, integer)
     rows, columns = a.shape[-2:]

@@ -93,10 +93,10 @@ def _middle(code: Code, lows: Part, highs: Part, k: Expr) -> Value:
 
 def _nonzero(code: Code, pivot: Value) -> Value:
     """A pivot, or a tiny negative number for a smaller one: what is divided by it is finite."""
-    least = code.like(_least(pivot.type), pivot)
+    least = code.like(_negligible(pivot.type), pivot)
     return code.select(code.greater(least, code.magnitude(pivot)), code.negate(least), pivot)
 
 
-def _least(element: Any) -> float:
+def _negligible(element: Any) -> float:
     """Nothing beside a matrix whose largest element is one."""
     return 2.0 ** (-60 if dtype_of(element).bits == 32 else -400)

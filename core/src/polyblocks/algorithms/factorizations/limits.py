@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from math import prod
 
 #: The most rows, or columns, of a matrix whose eigenvalues or singular values are computed by
@@ -12,38 +14,47 @@ MOST_ROTATED = 8
 MOST_ROTATED_OF_MANY = 16
 #: As many matrices as that are enough.
 MANY = 16
+#: The most rows, or columns, of a matrix whose eigenvalues or singular values are computed without
+#: vectors: with 1024, on one thread, that takes from 0.7 to 1.3 times as long as LAPACK's on one.
+MOST_REDUCED = 2048
 #: The most columns that are reflected, by panels on one thread. With 1500 that takes as long
 #: as LAPACK on one thread, which uses all there are.
 MOST_REFLECTED = 2048
 #: The same on a device that leaves a whole matrix to a single thread of many.
 MOST_REFLECTED_BY_ONE_OF_MANY = 384
-#: The most rows, or columns, of a matrix whose eigenvalues or singular values are computed without
-#: vectors: with 1024, on one thread, that takes from 0.7 to 1.3 times as long as LAPACK's on one.
-MOST_REDUCED = 2048
 #: The most rows, or columns, of a matrix whose pivots are chosen by a selection among all rows,
 #: where there are several matrices.
 MOST_SELECTED = 32
 
-
-def most_rotated(shape: Sequence[int]) -> int:
-    """How many rows, or columns, those of these matrices may have whose eigenvalues, or singular
-    values, are computed by rotations.
-
-    Args:
-        shape: of an array of matrices, [..., m, n].
-    """
-    many = are_many(prod(shape[:-2]), *shape[-2:])
-    return MOST_ROTATED_OF_MANY if many else MOST_ROTATED
+#: Whether programs are compiled for a device that leaves a whole matrix to one thread of many.
+_BY_ONE_OF_MANY: ContextVar[bool] = ContextVar("by_one_of_many", default=False)
 
 
-def most_valued(shape: Sequence[int], *, vectors: bool) -> int:
+@contextmanager
+def limits_of(*, grid: bool) -> Iterator[None]:
+    """Programs that are imported inside are for a device with a grid of threads, or for another."""
+    token = _BY_ONE_OF_MANY.set(grid)
+    try:
+        yield
+    finally:
+        _BY_ONE_OF_MANY.reset(token)
+
+
+def most_reflected() -> int:
+    """How many columns are reflected, at most: QR and products of reflections."""
+    return MOST_REFLECTED_BY_ONE_OF_MANY if _BY_ONE_OF_MANY.get() else MOST_REFLECTED
+
+
+def most_decomposed(shape: Sequence[int], *, vectors: bool) -> int:
     """The most rows, or columns, of matrices whose eigenvalues, or singular values, are computed.
 
     Args:
         shape: of an array of matrices, [..., m, n].
         vectors: whether their vectors are computed, too.
     """
-    return most_rotated(shape) if vectors else MOST_REDUCED
+    if not vectors and not _BY_ONE_OF_MANY.get():
+        return MOST_REDUCED
+    return MOST_ROTATED_OF_MANY if are_many(prod(shape[:-2]), *shape[-2:]) else MOST_ROTATED
 
 
 def are_many(batch: int, m: int, n: int) -> bool:

@@ -139,7 +139,7 @@ class _Work:
             code.add_to(code.multiply(x, x), total, 0)
         alpha, behind = code.load(v, first), code.load(total, 0)
         norm = code.sqrt(code.add(behind, code.multiply(alpha, alpha)))
-        # What is nothing beside the largest element, which is one, is not reflected: its square
+        # Elements that are nothing beside the largest one are not reflected: their squares
         # would be inexact.
         nothing = code.greater(code.like(tiny(v.element), behind), behind)
         length = code.negate(code.with_sign_of(norm, alpha))

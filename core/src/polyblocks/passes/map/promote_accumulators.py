@@ -103,7 +103,7 @@ def _promote(nodes: list[Node], loop: For) -> bool:
     return True
 
 
-#: What could access any element, or be one of several.
+#: Nodes that could access any element, or that hold others.
 _OPAQUE = (Alloca, Check, For, IndirectStore)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from polyblocks.algorithms.factorizations.limits import MOST_REFLECTED, most_valued
+from polyblocks.algorithms.factorizations.limits import most_decomposed, most_reflected
 from polyblocks_tf.operations.algorithms import call
 from polyblocks_tf.operations.checks import checked
 
@@ -26,9 +26,9 @@ def most_columns(op: Any) -> int | None:
     """The most rows or columns that matrices of an operation may have; None for any number."""
     shape = op.inputs[0].shape
     if op.type == "Qr":
-        return MOST_REFLECTED
+        return most_reflected()
     if op.type in _VECTORS and shape.is_fully_defined():
-        return most_valued(shape, vectors=op.get_attr(_VECTORS[op.type]))
+        return most_decomposed(shape, vectors=op.get_attr(_VECTORS[op.type]))
     return None
 
 

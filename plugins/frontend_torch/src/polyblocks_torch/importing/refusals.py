@@ -8,9 +8,12 @@ from typing import Any
 
 import torch
 
-from polyblocks.algorithms.factorizations.limits import too_large
+from polyblocks.algorithms.factorizations.limits import (
+    most_decomposed,
+    most_reflected,
+    too_large,
+)
 from polyblocks_torch.control_flow.operators import is_control_flow
-from polyblocks_torch.decomp.limits import most_decomposed, most_reflected
 
 _RANDOM = "random numbers come from PyTorch's own generator"
 
@@ -35,7 +38,7 @@ MISCOMPILED: dict[str, str] = {
 def _most_decomposed(node: torch.fx.Node) -> int:
     named = next((node.kwargs[n] for n in ("compute_v", "compute_uv") if n in node.kwargs), True)
     vectors = node.args[2] if len(node.args) > 2 else named
-    return most_decomposed(_matrix(node), vectors=bool(vectors))
+    return most_decomposed(_matrix(node).shape, vectors=bool(vectors))
 
 
 def _matrix(node: torch.fx.Node) -> torch.Tensor:
@@ -48,7 +51,7 @@ _MOST: dict[str, Callable[[torch.fx.Node], int]] = {
     **dict.fromkeys(("_linalg_eigh", "_linalg_svd"), _most_decomposed),
     **dict.fromkeys(
         ("linalg_qr", "geqrf", "linalg_householder_product", "ormqr"),
-        lambda node: most_reflected(_matrix(node)),
+        lambda node: most_reflected(),
     ),
 }
 
