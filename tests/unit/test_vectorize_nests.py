@@ -112,6 +112,7 @@ def test_no_vectors_on_a_target_without() -> None:
         "split-complex",
         "split-steps",
         "plan-contractions",
+        "promote-accumulators",
         "tile-contractions",
         "expand-packing",
         "tile-transposes",
