@@ -105,6 +105,21 @@ def test_one_long_row() -> None:
     same(compiled(lambda x: x.sort(stable=True))(x), x.sort(stable=True))
 
 
+@pytest.mark.parametrize(
+    "dtype", sweep(FLOATS + INTEGERS, torch.float32, torch.uint8), ids=lambda d: str(d)[6:]
+)
+def test_sorted_numbers_alone(dtype: torch.dtype) -> None:
+    def values(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        down, up = (x.sort(descending=d, stable=True)[0] for d in (True, False))
+        # Parts for several threads.
+        return down, up, y.sort(descending=True, stable=True)[0], y.sort(0)[0]
+
+    data = numbers(dtype, 3, 301), numbers(dtype, 70_001)
+    ours, theirs = compiled(values)(*data), values(*data)
+    same(ours[:3], theirs[:3])
+    assert torch.equal(ours[3].nan_to_num(), theirs[3].nan_to_num())
+
+
 def test_the_order_of_order_statistics() -> None:
     def statistics(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
         return (

@@ -43,18 +43,18 @@ func.func @main(%words: memref<8x1000xi64>) {
 // Long rows are sorted by three digits of 11, 11 and 10 bits, and copied back.
 
 // CHECK-LABEL: @long
-// CHECK:         %[[OTHER:.*]] = memref.alloc() : memref<300000xi64>
+// CHECK:         %[[OTHER:.*]] = memref.alloc() : memref<300001xi64>
 // CHECK:         memref.alloc() : memref<5120xi32>
 // CHECK-COUNT-3: memref.store %{{.*}} : memref<5120xi32>
 // CHECK:         memref.store %{{.*}}, %[[OTHER]][
 // CHECK:         memref.store %{{.*}}, %arg0[
 // CHECK:         arith.xori %{{.*}}, %c512{{.*}} : i64
 // CHECK:         memref.store %{{.*}}, %[[OTHER]][
-// CHECK:         affine.for %[[I:.*]] = 0 to 300000 {
+// CHECK:         affine.for %[[I:.*]] = 0 to 300001 {
 // CHECK-NEXT:      %[[W:.*]] = affine.load %[[OTHER]][%[[I]]]
 // CHECK-NEXT:      affine.store %[[W]], %arg0[%[[I]]]
-func.func private @long(%words: memref<300000xi64>) {
-  tm_tensor.sort dimension(0) outs(%words : memref<300000xi64>) {
+func.func private @long(%words: memref<300001xi64>) {
+  tm_tensor.sort dimension(0) outs(%words : memref<300001xi64>) {
   ^bb0(%a: i64, %b: i64):
     %c32 = arith.constant 32 : i64
     %k = arith.shrsi %a, %c32 : i64
@@ -62,5 +62,34 @@ func.func private @long(%words: memref<300000xi64>) {
     %c = arith.cmpi slt, %k, %l : i64
     tm_tensor.yield %c : i1
   }
+  return
+}
+
+// Threads sort parts of a long row, here of floating-point numbers from the greatest one on, and merge
+// these in pairs. A thread merges two parts of a pair at once, whose first elements a bisection finds.
+
+// CHECK-LABEL: @runs
+// CHECK:         memref.alloc() : memref<8x37504xi32>
+// CHECK:         memref.alloc() : memref<8x37504xi32>
+// CHECK:         affine.for %[[R:.*]] = 0 to 8 {
+// CHECK:           affine.load %arg0[%[[R]] * 37504 + %{{.*}}]
+// CHECK:           arith.cmpi slt, %{{.*}}, %c-2139095041
+// CHECK:         memref.alloc() : memref<300032xi32>
+// CHECK:         affine.for %{{.*}} = 0 to 4 {
+// CHECK-NEXT:      affine.for %{{.*}} = 0 to 2 {
+// CHECK:             affine.for %{{.*}} = 0 to 16 iter_args
+// CHECK:             affine.for %{{.*}} = 0 to 16 iter_args
+// CHECK:             affine.for %[[K:.*]] = 0 to 18752 iter_args(%{{.*}} = %{{.*}}, %{{.*}} = %{{.*}}) -> (i32, i64) {
+// CHECK:               arith.cmpi sgt
+// CHECK:               affine.store
+// CHECK:               affine.store
+// CHECK:         affine.for %{{.*}} = 0 to 8 {
+// CHECK:             affine.store %{{.*}}, %arg0[
+func.func private @runs(%keys: memref<300032xi32>) {
+  "tm_tensor.sort"(%keys) <{dimension = 0 : i64, operandSegmentSizes = array<i32: 0, 1>}> ({
+  ^bb0(%a: i32, %b: i32):
+    %c = arith.cmpi sgt, %a, %b : i32
+    "tm_tensor.yield"(%c) : (i1) -> ()
+  }) {polyblocks.infinity = 2139095040 : i64} : (memref<300032xi32>) -> ()
   return
 }

@@ -5,7 +5,7 @@
 
 // CHECK-LABEL: @main
 // CHECK:         %[[MASKS:.*]] = arith.constant dense<{{.*}}> : tensor<55xi64>
-// CHECK:         scf.for %{{.*}} iter_args(%[[W:.*]] = %{{.*}}) -> (tensor<8x1000xi64>) {
+// CHECK:         scf.for %{{.*}} iter_args(%[[W:.*]] = %{{.*}}) -> (tensor<8x1000xi32>) {
 // CHECK:           tensor.extract %[[MASKS]]
 // CHECK:           linalg.generic
 // CHECK:             tensor.extract %[[W]]

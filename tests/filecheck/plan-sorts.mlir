@@ -45,10 +45,29 @@ func.func @main(%x: tensor<8x1024xi32>, %y: tensor<8x16xi32>, %z: tensor<8x1024x
     %c = arith.cmpi slt, %a, %b : i32
     tm_tensor.yield %c : i1
   } -> tensor<8x16xi32>
-  %wide = tm_tensor.sort dimension(1) outs(%z : tensor<8x1024xi64>) {
-  ^bb0(%a: i64, %b: i64):
+  %wide:2 = tm_tensor.sort dimension(1) outs(%z, %iota : tensor<8x1024xi64>, tensor<8x1024xi64>) {
+  ^bb0(%a: i64, %b: i64, %i: i64, %j: i64):
     %c = arith.cmpi slt, %a, %b : i64
     tm_tensor.yield %c : i1
-  } -> tensor<8x1024xi64>
-  return %few, %all#1, %short, %wide : tensor<8x4xi64>, tensor<8x1024xi64>, tensor<8x16xi32>, tensor<8x1024xi64>
+  } -> tensor<8x1024xi64>, tensor<8x1024xi64>
+  return %few, %all#1, %short, %wide#1 : tensor<8x4xi64>, tensor<8x1024xi64>, tensor<8x16xi32>, tensor<8x1024xi64>
+}
+
+// Where sorted numbers are all that is read, keys are sorted alone. Long rows have room for parts of
+// threads, and what fills it comes last.
+
+// CHECK-LABEL: @alone
+// CHECK:         linalg.fill
+// CHECK:         %[[KEYS:.*]] = tensor.insert_slice %{{.*}} into %{{.*}}[70001] [15] [1] : tensor<15xi32> into tensor<70016xi32>
+// CHECK:         %[[S:.*]] = tm_tensor.sort dimension(0) outs(%[[KEYS]] : tensor<70016xi32>) {
+// CHECK:           arith.cmpi sgt
+// CHECK:         tensor.extract_slice %[[S]][0] [70001] [1]
+// CHECK:         arith.bitcast %{{.*}} : i32 to f32
+func.func @alone(%k: tensor<70001xi32>, %x: tensor<70001xf32>) -> tensor<70001xf32> {
+  %s:2 = "tm_tensor.sort"(%k, %x) <{dimension = 0 : i64, operandSegmentSizes = array<i32: 0, 2>}> ({
+  ^bb0(%a: i32, %b: i32, %i: f32, %j: f32):
+    %c = arith.cmpi sgt, %a, %b : i32
+    "tm_tensor.yield"(%c) : (i1) -> ()
+  }) {polyblocks.keyed = 1 : i64} : (tensor<70001xi32>, tensor<70001xf32>) -> (tensor<70001xi32>, tensor<70001xf32>)
+  return %s#1 : tensor<70001xf32>
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,6 +46,43 @@ def sort_key(region: Any) -> SortKey | None:
     if not _same_expression(first, second, numbers) or len(numbers) != 1:
         return None
     return SortKey(numbers.pop(), first, direction(compare) == "GT")
+
+
+def compares_numbers(value: Any) -> bool:
+    """Whether the key of a comparator in the total order makes zeros equal, and all NaN.
+
+    JAX takes zero for each of the two zeros and one NaN, with no sign, for each NaN.
+    """
+    seen = set()
+    while not isinstance(value, ir.BlockArgument):
+        if value.owner.operation.name != "stablehlo.select":
+            return False
+        condition, constant, value = value.owner.operation.operands
+        test = None if isinstance(condition, ir.BlockArgument) else condition.owner.operation
+        number = _number(constant)
+        if test is None or test.name != "stablehlo.compare" or number is None:
+            return False
+        x, other = test.operands
+        if not isinstance(x, ir.BlockArgument):
+            return False
+        zero = number == 0 and math.copysign(1, number) > 0
+        if direction(test) == "EQ" and _number(other) == 0 and zero:
+            seen.add("zero")
+        elif direction(test) == "NE" and other == x and math.isnan(number):
+            seen.add("nan")
+        else:
+            return False
+    return seen == {"zero", "nan"}
+
+
+def _number(value: Any) -> float | None:
+    """The number that a value always is; None if it is not a constant."""
+    if isinstance(value, ir.BlockArgument) or value.owner.operation.name != "stablehlo.constant":
+        return None
+    number: float = ir.FloatAttr(
+        ir.DenseElementsAttr(value.owner.operation.attributes["value"]).get_splat_value()
+    ).value
+    return number
 
 
 def _same_expression(first: Any, second: Any, numbers: set[int]) -> bool:

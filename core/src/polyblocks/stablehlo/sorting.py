@@ -8,11 +8,12 @@ import numpy as np
 
 from polyblocks import mlir
 from polyblocks.algorithms.sorting.network import partner_masks
+from polyblocks.algorithms.sorting.order import Order, create_sort
 from polyblocks.mlir import ir
 from polyblocks.stablehlo import code
 from polyblocks.stablehlo.array import Array
 from polyblocks.stablehlo.attributes import boolean, integer
-from polyblocks.stablehlo.comparators import sort_key
+from polyblocks.stablehlo.comparators import compares_numbers, sort_key
 from polyblocks.stablehlo.element import I32, I64, Element
 from polyblocks.stablehlo.elementwise import total_order
 from polyblocks.stablehlo.expand import expand
@@ -21,7 +22,9 @@ from polyblocks.stablehlo.rules import rule
 from polyblocks.stablehlo.shapes import iota, static_slice
 
 #: Narrower keys are extended.
-KEY_WIDTH = 16
+KEY_WIDTH = 8
+#: The bits of infinity.
+_INFINITY = {"f16": 0x7C00, "bf16": 0x7F80, "f32": 0x7F800000, "f64": 0x7FF0000000000000}
 #: Up to here every element is compared with every other one, which needs no loop around.
 SHORT = 128
 
@@ -40,7 +43,7 @@ def _top_k(lowering: Lowering, op: Any, arguments: list[Array]) -> list[Array]:
         return expand(lowering, op, arguments)
     dim = x.rank - 1
     arrays = [x, iota(lowering, x.shape, I32, dim)]
-    ordered = by_key(lowering, _keys(lowering, x), arrays, dim, descending=True)
+    ordered = by_key(lowering, _keys(lowering, x), arrays, dim, True, keyed=0)
     shape, _ = lowering.type_of(op.results[0])
     return [static_slice(lowering, array, [0] * x.rank, shape) for array in ordered]
 
@@ -54,8 +57,12 @@ def sort(
         return arrays
     key = sort_key(region)
     if key is not None:
-        keys = _keys(lowering, arrays[key.operand], key.value)
-        return by_key(lowering, keys, arrays, dim, descending=key.descending)
+        x, value = arrays[key.operand], key.value
+        numbers = isinstance(value, ir.BlockArgument)
+        infinity = _INFINITY[x.element.name] if compares_numbers(value) else 0
+        keyed = key.operand if numbers or infinity else None
+        keys = _keys(lowering, x, None if infinity else value)
+        return by_key(lowering, keys, arrays, dim, key.descending, infinity, keyed)
     if x.shape[dim] <= SHORT:
         return _by_rank(lowering, region, arrays, dim)
     return _by_network(lowering, region, arrays, dim, stable)
@@ -81,33 +88,33 @@ def _keys(lowering: Lowering, array: Array, value: Any = None) -> Array:
 
 
 def by_key(
-    lowering: Lowering, keys: Array, arrays: list[Array], dim: int, *, descending: bool
+    lowering: Lowering,
+    keys: Array,
+    arrays: list[Array],
+    dim: int,
+    descending: bool,
+    infinity: int = 0,
+    keyed: int | None = None,
 ) -> list[Array]:
     """Arrays in the order of their keys, those with equal ones in the order in which they lie.
 
     How they are sorted is chosen when it is known how much of the sorted arrays is read.
+
+    Args:
+        lowering: in progress.
+        keys: integers.
+        arrays: of the same shape.
+        dim: the dimension along which rows lie.
+        descending: whether large keys come first.
+        infinity: see :class:`~polyblocks.algorithms.sorting.order.Order`.
+        keyed: the number of the array whose elements the keys are, if there is one.
     """
     tensors = [lowering.tensor(a) for a in (keys, *arrays)]
-    op = ir.Operation.create(
-        "tm_tensor.sort",
-        results=[tensor.type for tensor in tensors],
-        operands=tensors,
-        attributes={
-            "dimension": ir.IntegerAttr.get(I64.type, dim),
-            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, len(tensors)]),
-        },
-        regions=1,
-    )
-    types = [tensor.type.element_type for tensor in tensors for _ in range(2)]
-    where = ir.Location.current
-    block = ir.Block.create_at_start(op.regions[0], types, arg_locs=[where] * len(types))
-    sign, way = "u" if keys.element.is_unsigned else "s", "gt" if descending else "lt"
-    with ir.InsertionPoint(block):
-        before = code.compare_int(sign + way, *list(block.arguments)[:2])
-        ir.Operation.create("tm_tensor.yield", operands=[before])
+    signed = not keys.element.is_unsigned
+    order = Order(keys.element.width, 0, signed, descending, infinity)
+    results = create_sort(tensors, dim, order, None if keyed is None else keyed + 1)
     return [
-        Array(a.shape, a.element, result)
-        for a, result in zip(arrays, list(op.results)[1:], strict=True)
+        Array(a.shape, a.element, result) for a, result in zip(arrays, results[1:], strict=True)
     ]
 
 

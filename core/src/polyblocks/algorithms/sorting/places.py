@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from polyblocks.algorithms.sorting import tensors as t
+from polyblocks.algorithms.sorting.digits import padded_extent
 from polyblocks.algorithms.sorting.network import sort_by_network
-from polyblocks.algorithms.sorting.order import Order
-from polyblocks.algorithms.sorting.rows import Rows, first
+from polyblocks.algorithms.sorting.order import Order, create_sort
+from polyblocks.algorithms.sorting.rows import Rows, concatenated, first
 from polyblocks.algorithms.sorting.selection import plan, select
 from polyblocks.algorithms.sorting.words import places_of, words_of
-from polyblocks.mlir import dialect, ir
 
 #: The cost of sorting whole rows by a network on a grid of threads, relative to that of sorting
 #: them by digits on a thread: a launch for each of its stages.
@@ -33,14 +33,17 @@ def first_places(keys: Any, dim: int, order: Order, count: int, launches: bool) 
 
     def sorted_places(rows: Rows, wanted: int) -> Any:
         words = words_of(rows)
+        bits = rows.order.bits
         if words is None:
             tensors = _keys_and_places(rows)
-            ordered = sort_by_network(tensors) if launches else _sort(tensors, 0)
+            ordered = sort_by_network(tensors) if launches else _sort(tensors, Order(bits))
             return first(ordered[1], wanted)
         # As they lie, equal keys are in the order of their places.
-        half = words.type.element_type.width // 2
-        (ordered,) = sort_by_network([words]) if launches else _sort([words], half)
-        return places_of(ordered, wanted)
+        place = words.type.element_type.width - bits
+        (ordered,) = (
+            sort_by_network([words]) if launches else _sort([words], Order(place + bits, place))
+        )
+        return places_of(ordered, wanted, place)
 
     return select(Rows(keys, dim, order), count, _sort_cost(launches), sorted_places)
 
@@ -71,26 +74,52 @@ def _keys_and_places(rows: Rows) -> list[Any]:
     return [keys, places]
 
 
-def _sort(tensors: list[Any], shift: int) -> list[Any]:
-    """A sort by the first tensor's bits from ``shift`` on, which a later pass writes as loops."""
-    kinds = [each.type for each in tensors]
-    op = ir.Operation.create(
-        "tm_tensor.sort",
-        results=kinds,
-        operands=tensors,
-        attributes={
-            "dimension": ir.IntegerAttr.get(t.integer(64), len(kinds[0].shape) - 1),
-            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, len(tensors)]),
-        },
-        regions=1,
+def sorted_alone(rows: Rows, kind: Any, launches: bool) -> Any:
+    """The numbers of sorted rows, where nothing else is sorted with them.
+
+    Args:
+        rows: keys that are the numbers, or are these in the total order of floating-point numbers.
+        kind: the numbers' type.
+        launches: whether the target runs every nest on a grid of threads.
+
+    Returns:
+        The numbers, in the dimensions of the keys.
+    """
+    plain = rows.plain()
+    # A network tells the keys apart by themselves.
+    (ordered,) = sort_by_network([plain.tensor]) if launches else _sort([plain.tensor], plain.order)
+    ordered = first(ordered, rows.extent)
+    if (kind, plain.tensor) == (rows.kind, rows.tensor):
+        return ordered
+    loops = list(range(len(rows.outer) + 1))
+    (numbers,) = t.computed(
+        list(rows.tensor.type.shape),
+        [kind],
+        [(ordered, [*loops[: rows.dim], *loops[rows.dim + 1 :], rows.dim])],
+        lambda loaded: [rows.element(loaded[0], kind)],
     )
-    types = [kind.element_type for kind in kinds for _ in range(2)]
-    where = ir.Location.current
-    block = ir.Block.create_at_start(op.regions[0], types, arg_locs=[where] * len(types))
-    with ir.InsertionPoint(block):
-        pair = list(block.arguments)[:2]
-        if shift:
-            amount = t.constant(types[0], shift)
-            pair = [dialect("arith").ShRSIOp(each, amount).result for each in pair]
-        ir.Operation.create("tm_tensor.yield", operands=[t.compare("slt", *pair)])
-    return list(op.results)
+    return numbers
+
+
+def sorts_alone(rows: Rows, launches: bool) -> bool:
+    """Whether :func:`sorted_alone` applies and is the way to sort whole rows of keys."""
+    if plan(rows.extent, rows.extent, _sort_cost(launches)).kind != "sort":
+        return False
+    return not launches or (rows.order.infinity == 0 and not rows.order.descending)
+
+
+def _sort(tensors: list[Any], order: Order) -> list[Any]:
+    """A sort that a later pass writes as loops, of rows that have room for whole parts.
+
+    Elements that come last are behind those of the rows then.
+    """
+    *outer, extent = tensors[0].type.shape
+    more = padded_extent(extent) - extent
+    if more:
+        kinds = [tensor.type.element_type for tensor in tensors]
+        last = [t.greatest(kind) for kind in kinds]
+        if order.descending:
+            last[0] = -1 - (order.infinity or last[0])
+        behind = [t.filled([*outer, more], *each) for each in zip(kinds, last, strict=True)]
+        tensors = [concatenated(*pair) for pair in zip(tensors, behind, strict=True)]
+    return create_sort(tensors, len(outer), order)

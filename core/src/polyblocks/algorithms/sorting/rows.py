@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from polyblocks.algorithms.sorting import tensors as t
@@ -47,17 +47,55 @@ class Rows:
 
     def key(self, element: Any) -> Any:
         """The key of an element as a signed number that is smaller for what comes first."""
-        arith = dialect("arith")
+        element = self.order.compared(element)
         if not self.order.signed:
-            sign = t.constant(element.type, -(1 << (self.order.bits - 1)))
-            element = arith.XOrIOp(element, sign).result
-        if self.order.descending:
-            element = arith.XOrIOp(element, t.constant(element.type, -1)).result
-        return element
+            element = _flipped(element, 1 << (self.order.bits - 1))
+        return _flipped(element, -1) if self.order.descending else element
+
+    def plain(self) -> Rows:
+        """The same keys signed, along the last dimension, all of them still different."""
+        last = len(self.outer)
+        order = replace(self.order, signed=True)
+        keys = self.tensor
+        if self.dim != last or order != self.order:
+            (keys,) = t.computed(
+                [*self.outer, self.extent],
+                [self.kind],
+                [self.operand(last)],
+                lambda loaded: [self._turned(loaded[0])],
+            )
+        return Rows(keys, last, order)
+
+    def element(self, key: Any, kind: Any) -> Any:
+        """The number that a key of :meth:`plain` rows is of.
+
+        Args:
+            key: an integer.
+            kind: the number's type: an integer type, or a floating-point type whose numbers the
+                keys are in their total order.
+        """
+        arith = dialect("arith")
+        key = self._turned(key)
+        if not isinstance(kind, ir.IntegerType):
+            sign = arith.ShRSIOp(key, t.constant(key.type, self.order.bits - 1)).result
+            flip = arith.AndIOp(sign, t.constant(key.type, t.greatest(key.type))).result
+            return arith.BitcastOp(kind, arith.XOrIOp(key, flip).result).result
+        return key if key.type == kind else arith.TruncIOp(kind, key).result
+
+    def _turned(self, key: Any) -> Any:
+        """A key as a signed one, or the other way round."""
+        return key if self.order.signed else _flipped(key, 1 << (self.order.bits - 1))
 
     def part(self, begin: int, extent: int) -> Rows:
         """Neighbouring elements of every row."""
         return Rows(sliced(self.tensor, self.dim, begin, extent), self.dim, self.order)
+
+
+def _flipped(number: Any, bits: int) -> Any:
+    """An integer with some bits turned."""
+    width = int(number.type.width)
+    bits -= (bits >> (width - 1) == 1) << width
+    return dialect("arith").XOrIOp(number, t.constant(number.type, bits)).result
 
 
 def ascending(tensor: Any) -> Rows:
@@ -98,6 +136,20 @@ def joined(tensor: Any) -> Any:
     last = len(shape) - 2
     groups = [*([d] for d in range(last)), [last, last + 1]]
     return _regrouped("collapse_shape", tensor, [*shape[:last], shape[-2] * shape[-1]], groups)
+
+
+def concatenated(front: Any, back: Any) -> Any:
+    """Two tensors behind each other along the last dimension."""
+    tensor = dialect("tensor")
+    shape = list(front.type.shape)
+    last = len(shape) - 1
+    shape[last] += back.type.shape[last]
+    whole = tensor.EmptyOp(shape, front.type.element_type).result
+    for part, begin in ((front, 0), (back, front.type.shape[last])):
+        offsets, ones = [0] * last + [begin], [1] * len(shape)
+        sizes = list(part.type.shape)
+        whole = tensor.InsertSliceOp(part, whole, [], [], [], offsets, sizes, ones).result
+    return whole
 
 
 def _regrouped(name: str, tensor: Any, shape: list[int], groups: list[list[int]]) -> Any:

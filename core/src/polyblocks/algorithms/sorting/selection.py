@@ -17,7 +17,7 @@ from typing import Any
 
 from polyblocks.algorithms.sorting import tensors as t
 from polyblocks.algorithms.sorting.ranks import first_alone, first_by_rank
-from polyblocks.algorithms.sorting.rows import Rows, ascending, joined, split
+from polyblocks.algorithms.sorting.rows import Rows, ascending, concatenated, joined, split
 from polyblocks.mlir import dialect, ir
 
 #: From rows and a count to the places of the first elements.
@@ -145,21 +145,7 @@ def _gather(rows: Rows, chosen: Any, blocks: int, block: int) -> Rows:
         [rows.part(blocks * block, rest).operand(last)],
         lambda loaded: [rows.key(loaded[0])],
     )
-    return ascending(_concatenated(keys, behind))
-
-
-def _concatenated(front: Any, back: Any) -> Any:
-    """Two tensors behind each other along the last dimension."""
-    tensor = dialect("tensor")
-    shape = list(front.type.shape)
-    last = len(shape) - 1
-    shape[last] += back.type.shape[last]
-    whole = tensor.EmptyOp(shape, front.type.element_type).result
-    for part, begin in ((front, 0), (back, front.type.shape[last])):
-        offsets, ones = [0] * last + [begin], [1] * len(shape)
-        sizes = list(part.type.shape)
-        whole = tensor.InsertSliceOp(part, whole, [], [], [], offsets, sizes, ones).result
-    return whole
+    return ascending(concatenated(keys, behind))
 
 
 def _at(numbers: Any, places: Any) -> Any:

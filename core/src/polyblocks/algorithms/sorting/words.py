@@ -1,6 +1,6 @@
 """Words: integers that hold a key and its position, so that all words of a row are distinct.
 
-A word has the key, made signed and ascending, in its upper half and the position in its lower one.
+A word has the key, made signed and ascending, in its upper bits and the position in the others.
 Comparing words compares keys, and positions where keys are equal: any way to sort them is stable.
 """
 
@@ -12,21 +12,15 @@ from polyblocks.algorithms.sorting import tensors as t
 from polyblocks.algorithms.sorting.rows import Rows, first
 from polyblocks.mlir import dialect
 
-#: Greatest width of keys, and extent of rows, that fit into words of 32 bits.
-NARROW_KEY, NARROW_ROW = 16, 1 << 16
-#: The same for words of 64 bits; wider keys are kept beside their positions.
-WIDE_KEY, WIDE_ROW = 32, 1 << 31
-
 
 def words_of(rows: Rows) -> Any:
     """The words of rows, along the last dimension; None if none can hold key and position."""
-    bits, extent = rows.order.bits, rows.extent
-    if bits <= NARROW_KEY and extent <= NARROW_ROW:
-        word = t.integer(2 * NARROW_KEY)
-    elif bits <= WIDE_KEY and extent <= WIDE_ROW:
-        word = t.integer(2 * WIDE_KEY)
-    else:
+    bits = rows.order.bits
+    # One number more than there are positions is for what comes last of all.
+    widths = [width for width in (32, 64) if bits + rows.extent.bit_length() <= width]
+    if not widths or bits > 32:
         return None
+    word = t.integer(widths[0])
     last = len(rows.outer)
 
     def body(loaded: list[Any]) -> list[Any]:
@@ -34,18 +28,24 @@ def words_of(rows: Rows) -> Any:
         key = rows.key(loaded[0])
         if key.type != word:
             key = arith.ExtSIOp(word, key).result
-        key = arith.ShLIOp(key, t.constant(word, word.width // 2)).result
+        key = arith.ShLIOp(key, t.constant(word, word.width - bits)).result
         return [arith.OrIOp(key, t.loop_index(last, word)).result]
 
     (words,) = t.computed([*rows.outer, rows.extent], [word], [rows.operand(last)], body)
     return words
 
 
-def places_of(words: Any, count: int) -> Any:
-    """The positions in the first ``count`` words of rows along the last dimension, as int32."""
+def places_of(words: Any, count: int, bits: int) -> Any:
+    """The positions in the first ``count`` words of rows along the last dimension, as int32.
+
+    Args:
+        words: [..., n].
+        count: at most n.
+        bits: of a word that are its position.
+    """
     shape = [*list(words.type.shape)[:-1], count]
     word, i32 = words.type.element_type, t.integer(32)
-    mask = (1 << (word.width // 2)) - 1
+    mask = (1 << bits) - 1
 
     def body(loaded: list[Any]) -> list[Any]:
         arith = dialect("arith")

@@ -56,8 +56,9 @@ class PlanSortsPass:
 
 
 def _plan(op: Any, name: str, context: Any) -> None:
-    from polyblocks.algorithms.sorting.order import order_of
-    from polyblocks.algorithms.sorting.places import first_places, way
+    from polyblocks.algorithms.sorting.order import KEYED, order_of
+    from polyblocks.algorithms.sorting.places import first_places, sorted_alone, sorts_alone, way
+    from polyblocks.algorithms.sorting.rows import Rows
     from polyblocks.errors import UnsupportedError
     from polyblocks.mlir import ir
 
@@ -78,6 +79,13 @@ def _plan(op: Any, name: str, context: Any) -> None:
     launches = context.target.launches_nests
     numbers = way(shape[dim], count, launches)
     context.decide(name, "main", "sorted", extent=shape[dim], count=count, **numbers)
+    rows = Rows(operands[0], dim, order)
+    keyed = ir.IntegerAttr(op.attributes[KEYED]).value if KEYED in op.attributes else 0
+    if count == shape[dim] and {*used} <= {0, keyed} and sorts_alone(rows, launches):
+        for i in used:
+            kind = op.results[i].type.element_type
+            op.results[i].replace_all_uses_with(sorted_alone(rows, kind, launches))
+        return
     places = first_places(operands[0], dim, order, count, launches)
     for i in used:
         _replace(op.results[i], _at_places(operands[i], dim, places), count < shape[dim])

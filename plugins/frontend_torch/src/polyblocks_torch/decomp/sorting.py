@@ -1,8 +1,8 @@
 """Sorting and what is chosen from sorted rows.
 
-Elements become integer keys in PyTorch's order. The places of a row's elements in the order of
-their keys are one op, which :mod:`polyblocks_torch.importing.sorting` lowers; the core chooses how
-to sort from how many of the first places are used.
+Elements become integer keys. A row's elements in the order of their keys, and the places of these
+elements, are one op, which :mod:`polyblocks_torch.importing.sorting` lowers; the core chooses how
+to sort from what is used of both.
 
 Selection from short rows by rank takes fewer steps; see
 :mod:`polyblocks_torch.importing.selection`; positions are computed where they are asked for.
@@ -15,7 +15,7 @@ from torch import Tensor
 
 from polyblocks_torch.decomp.registry import decomposition
 from polyblocks_torch.importing.selection import SHORT_ROW, kth_of_short
-from polyblocks_torch.importing.sorting import order_of_keys
+from polyblocks_torch.importing.sorting import sorted_rows
 
 aten = torch.ops.aten
 
@@ -35,30 +35,38 @@ _INTEGER = {
     torch.float32: torch.int32,
     torch.float64: torch.int64,
 }
-#: The narrowest signed integers that hold all values, of those that keys are made of.
+#: Signed integers that hold all values of other integers.
 _KEY = {
-    torch.bool: torch.int16,
-    torch.uint8: torch.int16,
-    torch.int8: torch.int16,
+    torch.bool: torch.int8,
+    torch.int8: torch.int8,
     torch.int16: torch.int16,
     torch.uint16: torch.int32,
     torch.int32: torch.int32,
 }
+#: The bits of infinity.
+_INFINITY = {
+    torch.float16: 0x7C00,
+    torch.bfloat16: 0x7F80,
+    torch.float32: 0x7F800000,
+    torch.float64: 0x7FF0000000000000,
+}
 
 
-def _key(x: Tensor, descending: bool) -> Tensor:
-    """Signed integers in the order that the rows shall have; NaN counts as the largest."""
-    if x.dtype in _INTEGER:
-        integer = _INTEGER[x.dtype]
-        # The sum of -0 and 0 is 0, which it is equal to.
-        bits = (x + 0.0).view(integer)
-        # Bits of negative numbers grow with the magnitude: turn their order.
-        limits = torch.iinfo(integer)
-        key = bits ^ ((bits >> (limits.bits - 1)) & limits.max)
-        key = torch.where(x.isnan(), limits.max, key)
-    else:
-        key = x.to(_KEY.get(x.dtype, torch.int64))
-    return ~key if descending else key
+def _key(x: Tensor) -> tuple[Tensor, int]:
+    """Signed integers in the order of the numbers, and that of infinity; 0 for integers.
+
+    Those of floating-point numbers are in IEEE 754's total order.
+    """
+    if x.dtype == torch.uint8:
+        return (x.to(torch.int16) - 128).to(torch.int8), 0
+    if x.dtype not in _INTEGER:
+        return x.to(_KEY.get(x.dtype, torch.int64)), 0
+    integer = _INTEGER[x.dtype]
+    bits = x.view(integer)
+    # Bits of negative numbers grow with the magnitude: turn their order.
+    limits = torch.iinfo(integer)
+    key = bits ^ ((bits >> (limits.bits - 1)) & limits.max)
+    return key, _INFINITY[x.dtype]
 
 
 def _first(x: Tensor, dim: int, descending: bool, count: int | None) -> tuple[Tensor, Tensor]:
@@ -73,8 +81,10 @@ def _first(x: Tensor, dim: int, descending: bool, count: int | None) -> tuple[Te
         shape[dim] = count
         return x.new_empty(shape), x.new_empty(shape, dtype=torch.int64)
     row = x.movedim(dim, -1)
-    order = order_of_keys(_key(row, descending)).narrow(-1, 0, count)
-    return row.gather(-1, order).movedim(-1, dim), order.movedim(-1, dim)
+    keys, infinity = _key(row)
+    keyed = infinity != 0 or keys.dtype == row.dtype
+    values, order = sorted_rows(row, keys, descending, infinity, keyed)
+    return values.narrow(-1, 0, count).movedim(-1, dim), order.narrow(-1, 0, count).movedim(-1, dim)
 
 
 def _sort(x: Tensor, dim: int, descending: bool) -> tuple[Tensor, Tensor]:
