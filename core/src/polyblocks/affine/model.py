@@ -729,6 +729,11 @@ class Nest:
         self._changed = True
         self._derived.clear()
 
+    def rename(self, name: str, kind: str) -> None:
+        """Give it another name and kind; its body and what is derived from that stay."""
+        self._changed = self._changed or (name, kind) != (self.name, self.kind)
+        self.name, self.kind = name, kind
+
     def written(self, operations: list[Any]) -> None:
         """Take note of the MLIR operations that say what the body says."""
         self.source, self._changed = operations, False

@@ -27,9 +27,8 @@ def name_nests(owner: str, sequence: Sequence, context: Any) -> None:
     used: dict[str, int] = {}
     renamed: dict[str, str] = {}
     for nest in sequence.nests():
-        nest.kind = kind(nest)
-        before, nest.name = nest.name, _unique(sequence.name + _name(nest), used)
-        nest.replace()
+        before, what = nest.name, kind(nest)
+        nest.rename(_unique(sequence.name + (_name(nest) or what), used), what)
         if before not in ("", nest.name):
             renamed[before] = nest.name
     if renamed:
@@ -59,7 +58,7 @@ def own_name(nest: Nest, sequence: Sequence) -> str:
 
 
 def _name(nest: Nest) -> str:
-    return _name_of([source.split(" ")[0] for source in nest.sources]) or nest.kind
+    return _name_of([source.split(" ")[0] for source in nest.sources])
 
 
 def _name_of(ops: list[str]) -> str:

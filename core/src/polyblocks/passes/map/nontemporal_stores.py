@@ -74,7 +74,8 @@ def _is_alone(node: Store, loop: For, width: int) -> bool:
 
 def _passes_by(buffer: Buffer, sequence: Sequence, target: Any) -> bool:
     """Whether a buffer is only written, and the last cache loses it to what is touched with it."""
-    if any(reads_from(item, buffer) for item in sequence.items):
+    # Memory of the program's own is read by something, or would not be there.
+    if buffer.kind == "alloc" or any(reads_from(item, buffer) for item in sequence.items):
         return False
     writers = (item for item in sequence.items if any(b.base is buffer for b in writes(item)))
     return any(passes_caches(target, buffer, _touched_bytes(item)) for item in writers)
