@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from polyblocks.codegen.loop_hints import SCALAR_LOOPS, mark_loops
+from polyblocks.codegen.loop_hints import ONLY_SCALAR, SCALAR_LOOPS, mark_loops
 
 TEXT = """define void @vectors(ptr %0) #1 {
   br label %2
@@ -53,7 +53,7 @@ def test_loops_of_functions_with_vectors_are_marked() -> None:
 def test_functions_with_loops_and_no_vectors_are_marked() -> None:
     heads = [line for line in mark_loops(TEXT).split("\n") if line.startswith("define")]
     assert heads[0] == "define void @vectors(ptr %0) #1 {"
-    assert heads[1] == f"define void @scalars(ptr %0) #1 {SCALAR_LOOPS} {{"
+    assert heads[1] == f"define void @scalars(ptr %0) #1 {ONLY_SCALAR} {{"
 
 
 def test_a_text_without_loops_stays_as_it_is() -> None:

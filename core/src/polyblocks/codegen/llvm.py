@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from polyblocks.codegen.float_literals import rewrite_float_literals
-from polyblocks.codegen.loop_hints import SCALAR_LOOPS, has_vectors, mark_loops
+from polyblocks.codegen.loop_hints import ONLY_SCALAR, SCALAR_LOOPS, has_vectors, mark_loops
 from polyblocks.errors import UnsupportedError
 
 #: Number of the attribute group that this module adds; MLIR numbers its own from 0.
@@ -43,6 +43,7 @@ class Machine:
         triple: LLVM target triple; empty for the host's.
         cpu: LLVM's ``target-cpu``.
         features: comma-separated LLVM features (``+x,-y``).
+        scalar_features: more of them, of functions without vectors whose loops LLVM vectorizes.
         vector_bits: vector width that the vectorizers prefer; 0 leaves it to LLVM.
         opt_level: 0 to 3, of the passes and of the code generator.
         codemodel: LLVM's name of the code model.
@@ -53,6 +54,7 @@ class Machine:
     triple: str
     cpu: str
     features: str = ""
+    scalar_features: str = ""
     vector_bits: int = 0
     opt_level: int = 3
     codemodel: str = "small"
@@ -85,7 +87,19 @@ def prepare(
     Returns:
         The IR's text.
     """
-    return mark_loops(attach_attributes(text, machine, exports, noinline), loops)
+    text = mark_loops(attach_attributes(text, machine, exports, noinline), loops)
+    if not machine.scalar_features or ONLY_SCALAR not in text:
+        return text
+    return _with_scalar_features(text, machine)
+
+
+def _with_scalar_features(text: str, machine: Machine) -> str:
+    """Groups of attributes of their own for the functions without vectors."""
+    features = ",".join(filter(None, (machine.features, machine.scalar_features)))
+    groups = _groups(replace(machine, features=features), _GROUP + 2)
+    for group in (_GROUP, _GROUP + 1):
+        text = text.replace(f" #{group} {ONLY_SCALAR} ", f" #{group + 2} {ONLY_SCALAR} ")
+    return f"{text}\n{groups}"
 
 
 def attach_attributes(
@@ -105,7 +119,6 @@ def attach_attributes(
     Returns:
         The IR's text.
     """
-    common = function_attributes(machine)
 
     def attach(match: re.Match[str]) -> str:
         name = match["name"].strip('"')
@@ -114,12 +127,16 @@ def attach_attributes(
         head, bang, metadata = match["middle"].rstrip().partition(" !")
         return f"define {linkage}{head} #{group}{bang}{metadata} {{"
 
-    body = _DEFINE.sub(attach, text)
-    groups = (
-        f"attributes #{_GROUP} = {{ {' '.join(common)} }}\n"
-        f"attributes #{_GROUP + 1} = {{ noinline {' '.join(common)} }}\n"
+    return f"{_DEFINE.sub(attach, text)}\n{_groups(machine, _GROUP)}"
+
+
+def _groups(machine: Machine, number: int) -> str:
+    """The attributes of functions that may be inlined; the next number is of the others."""
+    common = " ".join(function_attributes(machine))
+    return (
+        f"attributes #{number} = {{ {common} }}\n"
+        f"attributes #{number + 1} = {{ noinline {common} }}\n"
     )
-    return f"{body}\n{groups}"
 
 
 def function_attributes(machine: Machine) -> list[str]:

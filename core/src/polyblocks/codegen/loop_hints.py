@@ -17,6 +17,8 @@ _VECTOR = re.compile(r"<\d+ x (?:i\d+|half|bfloat|float|double|ptr)>")
 
 #: On the definition of a function whose loops LLVM is to vectorize: it has some, and no vectors.
 SCALAR_LOOPS = '"polyblocks-scalar-loops"'
+#: The same where there are no vectors at all.
+ONLY_SCALAR = f'{SCALAR_LOOPS}="only"'
 
 #: Numbers of the metadata that this module adds; those of the IR itself are far below.
 FIRST = 900_000
@@ -26,14 +28,14 @@ def mark_loops(text: str, programs: Collection[str] = ()) -> str:
     """Tell LLVM to neither unroll nor vectorize the loops of functions in which there are vectors.
 
     Scalar loops of such a function are those that were not worth it. Functions that have loops and
-    no vectors are marked with :data:`SCALAR_LOOPS`.
+    no vectors are marked with :data:`ONLY_SCALAR`.
 
     Args:
         text: LLVM IR as MLIR prints it: blocks in an order in which a branch to an earlier one
             closes a loop.
         programs: names of functions that are loops of the program, with vector code in them. They
-            are marked as well: what is the same in all iterations, or is stored by one piece of
-            code and loaded by the next, is LLVM's to find.
+            are marked with :data:`SCALAR_LOOPS`: what is the same in all iterations, or is stored
+            by one piece of code and loaded by the next, is LLVM's to find.
 
     Returns:
         The text with ``!llvm.loop`` on the branches that close the loops, and with the marks.
@@ -56,7 +58,8 @@ def mark_loops(text: str, programs: Collection[str] = ()) -> str:
                         lines[i] = f"{lines[i]}, !llvm.loop !{FIRST + 3 + count}"
                         count += 1
             if edges and (program or not vectors):
-                lines[begin] = f"{lines[begin].removesuffix('{')}{SCALAR_LOOPS} {{"
+                mark = SCALAR_LOOPS if vectors else ONLY_SCALAR
+                lines[begin] = f"{lines[begin].removesuffix('{')}{mark} {{"
     if not count:
         return "\n".join(lines)
     lines.append(f'!{FIRST} = !{{!"llvm.loop.unroll.disable"}}')
