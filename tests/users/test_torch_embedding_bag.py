@@ -33,6 +33,34 @@ def test_embedding_bag(mode):
     assert fast.polyblocks_report().whole
 
 
+@pytest.mark.each_choice
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+@pytest.mark.parametrize("padding_idx", [None, 4])
+def test_bags_of_a_matrix(mode, padding_idx):
+    model = torch.nn.EmbeddingBag(10, 5, mode=mode, padding_idx=padding_idx)
+    twin = copy.deepcopy(model)
+    fast = polyblocks_jit_torch(twin, compile_options={"strict_target": True})
+    indices = torch.tensor([[1, 2, 4], [4, 4, 4], [9, 9, 0], [3, 4, 9]])
+    expected, result = model(indices), fast(indices)
+    torch.testing.assert_close(result, expected)
+    expected.square().sum().backward()
+    result.square().sum().backward()
+    torch.testing.assert_close(twin.weight.grad, model.weight.grad)
+
+
+def test_bags_of_a_matrix_are_sums_of_rows():
+    def bags(indices, weight):
+        return torch.nn.functional.embedding_bag(indices, weight, mode="sum")
+
+    fast = polyblocks_jit_torch(bags, compile_options={"strict_target": True})
+    indices, weight = torch.randint(0, 10, (6, 3)), torch.randn(10, 5)
+    torch.testing.assert_close(fast(indices, weight), bags(indices, weight))
+    # No bag is looked for.
+    assert len(fast.polyblocks_report().parts[0].kernels) <= 1
+    with pytest.raises(IndexError, match="out of range"):
+        fast(indices + 8, weight)
+
+
 @pytest.mark.slow
 def test_embedding_bag_per_sample_weights():
     model = torch.nn.EmbeddingBag(10, 4, mode="sum", include_last_offset=True)

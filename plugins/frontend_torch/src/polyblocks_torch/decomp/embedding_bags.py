@@ -10,15 +10,27 @@ from torch._decomp import decomposition_table
 from torch._prims_common import get_computation_dtype
 
 from polyblocks_torch.decomp.registry import decomposition
+from polyblocks_torch.recording.known_ranges import arange_of
 
 aten = torch.ops.aten
 
 _SUM, _MEAN, _MAX = range(3)
 
 
+def _even(indices: Tensor, offsets: Tensor) -> int | None:
+    """How many indices each bag has, where all have as many, as those of a matrix have."""
+    count, rows = offsets.shape[0], indices.shape[0]
+    known = arange_of(offsets)
+    if not count or not rows or known is None or known[0]:
+        return None
+    return known[1] if known[1] * count == rows else None
+
+
 def _bag_of(indices: Tensor, offsets: Tensor) -> Tensor:
     """The bag that each index is in, [n]: the last one that begins before it or there."""
     places = torch.arange(indices.shape[0], dtype=offsets.dtype, device=indices.device)
+    if size := _even(indices, offsets):
+        return places // size
     return torch.searchsorted(offsets, places, right=True) - 1
 
 
@@ -82,8 +94,11 @@ def embedding_bag(
     if per_sample_weights is not None:
         values = values * per_sample_weights.to(dtype)[:, None]
     values = torch.where(counted[:, None], values, 0.0)
-    result = torch.zeros((count, width), dtype=dtype, device=weight.device)
-    result = result.index_add(0, bags, values)
+    if size := None if include_last_offset else _even(indices, offsets):
+        result = values.reshape(count, size, width).sum(1)
+    else:
+        result = torch.zeros((count, width), dtype=dtype, device=weight.device)
+        result = result.index_add(0, bags, values)
     if mode == _MEAN:
         result = result / sizes.clamp(min=1)[:, None]
     return result.to(weight.dtype), told, sizes, sizes.clone()
