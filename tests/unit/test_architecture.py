@@ -252,7 +252,8 @@ ROOMS: dict[str, str] = {
     "passes",
     "passes/padding": "affine affine/analysis affine/cleanup affine/fusion affine/naming "
     "affine/padding affine/rewrites passes",
-    "passes/layout": "affine affine/analysis affine/buffers affine/rewrites passes",
+    "passes/layout": "affine affine/analysis affine/buffers affine/cleanup affine/rewrites "
+    "affine/vectors passes",
     "passes/fuse": "affine affine/analysis affine/cleanup affine/contraction/products "
     "affine/contraction/tilings affine/cost affine/fusion affine/mlir "
     "affine/naming affine/padding affine/rewrites affine/tiles affine/vectors passes "

@@ -168,7 +168,13 @@ def test_both_gpu_targets_have_one_list_of_passes_and_share_most_with_the_cpu() 
     }
     vectors |= {"unroll-short-loops", "narrow-values", "jam-stencils"}
     vectors |= {"interleave-lookups", "split-steps", "select-layers"}
-    vectors |= {"update-in-place", "interleave-batches", "promote-accumulators", "tile-scans"}
+    vectors |= {
+        "update-in-place",
+        "interleave-batches",
+        "share-indices",
+        "promote-accumulators",
+        "tile-scans",
+    }
     weights = {"form-preparation", "prepare-arguments"}
     assert set(cpu) - set(gpu) == team | vectors | weights
 

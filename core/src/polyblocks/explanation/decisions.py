@@ -345,6 +345,10 @@ def _interchanged(d: Decision) -> str:
     return f"interchanged the loops of {d['nest']} for unit-stride stores, {order}"
 
 
+def _shared(d: Decision) -> str:
+    return f"computed the indices of {d['nest']} once for {d['trips']} iterations of another loop"
+
+
 def _straightened(d: Decision) -> str:
     return (
         f"{d['nest']} copies into {units.shape(d['buffer'])} without reversing it; readers "
@@ -572,6 +576,7 @@ _SENTENCES: dict[str, Callable[[Decision], str]] = {
     "left whole": _split,
     "innermost": _innermost,
     "interchanged": _interchanged,
+    "shared": _shared,
     "straightened": _straightened,
     "layout": _layout,
     "sorted": _sorted,

@@ -43,6 +43,7 @@ from polyblocks.passes.layout.interleave_lookups import InterleaveLookupsPass
 from polyblocks.passes.layout.pack_arguments import PackArgumentsPass
 from polyblocks.passes.layout.prepare_arguments import PrepareArgumentsPass
 from polyblocks.passes.layout.raise_tables import RaiseTablesPass
+from polyblocks.passes.layout.share_indices import ShareIndicesPass
 from polyblocks.passes.layout.split_ranges import SplitRangesPass
 from polyblocks.passes.layout.split_stacks import SplitStacksPass
 from polyblocks.passes.layout.split_steps import SplitStepsPass
@@ -250,6 +251,8 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 *only(team and vectors, SplitStepsPass()),
                 # When nothing is fused any more, and before loops are cut in any other way.
                 *only(team and vectors, InterleaveBatchesPass()),
+                # Before loops around it become one.
+                *only(team and vectors, ShareIndicesPass()),
                 # Before loops are ordered and cut: long loops are better to cut.
                 FlattenNestsPass(),
                 # Before other rules see that iterations are few.
