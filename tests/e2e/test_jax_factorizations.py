@@ -14,6 +14,7 @@ jax = pytest.importorskip("jax")
 
 import jax.numpy as jnp  # noqa: E402
 
+from polyblocks.errors import FallbackError  # noqa: E402
 from polyblocks.jax_polyblocks_compiler import polyblocks_jit_jax  # noqa: E402
 
 STRICT = {"target": "cpu", "strict_target": True}
@@ -106,3 +107,12 @@ def test_values_of_large_matrices() -> None:
     found = polyblocks_jit_jax(values, compile_options=STRICT)(a)
     for x, y in zip(found, jax.jit(values)(a), strict=True):
         np.testing.assert_allclose(x, y, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(("function", "rows"), [(jnp.linalg.eigh, 24), (jnp.linalg.svd, 17)])
+def test_vectors_of_large_matrices_are_left_to_jax(
+    function: Callable[[Any], Any], rows: int
+) -> None:
+    compiled = polyblocks_jit_jax(lambda a: tuple(function(a)), compile_options=STRICT)
+    with pytest.raises(FallbackError, match="its rotations would take about .* takes about"):
+        compiled(np.eye(rows, dtype=np.float32))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from itertools import product
 from typing import Any
@@ -371,17 +372,38 @@ def test_info_says_which_minor_and_which_pivot_failed() -> None:
         assert compiled(lambda a, f=function: f(a)[-1], a).tolist() == [0, 4, 0]
 
 
+#: How the guard says why.
+SLOW = (
+    r"its rotations would take about [\d.]+ .?s, and the framework's algorithm takes about [\d.]+ "
+)
+
+
 @pytest.mark.parametrize(
-    "function, most",
+    "function, rows, reason",
     [
-        (lambda a: torch.linalg.eigh(a).eigenvectors, 8),
-        (lambda a: torch.linalg.svd(a).U, 8),
-        (lambda a: torch.linalg.qr(a, "r").R, 2048),
+        (lambda a: torch.linalg.eigh(a).eigenvectors, 24, SLOW),
+        (lambda a: torch.linalg.svd(a).U, 17, SLOW),
+        (lambda a: torch.linalg.qr(a, "r").R, 2049, "more than 2048 rows and columns, for which"),
     ],
 )
-def test_large_matrices_are_left_to_pytorch(function: Any, most: int) -> None:
-    a = random(most + 1, most + 1)
-    with pytest.raises(FallbackError, match=f"more than {most} rows and columns, for which"):
+def test_large_matrices_are_left_to_pytorch(function: Any, rows: int, reason: str) -> None:
+    a = random(rows, rows)
+    with pytest.raises(FallbackError, match=reason):
         compiled(function, a)
     run = polyblocks_jit_torch(function, compile_options={"target": "cpu"})
     torch.testing.assert_close(run(a), function(a))
+    assert any(re.search(reason, str(one)) for one in run.polyblocks_report().fallbacks)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_vectors_of_the_largest_matrices_that_the_guard_lets_pass(dtype: torch.dtype) -> None:
+    a, b = random(22, 22).to(dtype), random(16, 16).to(dtype)
+    a = a + a.mT
+
+    def products(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+        values, vectors = torch.linalg.eigh(a)
+        u, s, vh = torch.linalg.svd(b)
+        return (vectors * values) @ vectors.mT, (u * s) @ vh
+
+    error = 1e-4 if dtype == torch.float32 else 1e-11
+    torch.testing.assert_close(compiled(products, a, b), (a, b), rtol=error, atol=error)

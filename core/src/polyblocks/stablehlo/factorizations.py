@@ -7,7 +7,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from polyblocks.algorithms.expand import call
-from polyblocks.algorithms.factorizations.limits import most_decomposed, most_reflected, too_large
+from polyblocks.algorithms.factorizations.limits import (
+    refused_decomposition,
+    refused_reflections,
+)
 from polyblocks.errors import UnsupportedError
 from polyblocks.mlir import ir
 from polyblocks.stablehlo import code
@@ -220,14 +223,14 @@ def _write_getrf(
 def _write_geqrf(
     lowering: Lowering, arguments: list[Array], kinds: Any, options: dict[str, str]
 ) -> list[Array]:
-    _check_size(arguments[0], most_reflected())
+    _check(refused_reflections(arguments[0].shape))
     return _called(lowering, "householder", arguments, kinds)
 
 
 def _write_orgqr(
     lowering: Lowering, arguments: list[Array], kinds: Any, options: dict[str, str]
 ) -> list[Array]:
-    _check_size(arguments[0], most_reflected())
+    _check(refused_reflections(arguments[0].shape))
     return _called(lowering, "reflections", arguments, kinds)
 
 
@@ -235,7 +238,7 @@ def _write_syevd(
     lowering: Lowering, arguments: list[Array], kinds: Any, options: dict[str, str]
 ) -> list[Array]:
     (a,) = arguments
-    _check_size(a, most_decomposed(a.shape, vectors=options["mode"] != "N"))
+    _check(refused_decomposition(a.shape, vectors=options["mode"] != "N", singular=False))
     if options["uplo"] != "L":
         a = _transposed(lowering, a)
     (shape, element), values, (batch, integer) = kinds
@@ -250,7 +253,7 @@ def _write_gesdd(
     lowering: Lowering, arguments: list[Array], kinds: Any, options: dict[str, str]
 ) -> list[Array]:
     (a,) = arguments
-    _check_size(a, most_decomposed(a.shape, vectors=options["mode"] != "N"))
+    _check(refused_decomposition(a.shape, vectors=options["mode"] != "N", singular=True))
     _, values, (left, element), (right, _), (batch, integer) = kinds
     info = _unfinished(lowering, a, batch, integer)
     rows, columns = a.shape[-2:]
@@ -312,9 +315,9 @@ def _unfinished(lowering: Lowering, a: Array, batch: Sequence[int], integer: Ele
     return Array(tuple(batch), integer, tensor)
 
 
-def _check_size(a: Array, most: int) -> None:
-    if min(a.shape[-2:]) > most:
-        raise UnsupportedError(too_large(most))
+def _check(refusal: str | None) -> None:
+    if refusal is not None:
+        raise UnsupportedError(refusal)
 
 
 def _loop(dim: int) -> Any:

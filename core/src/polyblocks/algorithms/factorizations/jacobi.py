@@ -9,7 +9,6 @@ Golub and Van Loan, Matrix Computations, 4th edition, 8.5 and 8.6.3.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -21,20 +20,10 @@ from polyblocks.affine.model import Buffer, Value
 from polyblocks.affine.ops import integer
 from polyblocks.algorithms.code import Code, Index, Part
 from polyblocks.algorithms.factorizations.lu import is_small
+from polyblocks.algorithms.factorizations.rotation_times import sweeps
 
 #: Where an element of a matrix is.
 _At = tuple[Index, Index]
-
-
-def _sweeps(n: int, element: Any) -> int:
-    """Sweeps after which nothing changes but by rounding.
-
-    Measured on matrices of random elements and of clustered eigenvalues.
-    """
-    if n <= 2:
-        return 1 if n < 2 else 2
-    more = 3 if dtype_of(element).bits == 64 else 0
-    return 4 + more + math.ceil(math.log2(n) * 0.75)
 
 
 def tiny(element: Any) -> float:
@@ -75,7 +64,11 @@ def symmetric_eigen(code: Code, inputs: Sequence[Buffer], outputs: Sequence[Buff
         for each in turned:
             _identity(code, each)
         annihilate = _annihilate_half if is_small(batch, n, n) else _annihilate
-        with code.loop(_sweeps(n, a.element)), code.loop(n) as p, code.loop(n, lower=p + 1) as q:
+        with (
+            code.loop(sweeps(n, dtype_of(a.element).bits)),
+            code.loop(n) as p,
+            code.loop(n, lower=p + 1) as q,
+        ):
             annihilate(code, rows, turned, p, q)
         places = code.array((n,), integer(32), batch, b)
         sorted_values = code.array((n,), a.element, batch, b)
@@ -312,7 +305,11 @@ def orthogonal_rows(code: Code, inputs: Sequence[Buffer], outputs: Sequence[Buff
         for each in turned:
             _identity(code, each)
         products = code.array((3,), a.element, batch, b)
-        with code.loop(_sweeps(n, a.element)), code.loop(n) as p, code.loop(n, lower=p + 1) as q:
+        with (
+            code.loop(sweeps(n, dtype_of(a.element).bits)),
+            code.loop(n) as p,
+            code.loop(n, lower=p + 1) as q,
+        ):
             _orthogonalize(code, rows, turned, p, q, products)
         squares = code.array((n,), a.element, batch, b)
         with code.loop(n) as i:

@@ -7,8 +7,11 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from math import prod
 
+from polyblocks.algorithms.factorizations.rotation_times import prediction
+
 #: The most rows, or columns, of a matrix whose eigenvalues or singular values are computed by
-#: rotations: with 12 they take more than three times as long as what LAPACK does to it.
+#: rotations on a device that leaves a whole matrix to a single thread of many. Elsewhere these are
+#: computed in any case, and larger ones where the guard lets them pass.
 MOST_ROTATED = 8
 #: The same, where there are enough matrices for the lanes of a vector: a third of LAPACK's time.
 MOST_ROTATED_OF_MANY = 16
@@ -45,16 +48,34 @@ def most_reflected() -> int:
     return MOST_REFLECTED_BY_ONE_OF_MANY if _BY_ONE_OF_MANY.get() else MOST_REFLECTED
 
 
-def most_decomposed(shape: Sequence[int], *, vectors: bool) -> int:
-    """The most rows, or columns, of matrices whose eigenvalues, or singular values, are computed.
+def refused_reflections(shape: Sequence[int]) -> str | None:
+    """Why QR, or products of reflections, are left to the framework; None if they are not.
+
+    Args:
+        shape: of an array of matrices, [..., m, n].
+    """
+    most = most_reflected()
+    return too_large(most) if min(shape[-2:]) > most else None
+
+
+def refused_decomposition(shape: Sequence[int], *, vectors: bool, singular: bool) -> str | None:
+    """Why eigenvalues, or singular values, are left to the framework; None if they are not.
 
     Args:
         shape: of an array of matrices, [..., m, n].
         vectors: whether their vectors are computed, too.
+        singular: whether they are singular values.
     """
-    if not vectors and not _BY_ONE_OF_MANY.get():
-        return MOST_REDUCED
-    return MOST_ROTATED_OF_MANY if are_many(prod(shape[:-2]), *shape[-2:]) else MOST_ROTATED
+    least = min(shape[-2:])
+    many = are_many(prod(shape[:-2]), *shape[-2:])
+    if _BY_ONE_OF_MANY.get():
+        most = MOST_ROTATED_OF_MANY if many else MOST_ROTATED
+        return too_large(most) if least > most else None
+    if not vectors:
+        return too_large(MOST_REDUCED) if least > MOST_REDUCED else None
+    if least <= MOST_ROTATED:
+        return None
+    return prediction(shape, singular=singular, many=many).refusal()
 
 
 def are_many(batch: int, m: int, n: int) -> bool:

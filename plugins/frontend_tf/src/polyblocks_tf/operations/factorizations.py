@@ -11,7 +11,10 @@ from typing import Any
 
 import tensorflow as tf
 
-from polyblocks.algorithms.factorizations.limits import most_decomposed, most_reflected
+from polyblocks.algorithms.factorizations.limits import (
+    refused_decomposition,
+    refused_reflections,
+)
 from polyblocks_tf.operations.algorithms import call
 from polyblocks_tf.operations.checks import checked
 
@@ -22,13 +25,16 @@ Tensors = Sequence[tf.Tensor] | None
 _Write = Callable[[Any, list[tf.Tensor]], Tensors]
 
 
-def most_columns(op: Any) -> int | None:
-    """The most rows or columns that matrices of an operation may have; None for any number."""
+def refusal(op: Any) -> str | None:
+    """Why an operation is left to TensorFlow for the size of its matrices; None if it is not."""
     shape = op.inputs[0].shape
+    if not shape.is_fully_defined():
+        return None
     if op.type == "Qr":
-        return most_reflected()
-    if op.type in _VECTORS and shape.is_fully_defined():
-        return most_decomposed(shape, vectors=op.get_attr(_VECTORS[op.type]))
+        return refused_reflections(shape)
+    if op.type in _VECTORS:
+        vectors = op.get_attr(_VECTORS[op.type])
+        return refused_decomposition(shape, vectors=vectors, singular=op.type == "Svd")
     return None
 
 
@@ -39,10 +45,7 @@ def _of_real_matrices(write: _Write) -> _Write:
         real = all(x.dtype in (tf.float32, tf.float64) for x in inputs)
         if not real or not all(x.shape.num_elements() for x in inputs):
             return None
-        most = most_columns(op)
-        if most is not None and min(inputs[0].shape[-2:]) > most:
-            return None
-        return write(op, inputs)
+        return None if refusal(op) else write(op, inputs)
 
     return written
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import tensorflow as tf
 
-from polyblocks.algorithms.factorizations.limits import too_large
 from polyblocks_tf.operations import factorizations
 
 #: Draws from TensorFlow's generators: the bridge would translate them to draws from another one.
@@ -55,11 +54,7 @@ def refused(op: Any) -> str | None:
     if op.type == "Bucketize" and list(bounds := op.get_attr("boundaries")) != sorted(bounds):
         return "TensorFlow raises an error for boundaries that are not sorted"
     if op.type in _FACTORIZATIONS:
-        most = factorizations.most_columns(op)
-        shape = op.inputs[0].shape
-        if most is not None and shape.is_fully_defined() and min(shape[-2:]) > most:
-            return too_large(most)
-        return "it is a factorization that is not generated"
+        return factorizations.refusal(op) or "it is a factorization that is not generated"
     if op.type != "Const" and any(t.dtype == tf.string for t in (*op.inputs, *op.outputs)):
         return "strings are not compiled"
     return None

@@ -5,7 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from polyblocks.algorithms.factorizations.limits import most_decomposed, most_reflected
+from polyblocks.algorithms.factorizations.limits import (
+    refused_decomposition,
+    refused_reflections,
+)
 from polyblocks_torch.algorithms import factorizations
 from polyblocks_torch.decomp.checks import linalg_check_errors
 from polyblocks_torch.decomp.registry import decomposition
@@ -128,7 +131,7 @@ def ordered(pivots: Tensor, rows: int) -> tuple[Tensor, Tensor]:
 def linalg_qr(a: Tensor, mode: str = "reduced") -> tuple[Tensor, Tensor]:
     if not is_real(a) or mode not in ("reduced", "complete", "r"):
         return NotImplemented
-    if min(a.shape[-2:]) > most_reflected():
+    if refused_reflections(a.shape):
         return NotImplemented
     rows, columns = a.shape[-2:]
     least = rows if mode == "complete" else min(rows, columns)
@@ -147,7 +150,7 @@ def linalg_qr(a: Tensor, mode: str = "reduced") -> tuple[Tensor, Tensor]:
 
 @decomposition(aten.geqrf.default)
 def geqrf(a: Tensor) -> tuple[Tensor, Tensor]:
-    if not is_real(a) or min(a.shape[-2:]) > most_reflected():
+    if not is_real(a) or refused_reflections(a.shape):
         return NotImplemented
     if not a.numel():
         return torch.empty_like(a), a.new_empty([*a.shape[:-2], min(a.shape[-2:])])
@@ -157,7 +160,7 @@ def geqrf(a: Tensor) -> tuple[Tensor, Tensor]:
 
 @decomposition(aten.linalg_householder_product.default)
 def linalg_householder_product(vectors: Tensor, factors: Tensor) -> Tensor:
-    if not is_real(vectors, factors) or min(vectors.shape[-2:]) > most_reflected():
+    if not is_real(vectors, factors) or refused_reflections(vectors.shape):
         return NotImplemented
     return _reflections(vectors, factors, vectors.shape[-1])
 
@@ -176,7 +179,7 @@ def _reflections(vectors: Tensor, factors: Tensor, columns: int) -> Tensor:
 def ormqr(
     vectors: Tensor, factors: Tensor, other: Tensor, left: bool = True, transpose: bool = False
 ) -> Tensor:
-    if not is_real(vectors, factors, other) or min(vectors.shape[-2:]) > most_reflected():
+    if not is_real(vectors, factors, other) or refused_reflections(vectors.shape):
         return NotImplemented
     q = _reflections(vectors, factors, vectors.shape[-2])
     q = q.mT if transpose else q
@@ -188,7 +191,7 @@ def ormqr(
 
 @decomposition(aten._linalg_eigh.default)
 def linalg_eigh(a: Tensor, uplo: str = "L", compute_v: bool = True) -> tuple[Tensor, Tensor]:
-    if not is_real(a) or a.shape[-1] > most_decomposed(a.shape, vectors=compute_v):
+    if not is_real(a) or refused_decomposition(a.shape, vectors=compute_v, singular=False):
         return NotImplemented
     if not a.numel():
         return a.new_empty(a.shape[:-1]), torch.empty_like(a) if compute_v else a.new_empty(0)
@@ -211,7 +214,9 @@ def linalg_svd(
 ) -> tuple[Tensor, Tensor, Tensor]:
     rows, columns = a.shape[-2:]
     least = min(rows, columns)
-    if not is_real(a) or driver is not None or least > most_decomposed(a.shape, vectors=compute_uv):
+    if not is_real(a) or driver is not None:
+        return NotImplemented
+    if refused_decomposition(a.shape, vectors=compute_uv, singular=True):
         return NotImplemented
     if not a.numel():
         return _empty_svd(a, full_matrices, compute_uv)

@@ -9,9 +9,8 @@ from typing import Any
 import torch
 
 from polyblocks.algorithms.factorizations.limits import (
-    most_decomposed,
-    most_reflected,
-    too_large,
+    refused_decomposition,
+    refused_reflections,
 )
 from polyblocks_torch.control_flow.operators import is_control_flow
 
@@ -35,10 +34,11 @@ MISCOMPILED: dict[str, str] = {
 }
 
 
-def _most_decomposed(node: torch.fx.Node) -> int:
+def _refused_decomposition(node: torch.fx.Node, name: str) -> str | None:
     named = next((node.kwargs[n] for n in ("compute_v", "compute_uv") if n in node.kwargs), True)
-    vectors = node.args[2] if len(node.args) > 2 else named
-    return most_decomposed(_matrix(node).shape, vectors=bool(vectors))
+    vectors = bool(node.args[2] if len(node.args) > 2 else named)
+    singular = name == "_linalg_svd"
+    return refused_decomposition(_matrix(node).shape, vectors=vectors, singular=singular)
 
 
 def _matrix(node: torch.fx.Node) -> torch.Tensor:
@@ -46,12 +46,12 @@ def _matrix(node: torch.fx.Node) -> torch.Tensor:
     return matrix
 
 
-#: By overload packet, the most rows and columns of matrices that are factorized.
-_MOST: dict[str, Callable[[torch.fx.Node], int]] = {
-    **dict.fromkeys(("_linalg_eigh", "_linalg_svd"), _most_decomposed),
+#: By overload packet, why matrices of a size are not factorized.
+_SIZES: dict[str, Callable[[torch.fx.Node, str], str | None]] = {
+    **dict.fromkeys(("_linalg_eigh", "_linalg_svd"), _refused_decomposition),
     **dict.fromkeys(
         ("linalg_qr", "geqrf", "linalg_householder_product", "ormqr"),
-        lambda node: most_reflected(),
+        lambda node, _: refused_reflections(_matrix(node).shape),
     ),
 }
 
@@ -88,10 +88,8 @@ def refusal(node: torch.fx.Node) -> str | None:
         return _RANDOM
     if name in _FIXED_POINT and value.dtype is torch.uint8:
         return "PyTorch resizes bytes with fixed-point weights"
-    if (most := _MOST.get(name)) is not None:
-        columns = most(node)
-        if min(_matrix(node).shape[-2:]) > columns:
-            return too_large(columns)
+    if name in _SIZES and (reason := _SIZES[name](node, name)) is not None:
+        return reason
     if name in ("sub", "rsub") and any(_is_boolean(n) for n in node.args[:2]):
         return "PyTorch does not subtract booleans"
     return MISCOMPILED.get(name)
