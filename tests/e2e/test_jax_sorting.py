@@ -73,3 +73,13 @@ def test_on_every_target() -> None:
 def test_the_first_of_a_sorted_row() -> None:
     x = numbers("float32", 2, 600)
     check(lambda x: jnp.sort(x)[:, :3], x)
+
+
+def test_several_keys() -> None:
+    x = numbers("int32", 3, 400) // 9
+    y, z = numbers("float32", 3, 400), numbers("bfloat16", 3, 400)
+    for operands in ((x, y, z), (z, x, y)):
+        check(lambda *a: jax.lax.sort(a, num_keys=2), *operands)
+    check(lambda *a: jax.lax.sort(a, dimension=0, num_keys=3), x.T, z.T, y.T)
+    check(lambda x, y: jnp.lexsort((x, y)), y, x)
+    check(lambda x, y: jnp.sort(x + 1j * y.round()), x.astype("float32"), x.astype("float32") * 2)

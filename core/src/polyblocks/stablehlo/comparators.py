@@ -26,26 +26,64 @@ class SortKey:
     descending: bool
 
 
-def sort_key(region: Any) -> SortKey | None:
-    """The key that a comparator compares; None if it compares in another way.
+def sort_keys(region: Any) -> list[SortKey] | None:
+    """The keys that a comparator compares, the most significant one first.
 
-    It is one comparison of two integers, or of two floating-point numbers in their total order,
-    which are computed in the same way from the elements of one array.
+    Each is compared as two integers, or as two floating-point numbers in their total order, which
+    are computed in the same way from the elements of one array; where they are equal, the next one
+    decides: ``first < second or (first == second and ...)``.
+
+    Returns:
+        The keys; None if it compares in another way.
     """
     (block,) = region.blocks
     (result,) = block.operations[len(block.operations) - 1].operation.operands
-    if isinstance(result, ir.BlockArgument) or result.owner.operation.name != "stablehlo.compare":
+    keys = []
+    while True:
+        rest = _operands(result, "stablehlo.or")
+        key = _sort_key(rest[0] if rest else result)
+        if key is None:
+            return None
+        keys.append(key)
+        if not rest:
+            return keys
+        decided = _operands(rest[1], "stablehlo.and")
+        if not decided or not _compares_equal(decided[0], rest[0]):
+            return None
+        result = decided[1]
+
+
+def _operands(value: Any, name: str) -> list[Any]:
+    """The operands of the operation that makes a value, if it has this name."""
+    if isinstance(value, ir.BlockArgument) or value.owner.operation.name != name:
+        return []
+    return list(value.owner.operation.operands)
+
+
+def _sort_key(value: Any) -> SortKey | None:
+    """The key that one comparison compares."""
+    operands = _operands(value, "stablehlo.compare")
+    if not operands or direction(value.owner.operation) not in ("LT", "GT"):
         return None
-    compare = result.owner.operation
-    kind = Element.of(compare.operands[0].type)
-    ordered = kind.is_integer or kind.name == "i1" or (kind.is_float and is_total(compare))
-    if not ordered or direction(compare) not in ("LT", "GT"):
+    compare, kind = value.owner.operation, Element.of(operands[0].type)
+    if not (kind.is_integer or kind.name == "i1" or (kind.is_float and is_total(compare))):
         return None
     numbers: set[int] = set()
-    first, second = compare.operands
-    if not _same_expression(first, second, numbers) or len(numbers) != 1:
+    if not _same_expression(operands[0], operands[1], numbers) or len(numbers) != 1:
         return None
-    return SortKey(numbers.pop(), first, direction(compare) == "GT")
+    return SortKey(numbers.pop(), operands[0], direction(compare) == "GT")
+
+
+def _compares_equal(value: Any, other: Any) -> bool:
+    """Whether a value says that the two numbers are equal which another comparison compares."""
+    operands = _operands(value, "stablehlo.compare")
+    compare = value.owner.operation if operands else None
+    return (
+        compare is not None
+        and direction(compare) == "EQ"
+        and operands == list(other.owner.operation.operands)
+        and is_total(compare) == is_total(other.owner.operation)
+    )
 
 
 def compares_numbers(value: Any) -> bool:

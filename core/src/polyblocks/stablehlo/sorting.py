@@ -13,7 +13,7 @@ from polyblocks.mlir import ir
 from polyblocks.stablehlo import code
 from polyblocks.stablehlo.array import Array
 from polyblocks.stablehlo.attributes import boolean, integer
-from polyblocks.stablehlo.comparators import compares_numbers, sort_key
+from polyblocks.stablehlo.comparators import SortKey, compares_numbers, sort_keys
 from polyblocks.stablehlo.element import I32, I64, Element
 from polyblocks.stablehlo.elementwise import total_order
 from polyblocks.stablehlo.expand import expand
@@ -55,17 +55,34 @@ def sort(
     x = arrays[0]
     if not x.rank or x.shape[dim] <= 1 or not x.numel:
         return arrays
-    key = sort_key(region)
-    if key is not None:
-        x, value = arrays[key.operand], key.value
-        numbers = isinstance(value, ir.BlockArgument)
-        infinity = _INFINITY[x.element.name] if compares_numbers(value) else 0
-        keyed = key.operand if numbers or infinity else None
-        keys = _keys(lowering, x, None if infinity else value)
-        return by_key(lowering, keys, arrays, dim, key.descending, infinity, keyed)
+    keys = sort_keys(region)
+    if keys is not None and len(keys) == 1:
+        return _by_one_key(lowering, keys[0], arrays, dim)
+    if keys is not None and x.shape[dim] > SHORT:
+        return _by_keys(lowering, keys, arrays, dim)
     if x.shape[dim] <= SHORT:
         return _by_rank(lowering, region, arrays, dim)
     return _by_network(lowering, region, arrays, dim, stable)
+
+
+def _by_one_key(lowering: Lowering, key: SortKey, arrays: list[Array], dim: int) -> list[Array]:
+    x, value = arrays[key.operand], key.value
+    numbers = isinstance(value, ir.BlockArgument)
+    infinity = _INFINITY[x.element.name] if compares_numbers(value) else 0
+    keyed = key.operand if numbers or infinity else None
+    keys = _keys(lowering, x, None if infinity else value)
+    return by_key(lowering, keys, arrays, dim, key.descending, infinity, keyed)
+
+
+def _by_keys(lowering: Lowering, keys: list[SortKey], arrays: list[Array], dim: int) -> list[Array]:
+    """Sort by one key after the other, the most significant one last."""
+    order = iota(lowering, arrays[0].shape, I32, dim)
+    for number, key in enumerate(reversed(keys)):
+        numbers = _keys(lowering, arrays[key.operand], key.value)
+        if number:
+            (numbers,) = _at(lowering, [numbers], order, dim)
+        (order,) = by_key(lowering, numbers, [order], dim, key.descending)
+    return _at(lowering, arrays, order, dim)
 
 
 def _keys(lowering: Lowering, array: Array, value: Any = None) -> Array:
@@ -155,7 +172,15 @@ def _by_rank(lowering: Lowering, region: Any, arrays: list[Array], dim: int) -> 
         return [code.emit("arith.addi", [loaded[-1], chosen])]
 
     outs = [(lowering.filled(shape, I32, 0), here)]
-    (order,) = lowering.loops(kinds, [(ranks, there)], outs, invert, extents)
+    (places,) = lowering.loops(kinds, [(ranks, there)], outs, invert, extents)
+    return _at(lowering, arrays, Array(shape, I32, places), dim)
+
+
+def _at(lowering: Lowering, arrays: list[Array], order: Array, dim: int) -> list[Array]:
+    """The elements of arrays at places along a dimension."""
+    shape = order.shape
+    here = list(range(len(shape)))
+    operand = lowering.operand(order, here)
     sources = [lowering.tensor(a) for a in arrays]
 
     def pick(loaded: list[Any]) -> list[Any]:
@@ -168,7 +193,7 @@ def _by_rank(lowering: Lowering, region: Any, arrays: list[Array], dim: int) -> 
             for source, a in zip(sources, arrays, strict=True)
         ]
 
-    return lowering.generic(shape, [(order, here)], [a.element for a in arrays], pick)
+    return lowering.generic(shape, [operand], [a.element for a in arrays], pick)
 
 
 def _by_network(

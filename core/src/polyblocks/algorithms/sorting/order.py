@@ -41,11 +41,12 @@ class Order:
             key = w.operation("ShRSIOp", key, w.number(key.type, self.shift))
         if not self.infinity:
             return key
-        nan = w.number(key.type, self.infinity + 1)
         minus = w.number(key.type, -1)
         key = w.choose(w.compare("eq", key, minus), w.number(key.type, 0), key)
-        low = w.compare("slt", key, w.number(key.type, -1 - self.infinity))
-        return w.operation("MinSIOp", w.choose(low, nan, key), nan)
+        # -infinity becomes the least number, which lets NaN with a sign come behind the other ones.
+        least = -(1 << (self.bits - 1))
+        key = w.operation("AddIOp", key, w.number(key.type, least + self.infinity + 1))
+        return w.operation("MinSIOp", key, w.number(key.type, least + 2 * self.infinity + 2))
 
 
 #: Attribute of a sort: :attr:`Order.infinity`.

@@ -87,8 +87,9 @@ def _plan(op: Any, name: str, context: Any) -> None:
             op.results[i].replace_all_uses_with(sorted_alone(rows, kind, launches))
         return
     places = first_places(operands[0], dim, order, count, launches)
-    for i in used:
-        _replace(op.results[i], _at_places(operands[i], dim, places), count < shape[dim])
+    made = _at_places([operands[i] for i in used], dim, places)
+    for i, first in zip(used, made, strict=True):
+        _replace(op.results[i], first, count < shape[dim])
 
 
 def _prefix(result: Any, dim: int) -> int:
@@ -112,28 +113,29 @@ def _prefix(result: Any, dim: int) -> int:
     return count
 
 
-def _at_places(tensor: Any, dim: int, places: Any) -> Any:
-    """The elements at places along a dimension."""
+def _at_places(tensors: list[Any], dim: int, places: Any) -> list[Any]:
+    """The elements of tensors of one shape at places along a dimension."""
     from polyblocks.algorithms.sorting import tensors as t
     from polyblocks.mlir import dialect
 
-    shape = list(tensor.type.shape)
-    kind, extent = tensor.type.element_type, shape[dim]
+    shape = list(tensors[0].type.shape)
+    extent = shape[dim]
     shape[dim] = places.type.shape[-1]
     loops = list(range(len(shape)))
-    is_iota = _is_iota(tensor, dim)
+    kinds = [tensor.type.element_type for tensor in tensors]
+    iotas = [_is_iota(tensor, dim) for tensor in tensors]
 
     def body(loaded: list[Any]) -> list[Any]:
         index = t.as_index(loaded[0], extent)
-        if is_iota:
-            return [t.as_integer(index, kind)]
         where = [dialect("linalg").IndexOp(loop).result for loop in loops]
         where[dim] = index
-        return [t.extract(tensor, where)]
+        return [
+            t.as_integer(index, kind) if is_iota else t.extract(tensor, where)
+            for tensor, kind, is_iota in zip(tensors, kinds, iotas, strict=True)
+        ]
 
     order = [*loops[:dim], *loops[dim + 1 :], dim]
-    (made,) = t.computed(shape, [kind], [(places, order)], body)
-    return made
+    return t.computed(shape, kinds, [(places, order)], body)
 
 
 def _is_iota(tensor: Any, dim: int) -> bool:
