@@ -145,3 +145,28 @@ def test_common_divisors_and_multiples() -> None:
         inside = [v for v in values if v >= limits.min]
         xs.append(torch.tensor([*inside, limits.max, limits.max // 3, limits.min + 1]).to(dtype))
     same(polyblocks_jit_torch(compile_options=STRICT)(function)(*xs), function(*xs))
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int16, torch.uint8])
+def test_common_divisors_that_take_the_most_steps(dtype: torch.dtype) -> None:
+    """Neighbours of powers of two take a bit off at a time, and so do Fibonacci's numbers."""
+    limits = torch.iinfo(dtype)
+    powers = [1 << n for n in range(limits.bits - 1)]
+    values = [
+        0,
+        limits.min,
+        limits.max,
+        *powers,
+        *(p - 1 for p in powers),
+        *(p + 1 for p in powers),
+    ]
+    first, second = 1, 2
+    while second <= limits.max:
+        values.append(first)
+        first, second = second, first + second
+    x = torch.tensor(values, dtype=torch.int64).to(dtype)
+    x = x[x != limits.min] if limits.min else x
+    found = polyblocks_jit_torch(compile_options=STRICT)(torch.gcd)(x[:, None], x)
+    numbers_of = x.tolist()
+    expected = [[math.gcd(a, b) for b in numbers_of] for a in numbers_of]
+    assert found.tolist() == expected

@@ -22,6 +22,7 @@ OPERATIONS = {
     "arith.index_cast": 0,
     "arith.extsi": 1,
     "math.absf": 1,
+    "math.cttz": 3,
     "math.fma": 2,
     "math.sqrt": 4,
     "math.rsqrt": 6,

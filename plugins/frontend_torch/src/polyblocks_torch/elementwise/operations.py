@@ -177,31 +177,29 @@ def _sign(operands: Sequence[Scalar], node: fx.Node) -> Scalar:
 
 
 def _greatest_divisor(operands: Sequence[Scalar], node: fx.Node) -> Scalar:
-    """J. Stein's binary method: a step takes a bit off one number at least, without divisions."""
+    """J. Stein's binary method: a step takes a bit off one number at least, without divisions.
+
+    The numbers are odd or zero. Their difference is even, so that it is shifted; when they are
+    equal, one of them becomes zero, and from then on they only change places.
+    """
     dtype = operands[0].dtype
-    zero, one = s.constant(0, dtype), s.constant(1, dtype)
-    # The magnitude of the least integer is its bits without a sign.
-    positive = s.constant((1 << (INTEGERS[dtype] - 1)) - 1, dtype)
-    a, b = (_absolute([x], node) for x in operands)
-    twos = zero
+    # A shift by the width is undefined, and zero has as many zeros.
+    most = s.constant(INTEGERS[dtype] - 1, dtype)
 
-    def halved(x: Scalar) -> Scalar:
-        return s.bit_and(s.shift_right(x, one), positive)
+    def zeros(x: Scalar) -> Scalar:
+        return s.bit_and(s.trailing_zeros(x), most)
 
-    for _ in range(2 * INTEGERS[dtype]):
-        odd_a, odd_b = (s.compare("ne", s.bit_and(x, one), zero) for x in (a, b))
-        both = s.bit_and(odd_a, odd_b)
-        # Two odd numbers have no sign, and their difference is even.
-        less = s.compare("lt", a, b)
-        low, high = s.select(less, a, b), s.select(less, b, a)
-        even = s.compare("eq", s.bit_and(s.bit_or(a, b), one), zero)
-        twos = s.add(twos, s.convert(even, dtype))
-        a = s.select(both, s.subtract(high, low), a)
-        b = s.select(both, low, b)
-        alone = s.bit_and(odd_a, s.bit_xor(odd_b, s.constant(True, torch.bool)))
-        a = s.select(alone, a, halved(a))
-        b = s.select(odd_b, b, halved(b))
-    return s.shift_left(s.bit_or(a, b), twos)
+    def odd(x: Scalar) -> Scalar:
+        return s.shift_right_logically(x, zeros(x))
+
+    # The magnitude of the least integer is its bits without a sign: one, when it is shifted.
+    first, second = (_absolute([x], node) for x in operands)
+    a, b = odd(first), odd(second)
+    bits = INTEGERS[dtype] - (not a.is_unsigned)
+    for _ in range(2 * bits - 1):
+        low = s.minimum(a, b)
+        a, b = odd(s.subtract(s.maximum(a, b), low)), low
+    return s.shift_left(s.bit_or(a, b), zeros(s.bit_or(first, second)))
 
 
 def _copy(operands: Sequence[Scalar], node: fx.Node) -> Scalar:

@@ -238,6 +238,8 @@ bit_and = binary(None, "AndIOp")
 bit_or = binary(None, "OrIOp")
 bit_xor = binary(None, "XOrIOp")
 shift_left = binary(None, "ShLIOp")
+#: Without the sign: zeros move in.
+shift_right_logically = binary(None, "ShRUIOp")
 
 
 def divide(x: Scalar, y: Scalar) -> Scalar:
@@ -253,3 +255,18 @@ def remainder(x: Scalar, y: Scalar) -> Scalar:
 def shift_right(x: Scalar, y: Scalar) -> Scalar:
     """Shift to the right, the sign in."""
     return binary(None, "ShRUIOp" if x.is_unsigned else "ShRSIOp")(x, y)
+
+
+def minimum(x: Scalar, y: Scalar) -> Scalar:
+    """The lesser of two integers."""
+    return binary(None, "MinUIOp" if x.is_unsigned else "MinSIOp")(x, y)
+
+
+def maximum(x: Scalar, y: Scalar) -> Scalar:
+    """The greater of two integers."""
+    return binary(None, "MaxUIOp" if x.is_unsigned else "MaxSIOp")(x, y)
+
+
+def trailing_zeros(x: Scalar) -> Scalar:
+    """How many zeros an integer ends with; its width for zero."""
+    return Scalar(mlir.dialect("math").CountTrailingZerosOp(x.value).result, x.dtype)
