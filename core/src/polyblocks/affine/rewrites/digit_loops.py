@@ -8,8 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from polyblocks.affine.analysis.coverage import perfect_loops
 from polyblocks.affine.expr import Expr, Var
-from polyblocks.affine.model import For, Value, transform_indices, walk
+from polyblocks.affine.model import (
+    For,
+    Index,
+    IndirectAccess,
+    IndirectStore,
+    Node,
+    Value,
+    remove_dead,
+    transform_indices,
+    walk,
+)
+from polyblocks.affine.rewrites.run_time_places import known_exprs
+from polyblocks.affine.rewrites.simplify import eliminate_common
 
 
 def split_at_digits(loops: list[For]) -> bool:
@@ -67,3 +80,36 @@ def _split(loop: For, size: int) -> None:
     inner = For(lower, loop.body, carried, loop.arguments, handed, loop.yields)
     loop.var, loop.body = upper, [inner]
     loop.arguments, loop.yields = carried, handed
+
+
+def count_indices(nodes: list[Node]) -> bool:
+    """Let loops count the indices of a scatter that are affine in them; whether there was one.
+
+    Frameworks count the updates of a table by one number, and compute the row of each.
+    """
+    loops, body = perfect_loops(nodes)
+    accesses = [n for n in body if isinstance(n, IndirectAccess)]
+    stores = [n for n in accesses if isinstance(n, IndirectStore)]
+    if not loops or len(stores) != 1:
+        return False
+    counted = {n.result for n in body if isinstance(n, Index)}
+    known = known_exprs(body)
+    raised: list[Node] = []
+    for access in accesses:
+        if access.buffer is not stores[0].buffer:
+            continue
+        for place, value in enumerate(access.index):
+            expr = known.get(value)
+            if value in counted or expr is None or expr.is_constant:
+                continue
+            low, high = expr.range()
+            if low >= 0 and high < access.buffer.shape[place]:
+                access.index[place] = Value(value.type)
+                raised.append(Index(access.index[place], expr))
+    if not raised:
+        return False
+    body[:0] = raised
+    split_at_digits(loops)
+    remove_dead(nodes)
+    eliminate_common(nodes)
+    return True

@@ -39,6 +39,7 @@ from polyblocks.affine.model import (
 )
 from polyblocks.affine.ops import Ops, has_flag
 from polyblocks.affine.rewrites.blocks import block_bounds
+from polyblocks.affine.rewrites.digit_loops import count_indices
 from polyblocks.affine.rewrites.simplify import eliminate_common
 from polyblocks.affine.vectors.lanes import NoLanesError, lanes_of
 from polyblocks.passes.base import NestPass
@@ -85,6 +86,8 @@ class ScheduleScattersPass(NestPass):
         level = target.shared_level
         last: _Copies | None = None
         for nest in sequence.nests():
+            if count_indices(nest.body):
+                nest.replace()
             scatter = _Scatter.of(nest)
             if scatter is None:
                 continue
@@ -236,17 +239,23 @@ class _Scatter:
         return best
 
     def in_columns(self, loop: For, share: int) -> list[Node]:
-        """The nest with a loop over parts of ``loop`` outside and the rest of it inside."""
+        """The nest with a loop over parts of ``loop`` outside.
+
+        The rest of it is the innermost loop if it walks along rows, else where it was.
+        """
         extent = loop.var.extent
         outer, inner = Var(-(-extent // share)), Var(min(share, extent))
         first, upper = block_bounds(outer, extent, share)
-        variables = {f.var: Expr.of(Var(f.var.extent)) for f in self.loops if f is not loop}
-        order = [next(iter(variables[f.var].variables())) for f in self.loops if f is not loop]
+        loops = [(f.var, Var(f.var.extent)) for f in self.loops if f is not loop]
+        variables = {old: Expr.of(new) for old, new in loops}
         variables[loop.var] = first + Expr.of(inner)
         nodes = clone(self.body, {}, variables)
-        nodes = [For(inner, nodes, upper=upper)]
+        last = self.fixed[-1]
+        order = [new for _, new in loops]
+        along_rows = last is not None and bool(last.coefficient(loop.var))
+        order.insert(len(order) if along_rows else self.loops.index(loop), inner)
         for var in reversed(order):
-            nodes = [For(var, nodes)]
+            nodes = [For(var, nodes, upper=upper if var is inner else ())]
         return [For(outer, nodes)]
 
     def start(self) -> Op | None:
