@@ -57,6 +57,10 @@ class TileTransposesPass(NestPass):
     block: int = 8
     #: Lanes of a tile at most: all of its rows are in registers at once.
     max_width: int = 16
+    #: Lanes of a tile at least, where one side of the nest is shorter than a vector.
+    min_width: int = 4
+    #: The part of a nest that whole tiles cover, from which on edges stay as they are.
+    enough: float = 0.95
 
     def transform(self, sequence: Sequence, context: Any) -> None:
         """Reorder or tile every nest of pointwise code, also those in tiles of others."""
@@ -90,18 +94,31 @@ class TileTransposesPass(NestPass):
         if order is None or not all(is_parallel(f, nodes) for f in loops):
             return None
         inner, across = order
+        if not _keeps_bounds(loops, order):
+            return None
         if across is None:
             if inner is loops[-1].var:
                 return None
             context.decide(self.name, name, "innermost", extent=inner.extent)
-            return [_nested([v for v in _vars(loops) if v is not inner] + [inner], body)]
+            within = next(f for f in loops if f.var is inner)
+            return [_nested([*(f for f in loops if f is not within), within], body)]
         width = self._width(body, context.target.vector_bits)
+        while width > max(self.min_width, 1) and min(inner.extent, across.extent) < width:
+            # Parts of registers are still many elements at a time.
+            width //= 2
         if width < 2 or min(inner.extent, across.extent) < width:
             return None
         context.decide(
             self.name, name, "squares", width=width, extents=(across.extent, inner.extent)
         )
-        return self._tiled(body, _vars(loops), across, inner, width)
+        tiles, *edges = self._tiled(body, loops, across, inner, width)
+        whole = (across.extent - across.extent % width) * (inner.extent - inner.extent % width)
+        if width > self.min_width and whole < self.enough * across.extent * inner.extent:
+            # Edges that are a large part of the nest are smaller squares.
+            edges = [
+                part for edge in edges for part in self._rewritten(name, edge, context) or [edge]
+            ]
+        return [tiles, *edges]
 
     def _width(self, body: list[Node], bits: int) -> int:
         types = {dtype_of(v.type) for n in body for v in _values(n)}
@@ -111,17 +128,17 @@ class TileTransposesPass(NestPass):
         return min(self.max_width, bits // widest)
 
     def _tiled(
-        self, body: list[Node], variables: list[Var], across: Var, inner: Var, width: int
+        self, body: list[Node], loops: list[For], across: Var, inner: Var, width: int
     ) -> list[list[Node]]:
         """The code in tiles as far as whole ones go, and the code of the edges."""
-        others = [v for v in variables if v is not across and v is not inner]
+        others = [f for f in loops if f.var is not across and f.var is not inner]
         whole = {v: v.extent - v.extent % width for v in (across, inner)}
         edges = []
         if whole[across] < across.extent:
-            edges.append(_part(body, variables, {across: (whole[across], across.extent)}))
+            edges.append(_part(body, loops, {across: (whole[across], across.extent)}))
         if whole[inner] < inner.extent:
             ranges = {across: (0, whole[across]), inner: (whole[inner], inner.extent)}
-            edges.append(_part(body, variables, ranges))
+            edges.append(_part(body, loops, ranges))
         blocks, tiles, lanes = [], [], []
         values: dict[Var, Expr] = {}
         for v in (across, inner):
@@ -136,8 +153,8 @@ class TileTransposesPass(NestPass):
         new = clone(body, {}, values)
         # Blocks go along the rows that are read across, tiles along the rows of the result: the
         # lines of both are still there when their neighbours are wanted.
-        for loop in reversed([*(For(v, []) for v in others), *reversed(blocks), *tiles, *lanes]):
-            if loop.var.extent != 1:
+        for loop in reversed([*map(_emptied, others), *reversed(blocks), *tiles, *lanes]):
+            if loop.var.extent != 1 or loop.bounded:
                 loop.body = new
                 new = [loop]
         return [new, *edges]
@@ -149,12 +166,19 @@ def _vars(loops: list[For]) -> list[Var]:
 
 def _is_pointwise(loops: list[For], body: list[Node]) -> bool:
     """Whether all iterations are straight-line code that never reads what it writes."""
-    if any(f.bounded or f.inits or f.level for f in loops):
+    if any(f.inits or f.level for f in loops):
         return False
     if not all(isinstance(n, (Pure, AffineAccess)) for n in body):
         return False
     written = {n.buffer.base for n in body if isinstance(n, Store)}
     return bool(written) and not any(isinstance(n, Load) and n.buffer.base in written for n in body)
+
+
+def _keeps_bounds(loops: list[For], moved: tuple[Var, Var | None]) -> bool:
+    """Whether all loops end where they did when these go inside: tiles are whole."""
+    return all(
+        f.var not in moved and set(moved).isdisjoint(b.variables()) for f in loops for b in f.bounds
+    )
 
 
 def _orders(loops: list[For], body: list[Node]) -> tuple[Var, Var | None] | None:
@@ -204,22 +228,31 @@ def _values(node: Node) -> list[Value]:
     return [node.result] if isinstance(node, (Load, Index)) else []
 
 
-def _nested(variables: list[Var], body: list[Node]) -> list[Node]:
-    for v in reversed(variables):
-        body = [For(v, body)]
+def _emptied(loop: For) -> For:
+    """A loop with the same bounds and nothing in it yet."""
+    return For(loop.var, [], lower=loop.lower, upper=loop.upper)
+
+
+def _nested(loops: list[For], body: list[Node]) -> list[Node]:
+    for loop in reversed(loops):
+        new = _emptied(loop)
+        new.body = body
+        body = [new]
     return body
 
 
-def _part(body: list[Node], variables: list[Var], ranges: dict[Var, tuple[int, int]]) -> list[Node]:
-    """The code over parts of some variables."""
+def _part(body: list[Node], loops: list[For], ranges: dict[Var, tuple[int, int]]) -> list[Node]:
+    """The code over parts of some loops."""
     values: dict[Var, Expr] = {}
-    new: list[Var] = []
-    for v in variables:
-        low, high = ranges.get(v, (0, v.extent))
+    new: list[For] = []
+    for loop in loops:
+        low, high = ranges.get(loop.var, (0, loop.var.extent))
         part = Var(high - low)
-        values[v] = Expr.of(part) + low
-        new.append(part)
-    return _nested([v for v in new if v.extent != 1] or new[-1:], clone(body, {}, values))
+        values[loop.var] = Expr.of(part) + low
+        lower, upper = (tuple(b.substitute(values) for b in e) for e in (loop.lower, loop.upper))
+        new.append(For(part, [], lower=lower, upper=upper))
+    kept = [f for f in new if f.var.extent != 1 or f.bounded]
+    return _nested(kept or new[-1:], clone(body, {}, values))
 
 
 def _edge(nest: Nest, nodes: list[Node]) -> Nest:
