@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 from polyblocks.affine.access import stride_along
+from polyblocks.affine.analysis.coverage import perfect_loops
 from polyblocks.affine.analysis.facts import facts_of
 from polyblocks.affine.contraction.products.factors import ON_THE_WAY, has_units, is_product
 from polyblocks.affine.fusion.candidates import count_nodes, count_sites, distinct_reads
@@ -24,6 +26,7 @@ from polyblocks.affine.rewrites.simplify import (
     eliminate_common,
 )
 from polyblocks.affine.users import Users
+from polyblocks.affine.vectors.interleaves import MAX_STEP
 from polyblocks.target import TargetDescription
 
 
@@ -84,7 +87,11 @@ class ProducerInlining:
         cheap, numbers = self.weigh(candidate, producer, times, context.target)
         once = times <= numel and not gathered(candidate, producer, context.target)[0]
         accept = nodes <= self.max_nodes and (once or cheap)
-        accept = accept and not any(_scatters(c, candidate, producer) for c in candidate.consumers)
+        accept = accept and not any(
+            _scatters(c, candidate, producer)
+            or _crosses(c, candidate, producer) > _squares(context.target)
+            for c in candidate.consumers
+        )
         context.decide(
             self.owner,
             candidate.producer.name,
@@ -110,6 +117,36 @@ def _may_hold(consumer: Nest, producer: Producer, target: TargetDescription) -> 
     loads = [o.load for o in found.operands if o.load.buffer is producer.buffer] if found else []
     copies = not any(isinstance(n, Op) and n.name not in ON_THE_WAY for n in producer.body)
     return not loads or (copies and not any(load.where for load in loads))
+
+
+def _squares(target: TargetDescription) -> float:
+    """Squares as wide as a vector that a core transposes in its registers at a time."""
+    if target.launches_nests or not target.vector_bits:
+        return inf
+    return target.vector_registers / max(target.lanes, 1)
+
+
+def _crosses(consumer: Nest, candidate: Candidate, producer: Producer) -> int:
+    """How many loads of an iteration, in order along the innermost loop, would be across instead.
+
+    The producer transposes what it reads. Inside of the consumer that takes a square of registers
+    for each such load; apart it takes one at a time.
+    """
+    loops, body = perfect_loops(consumer.body)
+    if not loops:
+        return 0
+    last = loops[-1].var
+    found = 0
+    for load in body:
+        if not isinstance(load, Load) or load.buffer is not candidate.buffer:
+            continue
+        if stride_along(load.buffer, load.index, last) != 1:
+            continue
+        inlined, _ = producer.body_at(load.index)
+        sources = (n for n in inlined if isinstance(n, Load))
+        strides = (stride_along(n.buffer, n.index, last) for n in sources)
+        found += any(stride is None or abs(stride) > MAX_STEP for stride in strides)
+    return found
 
 
 def _scatters(consumer: Nest, candidate: Candidate, producer: Producer) -> bool:

@@ -33,7 +33,7 @@ from polyblocks.affine.model import (
 class Place:
     """How a store walks one dimension: ``step * var + at``, or ``at`` alone.
 
-    With ``whole`` it is an inner loop that walks it, and a slice takes all of the dimension.
+    With ``whole`` inner loops walk it, or several loops together: a slice takes all of it.
     """
 
     var: Var | None
@@ -116,6 +116,9 @@ class FusionStage:
             return None
         loads = [n for n in nodes if isinstance(n, Load)]
         gathered = {n.buffer for n in nodes if isinstance(n, IndirectLoad)}
+        stage = cls(nest, loops, body, loads, gathered, checked, stores, slots(body))
+        if all(stage.walks_columns(store) for store in stores):
+            return stage
         # Loops that together walk one dimension walk it as a whole: of these stages, rows.
         for count in range(len(loops), 0, -1):
             stage = cls(nest, loops[:count], body, loads, gathered, checked, stores, slots(body))
@@ -173,7 +176,19 @@ class FusionStage:
             self._places[store] = self._walk(store)
         return self._places[store]
 
-    def _walk(self, store: Store) -> list[Place] | None:
+    def walks_columns(self, store: Store) -> bool:
+        """Whether loops around the innermost one walk a dimension together, and that another one.
+
+        From now on they walk it as a whole then, so that tiles are columns.
+        """
+        if store not in self._places and len(self.loops) > 2:
+            places = self._walk(store, together=True)
+            last = self.variables[-1]
+            if places is not None and any(p.var is last and p.step == 1 for p in places):
+                self._places[store] = places
+        return self._places.get(store) is not None
+
+    def _walk(self, store: Store, together: bool = False) -> list[Place] | None:
         found: list[Place] = []
         outer = set(self.variables)
         seen: set[Var] = set()
@@ -184,6 +199,12 @@ class FusionStage:
             if not outer.intersection(expr.variables()) and all(
                 v.value is None for v in expr.variables()
             ):
+                found.append(Place(None, 0, whole=True))
+                continue
+            variables = outer.intersection(expr.variables())
+            walked = together and all(v.value is None for v in expr.variables())
+            if walked and len(variables) > 1 and variables.isdisjoint(seen):
+                seen |= variables
                 found.append(Place(None, 0, whole=True))
                 continue
             if len(expr.terms) != 1:

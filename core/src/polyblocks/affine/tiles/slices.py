@@ -215,10 +215,16 @@ def _span(stage: FusionStage, found: Slices, root: Buffer, shared: set[Buffer]) 
             # Without a box: nothing in the group reads it.
             return False
         for d, (place, (low, high)) in enumerate(zip(places, box, strict=True)):
-            if place.whole:
+            if place.whole or (store.buffer in shared and _is_spread(stage, store, d)):
+                if store.buffer in shared:
+                    # No two tiles write the same part of it.
+                    ends = (y for end in box[d] for y in end.variables())
+                    found.whole.update(y for y in ends if y in found.tile)
                 box[d] = (Expr(0), Expr(store.buffer.shape[d] - 1))
                 if store.buffer is root:
                     found.whole.add(found.tile[d])
+                if place.var is not None:
+                    found.spans[place.var] = full(place.var)
             elif place.var is not None:
                 span = place.values((low, high))
                 found.spans[place.var] = _union(found.spans.get(place.var), span, place.var.extent)
@@ -242,6 +248,13 @@ def _span(stage: FusionStage, found: Slices, root: Buffer, shared: set[Buffer]) 
                     return False
                 box[d] = _union(box[d], wider, store.buffer.shape[d])
     return True
+
+
+def _is_spread(stage: FusionStage, store: Store, d: int) -> bool:
+    """Whether an iteration of a stage stores to several places along a dimension of a buffer."""
+    places = (stage.places(other) for other in stage.stores if other.buffer is store.buffer)
+    several = {each[d] for each in places if each is not None}
+    return len(several) > 1 and all(p.var is not None and p.step == 1 for p in several)
 
 
 def _is_beside(store: Store, stage: FusionStage, root: Buffer) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from polyblocks.affine.access import address, stride_along
-from polyblocks.affine.expr import Expr
+from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
     Access,
     AffineAccess,
@@ -52,7 +52,7 @@ class Interleave:
     backward: bool = False
 
 
-def interleaves(loop: For) -> dict[AffineAccess, tuple[Interleave, int]]:
+def interleaves(loop: For, across: Var | None = None) -> dict[AffineAccess, tuple[Interleave, int]]:
     """The group of each access that can be moved with its neighbours, and its place among them.
 
     Stores belong to one if together they leave nothing out: ``step`` of them, each one element
@@ -61,12 +61,14 @@ def interleaves(loop: For) -> dict[AffineAccess, tuple[Interleave, int]]:
 
     Args:
         loop: an innermost loop, whose iterations are lanes.
+        across: the variable of the loop around, if its iterations are lanes.
     """
+    var = loop.var if across is None else across
     families: dict[_Family, list[tuple[int, AffineAccess]]] = {}
     for node in loop.body:
         if not isinstance(node, AffineAccess):
             continue
-        step = stride_along(node.buffer, node.index, loop.var)
+        step = stride_along(node.buffer, node.index, var)
         if step is None or not _is_interleaved(node, step):
             continue
         place = address(node.buffer, node.index)
@@ -89,6 +91,18 @@ def interleaves(loop: For) -> dict[AffineAccess, tuple[Interleave, int]]:
             whole = Interleave(first, last, step, group[-1][0] - low, signed < 0)
             found.update({node: (whole, const - low) for const, node in group})
     return found
+
+
+def complete_interleaves(
+    loop: For, across: Var | None = None
+) -> dict[AffineAccess, tuple[Interleave, int]]:
+    """Those of short strides that go forward and leave nothing out, as squares are written with."""
+    groups = interleaves(loop, across)
+    return {
+        node: (group, place)
+        for node, (group, place) in groups.items()
+        if 1 < group.step <= MAX_STEP and not group.backward and group.reach == group.step - 1
+    }
 
 
 def _is_interleaved(node: AffineAccess, step: int) -> bool:

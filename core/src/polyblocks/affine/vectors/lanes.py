@@ -28,7 +28,7 @@ from polyblocks.affine.model import (
     Store,
     Value,
 )
-from polyblocks.affine.vectors.interleaves import Interleave, interleaves
+from polyblocks.affine.vectors.interleaves import Interleave, complete_interleaves, interleaves
 from polyblocks.affine.vectors.scan_vectors import scan_combiners
 
 #: Integer divisions: no vector unit has them, and they are checked one by one.
@@ -61,6 +61,7 @@ class Lanes:
         crossed: accesses that are in order along the loop around instead.
         scan: whether the loop uses what it carries, so that every lane needs its own.
         interleaved: accesses with small strides that are moved together, and their places.
+        crossed_groups: the same of loads along the loop around.
         gathered: loads with an index of their own in every lane; the index as a vector, of 32 bits
             if the index was.
     """
@@ -72,6 +73,7 @@ class Lanes:
     crossed: list[AffineAccess] = field(default_factory=list)
     scan: bool = False
     interleaved: dict[AffineAccess, tuple[Interleave, int]] = field(default_factory=dict)
+    crossed_groups: dict[AffineAccess, tuple[Interleave, int]] = field(default_factory=dict)
     gathered: dict[IndirectLoad, Value] = field(default_factory=dict)
 
 
@@ -99,9 +101,16 @@ def lanes_of(loop: For, across: Var | None = None) -> Lanes:
         if found is None:
             raise NoLanesError("a carried value is no reduction")
         combiners = found
-    # Lanes along two loops are transposed, and a scan goes on from lane to lane.
-    together = interleaves(loop) if across is None and not scan else {}
+    # A scan goes on from lane to lane.
+    together: dict[AffineAccess, tuple[Interleave, int]] = {}
+    if across is not None:
+        together = complete_interleaves(loop)
+    elif not scan:
+        together = interleaves(loop)
     lanes = Lanes(set(loop.arguments), combiners, scan=scan, interleaved=together)
+    if across is not None:
+        groups = complete_interleaves(loop, across).items()
+        lanes.crossed_groups = {n: g for n, g in groups if isinstance(n, Load)}
     makers: dict[Value, Node] = {}
     for node in loop.body:
         _visit(loop, across, node, lanes, makers)
@@ -211,9 +220,10 @@ def _count_memory(lanes: Lanes, dtype: DType) -> None:
 def _stride(loop: For, across: Var | None, node: AffineAccess, lanes: Lanes) -> int | None:
     """Elements from lane to lane; 1 also for an access that is in order across."""
     stride = stride_along(node.buffer, node.index, loop.var)
-    if across is None or stride in (0, 1, None):
+    if across is None or stride in (0, 1, None) or node in lanes.interleaved:
         return stride
-    if stride_along(node.buffer, node.index, across) == 1:
+    along = stride_along(node.buffer, node.index, across)
+    if along == 1 or node in lanes.crossed_groups:
         lanes.crossed.append(node)
         return 1
     return stride

@@ -6,7 +6,9 @@ from typing import Any
 
 from polyblocks.affine.expr import Expr
 from polyblocks.affine.model import AnyStore, For, Load, Store, Value
+from polyblocks.affine.vectors.interleaves import Interleave
 from polyblocks.affine.vectors.lanes import lanes_of
+from polyblocks.affine.vectors.turns import deinterleave
 from polyblocks.affine.vectors.vector_bodies import Frame, ScalarWriter, VectorBody
 from polyblocks.affine.vectors.vector_ops import alignment, index_op, shuffle
 from polyblocks.mlir import ir
@@ -28,6 +30,8 @@ class _SquareWriter(Frame):
         self.outer = outer
         #: Results of a load across, by iteration of the outer loop.
         self.columns: dict[Value, list[Any]] = {}
+        #: Vectors of interleaved loads across, by iteration of the inner loop and by place.
+        self.parts: dict[Interleave, list[list[Any]]] = {}
 
     def write(self) -> Any:
         self.mark()
@@ -37,8 +41,13 @@ class _SquareWriter(Frame):
 
     def _tile(self) -> None:
         rows: dict[int, list[Any]] = {}
+        self.parts.clear()
         for node in self.lanes.crossed:
-            if isinstance(node, Load):
+            if node in self.lanes.crossed_groups:
+                assert isinstance(node, Load)
+                group, place = self.lanes.crossed_groups[node]
+                self.columns[node.result] = transpose([r[place] for r in self._parts(group)])
+            elif isinstance(node, Load):
                 self.columns[node.result] = transpose([self._across(node, k) for k in self.steps])
             else:
                 rows[id(node)] = []
@@ -69,11 +78,26 @@ class _SquareWriter(Frame):
             return self.bases[base]
         return index_op("arith.addi", self.bases[base], self.number(moved))
 
-    def _across(self, node: Load, k: int) -> Any:
+    def _parts(self, group: Interleave) -> list[list[Any]]:
+        """What interleaved loads take in each step of the inner loop: a vector for each place."""
+        if group not in self.parts:
+            node = group.first
+            assert isinstance(node, Load)
+            self.parts[group] = [
+                deinterleave([self._across(node, k, n) for n in range(group.step)], self.width)
+                for k in self.steps
+            ]
+        return self.parts[group]
+
+    def _across(self, node: Load, k: int, number: int = 0) -> Any:
+        """The vector along the outer loop at step ``k``, or the one ``number`` vectors further."""
+        *outer, last = (self.place(e, 0, k) for e in node.index)
+        if number:
+            last = index_op("arith.addi", last, self.number(number * self.width))
         return ir.Operation.create(
             "vector.load",
             results=[self.vector(node.result.type)],
-            operands=[self.writer.memref(node.buffer), *(self.place(e, 0, k) for e in node.index)],
+            operands=[self.writer.memref(node.buffer), *outer, last],
             attributes=alignment(node.buffer),
             loc=node.location or ir.Location.unknown(),
         ).results[0]

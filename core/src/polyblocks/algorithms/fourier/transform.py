@@ -102,8 +102,12 @@ class _Writer:
         extents = (shape.outer, shape.n, shape.inner)
         return Planes(self.code.alloc(*extents), self.code.alloc(*extents))
 
-    def between(self, shape: Shape) -> Flat:
-        """Buffers for complex numbers between two nests."""
+    def between(self, shape: Shape) -> Any:
+        """Buffers for complex numbers between two nests, of which tiles may be columns."""
+        return self.planes(shape) if shape.inner >= factors.LANES else self.flat(shape)
+
+    def flat(self, shape: Shape) -> Flat:
+        """The same, of which tiles are whole rows."""
         extents = (shape.outer, shape.n * shape.inner)
         return Flat(self.code.alloc(*extents), self.code.alloc(*extents), shape.inner)
 
@@ -219,13 +223,29 @@ class _Writer:
 
     # Forms
 
-    def _columns(self, shape: Shape, source: Source, target: Target, scale: float) -> None:
-        """Stages along n."""
+    def _columns(
+        self,
+        shape: Shape,
+        source: Source,
+        target: Target,
+        scale: float,
+        *,
+        rows: bool = False,
+    ) -> None:
+        """Stages along n.
+
+        Args:
+            shape: of the array.
+            source, target: what is read and written.
+            scale: factor of the results.
+            rows: whether the columns are those of one row, which stays in one piece.
+        """
+        between = self.flat if rows else self.between
         stages = factors.radices(shape.n) or [1]
         done = 1
         for i, r in enumerate(stages):
             last = i == len(stages) - 1
-            place = target if last else self.between(shape)
+            place = target if last else between(shape)
             left = shape.n // (done * r)
             self._stage(shape, r, left, done, source, place, scale if last else 1.0)
             source, done = place, done * r  # type: ignore[assignment]
@@ -263,10 +283,10 @@ class _Writer:
         """Rows as [a, b] matrices: columns, factors, a transposition, columns."""
         code = self.code
         first, second = Shape(shape.outer, a, b), Shape(shape.outer, b, a)
-        mixed, turned = self.between(first), self.between(second)
+        mixed, turned = self.flat(first), self.flat(second)
         turns = roots(np.outer(np.arange(a), np.arange(b)), shape.n) * self.scale
         re, im = code.table(turns.real), code.table(self.sign * turns.imag)
-        self._columns(first, Rows(source, b), mixed, 1.0)
+        self._columns(first, Rows(source, b), mixed, 1.0, rows=True)
 
         def transpose(at: Place) -> None:
             o, k, j = at.indices
@@ -275,7 +295,7 @@ class _Writer:
             turned.store(at, value, o, j, k)
 
         nest([shape.outer, a, b], transpose)
-        self._columns(second, turned, Rows(target, a), 1.0)
+        self._columns(second, turned, Rows(target, a), 1.0, rows=True)
 
     def _rows_as_lanes(self, shape: Shape, source: Source, target: Target) -> None:
         """Rows side by side: [n, outer]."""

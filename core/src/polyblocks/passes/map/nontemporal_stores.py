@@ -19,7 +19,7 @@ from polyblocks.affine.model import (
     reads_from,
     writes,
 )
-from polyblocks.affine.vectors.interleaves import Interleave, interleaves
+from polyblocks.affine.vectors.interleaves import Interleave, complete_interleaves, interleaves
 
 #: Narrower pieces of a line are better gathered by the cache.
 MIN_BYTES = 32
@@ -46,7 +46,7 @@ def mark_nontemporal_stores(
     caches = [level for level in target.memory if level.size]
     if not caches or loop.lower or loop.inits:
         return
-    turns = interleaves(loop) if across is None else {}
+    turns = interleaves(loop) if across is None else complete_interleaves(loop)
     for node in loop.body:
         if not isinstance(node, Store):
             continue

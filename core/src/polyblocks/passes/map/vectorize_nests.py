@@ -30,6 +30,7 @@ from polyblocks.affine.model import (
 )
 from polyblocks.affine.naming.estimates import estimate_nests
 from polyblocks.affine.rewrites.blocks import in_blocks
+from polyblocks.affine.vectors.interleaves import complete_interleaves
 from polyblocks.affine.vectors.lanes import Lanes, NoLanesError, lanes_of, last_is_contiguous
 from polyblocks.passes import facts
 from polyblocks.passes.base import NestPass
@@ -334,6 +335,7 @@ class _OrderedViews:
     def _needed(self, loop: For, across: Var | None) -> Iterator[AffineAccess]:
         """Accesses that are in order in memory, which their indices do not show."""
         variables = [loop.var] if across is None else [loop.var, across]
+        along = {v: complete_interleaves(loop, v) for v in variables if across is not None}
         for node in walk(loop.body):
             if not isinstance(node, AffineAccess):
                 continue
@@ -346,6 +348,9 @@ class _OrderedViews:
             shown = last_is_contiguous(node) and not (
                 turns and node.index[-1].coefficient(loop.var) != found[0]
             )
+            for v, groups in along.items():
+                if node in groups:
+                    shown = shown and node.index[-1].coefficient(v) == groups[node][0].step
             if hidden or (any(found) and not shown):
                 yield node
 

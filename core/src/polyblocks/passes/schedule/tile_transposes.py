@@ -27,6 +27,7 @@ from polyblocks.affine.model import (
 )
 from polyblocks.affine.rewrites.blocks import block_bounds
 from polyblocks.affine.subnests import change_subnests
+from polyblocks.affine.vectors.interleaves import complete_interleaves
 from polyblocks.passes import facts
 from polyblocks.passes.base import NestPass
 
@@ -108,6 +109,8 @@ class TileTransposesPass(NestPass):
             width //= 2
         if width < 2 or min(inner.extent, across.extent) < width:
             return None
+        if any(f.bounded and f.var in order and not _ends_early(f, width) for f in loops):
+            return None
         context.decide(
             self.name, name, "squares", width=width, extents=(across.extent, inner.extent)
         )
@@ -132,24 +135,24 @@ class TileTransposesPass(NestPass):
     ) -> list[list[Node]]:
         """The code in tiles as far as whole ones go, and the code of the edges."""
         others = [f for f in loops if f.var is not across and f.var is not inner]
-        whole = {v: v.extent - v.extent % width for v in (across, inner)}
+        sides = [next(f for f in loops if f.var is v) for v in (across, inner)]
         edges = []
-        if whole[across] < across.extent:
-            edges.append(_part(body, loops, {across: (whole[across], across.extent)}))
-        if whole[inner] < inner.extent:
-            ranges = {across: (0, whole[across]), inner: (whole[inner], inner.extent)}
-            edges.append(_part(body, loops, ranges))
+        for number, side in enumerate(sides):
+            if side.bounded or side.var.extent % width:
+                before = {f.var: _whole_part(f, width) for f in sides[:number]}
+                edges.append(_part(body, loops, {**before, side.var: _rest(side, width)}))
         blocks, tiles, lanes = [], [], []
         values: dict[Var, Expr] = {}
-        for v in (across, inner):
-            count = whole[v] // width
+        for side in sides:
+            count = side.var.extent // width
             size = min(self.block, count)
             block, tile, lane = Var(-(-count // size)), Var(size), Var(width)
             first, upper = block_bounds(block, count, size)
+            upper = (*upper, *(end // width - first for end in side.upper))
             blocks.append(For(block, []))
             tiles.append(For(tile, [], upper=upper))
             lanes.append(For(lane, []))
-            values[v] = (first + Expr.of(tile)) * width + Expr.of(lane)
+            values[side.var] = (first + Expr.of(tile)) * width + Expr.of(lane)
         new = clone(body, {}, values)
         # Blocks go along the rows that are read across, tiles along the rows of the result: the
         # lines of both are still there when their neighbours are wanted.
@@ -175,10 +178,8 @@ def _is_pointwise(loops: list[For], body: list[Node]) -> bool:
 
 
 def _keeps_bounds(loops: list[For], moved: tuple[Var, Var | None]) -> bool:
-    """Whether all loops end where they did when these go inside: tiles are whole."""
-    return all(
-        f.var not in moved and set(moved).isdisjoint(b.variables()) for f in loops for b in f.bounds
-    )
+    """Whether all loops end where they did when these go inside."""
+    return all(set(moved).isdisjoint(b.variables()) for f in loops for b in f.bounds)
 
 
 def _orders(loops: list[For], body: list[Node]) -> tuple[Var, Var | None] | None:
@@ -189,11 +190,12 @@ def _orders(loops: list[For], body: list[Node]) -> tuple[Var, Var | None] | None
     """
     found: dict[Var, float] = {}
     accesses = [n for n in body if isinstance(n, AffineAccess)]
+    groups = {v: complete_interleaves(loops[-1], v) for v in _vars(loops)}
     for access in accesses:
         strides = {v: stride_along(access.buffer, access.index, v) for v in _vars(loops)}
         if None in strides.values():
             return None
-        unit = [v for v, stride in strides.items() if stride == 1]
+        unit = [v for v, stride in strides.items() if stride == 1 or access in groups[v]]
         if not unit and any(strides.values()):
             return None
         for v in unit:
@@ -206,18 +208,17 @@ def _orders(loops: list[For], body: list[Node]) -> tuple[Var, Var | None] | None
     across = next((v for v in found if v is not inner), None)
     if across is None:
         return inner, None
+    crossed = False
     for access in accesses:
-        along = stride_along(access.buffer, access.index, inner)
-        if along not in (0, 1) and stride_along(access.buffer, access.index, across) != 1:
+        if stride_along(access.buffer, access.index, inner) in (0, 1) or access in groups[inner]:
+            continue
+        crossed = True
+        if stride_along(access.buffer, access.index, across) == 1:
+            continue
+        # Columns are loaded with those that they are interleaved with, but not stored so.
+        if access not in groups[across] or isinstance(access, Store):
             return None
-    if not any(_is_crossed(a, inner, across) for a in accesses):
-        return inner, None
-    return inner, across
-
-
-def _is_crossed(access: AffineAccess, inner: Var, across: Var) -> bool:
-    along = stride_along(access.buffer, access.index, inner)
-    return along not in (0, 1) and stride_along(access.buffer, access.index, across) == 1
+    return inner, across if crossed else None
 
 
 def _values(node: Node) -> list[Value]:
@@ -241,15 +242,39 @@ def _nested(loops: list[For], body: list[Node]) -> list[Node]:
     return body
 
 
-def _part(body: list[Node], loops: list[For], ranges: dict[Var, tuple[int, int]]) -> list[Node]:
+#: A part of a loop: its first iteration, the one behind it, and the bounds within.
+_Range = tuple[int, int, tuple[Expr, ...], tuple[Expr, ...]]
+
+
+def _whole_part(loop: For, width: int) -> _Range:
+    """As far as whole tiles go along a loop."""
+    extent = loop.var.extent
+    return 0, extent - extent % width, (), tuple(end // width * width for end in loop.upper)
+
+
+def _rest(loop: For, width: int) -> _Range:
+    """What whole tiles leave of a loop."""
+    extent = loop.var.extent
+    if loop.bounded:
+        return 0, extent, tuple(end // width * width for end in loop.upper), loop.upper
+    return extent - extent % width, extent, (), ()
+
+
+def _ends_early(loop: For, width: int) -> bool:
+    """Whether a bound does nothing but end a loop of whole tiles at an earlier iteration."""
+    return not loop.lower and len(loop.upper) == 1 and loop.var.extent % width == 0
+
+
+def _part(body: list[Node], loops: list[For], ranges: dict[Var, _Range]) -> list[Node]:
     """The code over parts of some loops."""
     values: dict[Var, Expr] = {}
     new: list[For] = []
     for loop in loops:
-        low, high = ranges.get(loop.var, (0, loop.var.extent))
+        every = 0, loop.var.extent, loop.lower, loop.upper
+        low, high, *bounds = ranges.get(loop.var, every)
         part = Var(high - low)
         values[loop.var] = Expr.of(part) + low
-        lower, upper = (tuple(b.substitute(values) for b in e) for e in (loop.lower, loop.upper))
+        lower, upper = (tuple(b.substitute(values) for b in each) for each in bounds)
         new.append(For(part, [], lower=lower, upper=upper))
     kept = [f for f in new if f.var.extent != 1 or f.bounded]
     return _nested(kept or new[-1:], clone(body, {}, values))
