@@ -8,6 +8,9 @@ from functools import lru_cache
 from polyblocks.affine.expr import Atom, Div, Expr, Mod, Var
 from polyblocks.affine.model import AffineAccess, Buffer, Node, walk
 
+#: Longest stride worth loading whole for a part: as many vectors are in registers at once.
+MAX_STEP = 4
+
 
 def strides(buffer: Buffer) -> tuple[int, ...]:
     """Elements between neighbours along each dimension; row-major unless the type says else."""

@@ -5,14 +5,13 @@ Times are in multiply-adds of one vector, as those of tilings are.
 
 from __future__ import annotations
 
-from polyblocks.affine.access import address
+from polyblocks.affine.access import MAX_STEP, address
 from polyblocks.affine.analysis.contractions import Operand
 from polyblocks.affine.contraction.products.flat_product import FlatProduct
 from polyblocks.affine.contraction.products.product import extents
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import Load
 from polyblocks.affine.operation_cost import operations
-from polyblocks.affine.vectors.interleaves import MAX_STEP
 
 #: A copied vector: in order, or transposed in registers.
 COPIED, TRANSPOSED = 2.0, 6.0

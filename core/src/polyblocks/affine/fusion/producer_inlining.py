@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any
 
-from polyblocks.affine.access import stride_along
+from polyblocks.affine.access import MAX_STEP, stride_along
 from polyblocks.affine.analysis.coverage import perfect_loops
 from polyblocks.affine.analysis.facts import facts_of
 from polyblocks.affine.contraction.products.factors import ON_THE_WAY, has_units, is_product
@@ -26,7 +26,6 @@ from polyblocks.affine.rewrites.simplify import (
     eliminate_common,
 )
 from polyblocks.affine.users import Users
-from polyblocks.affine.vectors.interleaves import MAX_STEP
 from polyblocks.target import TargetDescription
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from polyblocks.affine.access import address, stride_along
+from polyblocks.affine.access import MAX_STEP, address, stride_along
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
     Access,
@@ -26,8 +26,6 @@ from polyblocks.affine.model import (
 #: Whether it stores, to what, its stride, and where, but for a constant.
 _Family = tuple[bool, Buffer, int, Expr]
 
-#: Longest stride worth loading whole for a part: as many vectors are in registers at once.
-MAX_STEP = 4
 #: Longest stride where at least half of the elements are wanted: a 4 x 4 matrix.
 MAX_WHOLE_STEP = 16
 

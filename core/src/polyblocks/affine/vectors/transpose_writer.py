@@ -79,7 +79,7 @@ class _SquareWriter(Frame):
         return index_op("arith.addi", self.bases[base], self.number(moved))
 
     def _parts(self, group: Interleave) -> list[list[Any]]:
-        """What interleaved loads take in each step of the inner loop: a vector for each place."""
+        """Vectors of interleaved loads, one for each place, in each step of the inner loop."""
         if group not in self.parts:
             node = group.first
             assert isinstance(node, Load)

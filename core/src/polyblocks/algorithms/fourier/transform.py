@@ -103,11 +103,11 @@ class _Writer:
         return Planes(self.code.alloc(*extents), self.code.alloc(*extents))
 
     def between(self, shape: Shape) -> Any:
-        """Buffers for complex numbers between two nests, of which tiles may be columns."""
+        """Buffers for complex numbers between two nests, whose tiles may be columns."""
         return self.planes(shape) if shape.inner >= factors.LANES else self.flat(shape)
 
     def flat(self, shape: Shape) -> Flat:
-        """The same, of which tiles are whole rows."""
+        """The same, whose tiles are whole rows."""
         extents = (shape.outer, shape.n * shape.inner)
         return Flat(self.code.alloc(*extents), self.code.alloc(*extents), shape.inner)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from polyblocks.affine.access import MAX_STEP
 from polyblocks.affine.analysis.known_values import KnownValues
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
@@ -23,7 +24,6 @@ from polyblocks.affine.operation_cost import MAX_NODES
 from polyblocks.affine.ops import Integers, Ops, integer
 from polyblocks.affine.rewrites.run_time_places import known_exprs
 from polyblocks.affine.subnests import change_subnests, parallel_shell
-from polyblocks.affine.vectors.interleaves import MAX_STEP
 from polyblocks.affine.vectors.lanes import last_is_contiguous
 from polyblocks.passes.base import NestPass
 

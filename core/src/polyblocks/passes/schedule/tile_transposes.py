@@ -140,7 +140,7 @@ class TileTransposesPass(NestPass):
         for number, side in enumerate(sides):
             if side.bounded or side.var.extent % width:
                 before = {f.var: _whole_part(f, width) for f in sides[:number]}
-                edges.append(_part(body, loops, {**before, side.var: _rest(side, width)}))
+                edges.append(_part(body, loops, {**before, side.var: _remainder(side, width)}))
         blocks, tiles, lanes = [], [], []
         values: dict[Var, Expr] = {}
         for side in sides:
@@ -252,8 +252,8 @@ def _whole_part(loop: For, width: int) -> _Range:
     return 0, extent - extent % width, (), tuple(end // width * width for end in loop.upper)
 
 
-def _rest(loop: For, width: int) -> _Range:
-    """What whole tiles leave of a loop."""
+def _remainder(loop: For, width: int) -> _Range:
+    """The iterations of a loop behind those in whole tiles."""
     extent = loop.var.extent
     if loop.bounded:
         return 0, extent, tuple(end // width * width for end in loop.upper), loop.upper
