@@ -71,8 +71,9 @@ def test_radices_multiply_to_the_length(n):
 
 
 def test_splits_are_near_each_other_and_full_of_lanes():
-    assert factors.split(255) == (15, 17)
-    assert factors.split(63) is None
+    assert factors.split(255) is None
+    assert factors.split(255, few=True) == (15, 17)
+    assert factors.split(63, few=True) is None
     assert factors.split(64) == (8, 8)
     assert factors.split(128) == (8, 16)
     assert factors.split(256) == (16, 16)

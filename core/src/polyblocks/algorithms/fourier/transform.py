@@ -122,7 +122,7 @@ class _Writer:
             self._columns(shape, source, target, self.scale)
         elif shape.inner > 1:
             self._inner_rows(shape, source, target)
-        elif (cut := factors.split(shape.n)) is not None:
+        elif (cut := factors.split(shape.n, few=shape.outer < factors.LANES)) is not None:
             self._matrix(shape, *cut, source, target)
         elif shape.outer > 1:
             self._rows_as_lanes(shape, source, target)
