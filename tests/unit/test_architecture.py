@@ -275,7 +275,7 @@ ROOMS: dict[str, str] = {
     "affine/contraction/tilings affine/cost affine/mlir affine/naming "
     "affine/rewrites affine/tiles",
     "affine/contraction": "affine affine/analysis affine/buffers affine/contraction/products "
-    "affine/padding affine/plan affine/vectors",
+    "affine/padding affine/plan",
     "affine/contraction/products": "affine affine/analysis",
     "affine/contraction/tilings": "affine affine/analysis affine/contraction "
     "affine/contraction/products affine/cost affine/plan",
