@@ -59,7 +59,7 @@ def radices(n: int) -> list[int]:
 def split(n: int, few: bool = False) -> tuple[int, int] | None:
     """Factors ``a * b = n`` near each other; None if a row of this length is no such matrix.
 
-    Both are at least :data:`LANES`, of which multiples come first, since vectors along them are
+    Both are at least :data:`LANES`, its multiples first, since vectors along them are
     full; or multiples of half of it. 1024 rows of 64 on Zen 4: 0.037 ms as 8 x 8, 0.070 side by
     side; but 655 of 100, as 10 x 10, 0.102 and 0.069.
 
