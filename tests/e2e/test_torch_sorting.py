@@ -120,6 +120,22 @@ def test_sorted_numbers_alone(dtype: torch.dtype) -> None:
     assert torch.equal(ours[3].nan_to_num(), theirs[3].nan_to_num())
 
 
+@pytest.mark.parametrize("threads", [4, 64])
+def test_parts_of_any_number_of_threads(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    from polyblocks.algorithms.sorting import digits
+
+    sort = digits.sort_by_digits
+    monkeypatch.setattr(digits, "RUN", 256)
+    monkeypatch.setattr(digits, "sort_by_digits", lambda x, o, _: sort(x, o, threads))
+
+    def both(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return (*x.sort(stable=True), y.sort(descending=True, stable=True)[0])
+
+    # Extents that no other test has: what is compiled here is kept under the program.
+    data = numbers(torch.float32, 2, 4500 + threads), numbers(torch.float32, 5003 + threads)
+    same(compiled(both)(*data), both(*data))
+
+
 def test_the_order_of_order_statistics() -> None:
     def statistics(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
         return (
