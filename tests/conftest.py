@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import functools
 import gc
 import logging
 import os
@@ -54,9 +53,8 @@ def pytest_collection_finish() -> None:
     # Imported to stay: a full collection of three frameworks takes a second.
     gc.freeze()
     # To compile makes many objects and few cycles.
-    gc.set_threshold(100_000, 20)
+    gc.set_threshold(100_000, 20, 50)
     _spare_pytorchs_records()
-    _share_jaxs_context()
 
 
 def _spare_pytorchs_records() -> None:
@@ -73,12 +71,6 @@ def _spare_pytorchs_records() -> None:
             setattr(sys.modules["torch._dynamo.utils"], f"{config}_config_for_logging", lambda: "")
         # Files of tests end with one, see below.
         sys.modules["torch._dynamo.config"].run_gc_after_compile = False
-
-
-def _share_jaxs_context() -> None:
-    """One context of MLIR for all that JAX lowers: it makes one as long as it lowers a function."""
-    if (lowering := sys.modules.get("jax._src.interpreters.mlir")) is not None:
-        lowering.make_ir_context = functools.cache(lowering.make_ir_context)
 
 
 #: CPU seconds of tests after which a file of them ends with a collection.
@@ -241,9 +233,7 @@ def run_python(shared_folder: Path) -> Callable[..., subprocess.CompletedProcess
         preloaded: str = "",
         **environment: Any,
     ) -> subprocess.CompletedProcess[str]:
-        # As users have it, whatever the tests of this process do.
-        inherited = {k: v for k, v in os.environ.items() if k != "POLYBLOCKS_ISOLATE"}
-        env = {**inherited, **{name: str(value) for name, value in environment.items()}}
+        env = {**os.environ, **{name: str(value) for name, value in environment.items()}}
         if path is not None:
             env["PYTHONPATH"] = os.pathsep.join(filter(None, [str(path), env.get("PYTHONPATH")]))
         if preloaded:

@@ -7,6 +7,8 @@ import textwrap
 import pytest
 from sweeps import sweep
 
+pytestmark = pytest.mark.isolated
+
 HANG = """
 import logging, os, sys, time
 from pathlib import Path

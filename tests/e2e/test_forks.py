@@ -10,7 +10,10 @@ from typing import Any
 import pytest
 from tests.support.sweeps import sweep
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+pytestmark = [
+    pytest.mark.isolated,
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system"),
+]
 
 #: Framework -> a function of an array, and an array large enough for the pool and for threads.
 PROGRAMS = {

@@ -48,7 +48,10 @@ SHAPES = sweep([(1, 1), (3, 3), (7, 3, 3), (2, 3, 17, 17), (37, 37)], (1, 1), (7
 #: Of matrices that are rotated.
 SMALL = sweep([(1, 1), (3, 3), (7, 3, 3), (2, 3, 8, 8)], (1, 1), (2, 3, 8, 8))
 #: Whole panels of columns and parts of one, with rows or columns behind them.
-PANELS = [(64, 64), (2, 70, 70), (65, 130), (100, 67), (128, 128)]
+PANELS = sweep(
+    [(64, 64), (2, 70, 70), (65, 130), (100, 67), (128, 128)],
+    *((2, 70, 70), (65, 130), (100, 67)),
+)
 DTYPES = [torch.float32, torch.float64]
 
 
@@ -89,7 +92,11 @@ def test_qr_with_the_signs_of_lapack(shape: tuple[int, ...], mode: str) -> None:
 
 @pytest.mark.each_choice
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("shape", [(64, 64), (131, 67), (70, 170), (2, 97, 65)], ids=str)
+@pytest.mark.parametrize(
+    "shape",
+    sweep([(64, 64), (131, 67), (70, 170), (2, 97, 65)], (131, 67), (70, 170), (2, 97, 65)),
+    ids=str,
+)
 def test_qr_by_panels(shape: tuple[int, ...], dtype: torch.dtype) -> None:
     a = random(*shape, dtype=dtype)
     a[..., 3] = 0

@@ -33,5 +33,5 @@ check(lambda x, w: F.conv2d(x, w, None, (2,), (1,), (1,)), (1, 2, 7, 6), (3, 2, 
 
 def test_pools_and_convolutions(run_python):
     code = PROGRAM + POOLS + CONVOLUTIONS
-    done = run_python(code, preloaded="torch", limit=200, POLYBLOCKS_ISOLATE=0)
+    done = run_python(code, preloaded="torch", limit=200)
     assert (done.returncode, done.stderr) == (0, "")
