@@ -81,7 +81,7 @@ def test_lu_with_the_pivots_of_lapack(shape: tuple[int, ...], dtype: torch.dtype
 
 @pytest.mark.each_choice
 @pytest.mark.parametrize("mode", ["reduced", "complete"])
-@pytest.mark.parametrize("shape", [*SHAPES, (9, 5), (4, 6, 19)], ids=str)
+@pytest.mark.parametrize("shape", [*SHAPES, (9, 5), (4, 6, 19), (3, 70, 7)], ids=str)
 def test_qr_with_the_signs_of_lapack(shape: tuple[int, ...], mode: str) -> None:
     a = random(*shape)
     q, r = compiled(lambda a: torch.linalg.qr(a, mode), a)
@@ -120,7 +120,7 @@ def test_eigenvalues_of_symmetric_matrices(shape: tuple[int, ...], dtype: torch.
 
 @pytest.mark.each_choice
 @pytest.mark.parametrize("full", [False, True], ids=["reduced", "full"])
-@pytest.mark.parametrize("shape", [*SMALL, (9, 5), (4, 6, 19)], ids=str)
+@pytest.mark.parametrize("shape", [*SMALL, (9, 5), (4, 6, 19), (3, 70, 7)], ids=str)
 def test_singular_values(shape: tuple[int, ...], full: bool) -> None:
     a = random(*shape)
     u, s, vh = compiled(lambda a: tuple(torch.linalg.svd(a, full_matrices=full)), a)
@@ -336,7 +336,16 @@ LOSSES: dict[str, Callable[[Tensor], Tensor]] = {
     "name", sweep(LOSSES, "cholesky", "solve", "lu", "qr", "eigvalsh", "svdvals")
 )
 def test_gradients(name: str) -> None:
-    a = random(2, 5, 5) + 3 * torch.eye(5, dtype=torch.float64)
+    gradients_agree(name, random(2, 5, 5) + 3 * torch.eye(5, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("name", sweep(LOSSES, "inv", "qr", "svdvals"))
+def test_gradients_of_many_matrices(name: str) -> None:
+    gradients_agree(name, random(35, 4, 4) + 3 * torch.eye(4, dtype=torch.float64))
+
+
+def gradients_agree(name: str, a: Tensor) -> None:
+    """Those of a loss are eager's."""
     grads = []
     for run in (polyblocks_jit_torch(LOSSES[name], compile_options=STRICT), LOSSES[name]):
         x = a.clone().requires_grad_()

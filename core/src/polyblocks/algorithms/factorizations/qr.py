@@ -8,9 +8,13 @@ from polyblocks.affine.expr import Expr
 from polyblocks.affine.model import Buffer
 from polyblocks.algorithms.code import Code, Part
 from polyblocks.algorithms.factorizations.block_reflector import PANEL, BlockReflector
+from polyblocks.algorithms.factorizations.lu import is_small
 
 #: Columns from which on reflections are applied by panels of them.
 _BY_PANELS = 64
+#: The most columns, fewer than lanes, and the fewest rows for each column of a matrix whose columns
+#: are vectors themselves.
+_FEW, _MANY = 16, 4
 
 
 def householder(code: Code, inputs: Sequence[Buffer], outputs: Sequence[Buffer]) -> None:
@@ -25,6 +29,9 @@ def householder(code: Code, inputs: Sequence[Buffer], outputs: Sequence[Buffer])
             [batch, min(m, n)].
     """
     batch, m, n = inputs[0].shape
+    if _is_tall(batch, m, n):
+        _tall_householder(code, inputs, outputs)
+        return
     with code.loop(batch) as b:
         a, packed, scales = (Part(each, (b,)) for each in (*inputs, *outputs))
         rows = code.array((m, n), a.element, batch, b)
@@ -48,6 +55,54 @@ def householder(code: Code, inputs: Sequence[Buffer], outputs: Sequence[Buffer])
             code.copy(rows, (i, j), packed, (i, j))
 
 
+def _is_tall(batch: int, m: int, n: int) -> bool:
+    """Whether a matrix has few columns, and long ones that are not scalars of lanes."""
+    return n <= _FEW and m >= _MANY * n and m >= _FEW and not is_small(batch, m, n)
+
+
+def _tall_householder(code: Code, inputs: Sequence[Buffer], outputs: Sequence[Buffer]) -> None:
+    """:func:`householder` of few long columns, which are rows of an array."""
+    batch, m, n = inputs[0].shape
+    with code.loop(batch) as b:
+        a, packed, scales = (Part(each, (b,)) for each in (*inputs, *outputs))
+        columns = code.array((n, m), a.element, batch, b)
+        total = code.array((1,), a.element, batch, b)
+        with code.loop(m) as i, code.loop(n) as j:
+            code.copy(a, (i, j), columns, (j, i))
+        with code.loop(n) as k:
+            _reflection(code, columns, k, k, total, scales, turned=True)
+            _reflect_columns(code, columns, columns, k, k + 1, scales, total)
+        with code.loop(m) as i, code.loop(n) as j:
+            code.copy(columns, (j, i), packed, (i, j))
+
+
+def _reflect_columns(
+    code: Code, vectors: Part, columns: Part, k: Expr, start: Expr, scales: Part, total: Part
+) -> None:
+    """:func:`_reflect` of columns that are rows of an array, as the vectors are.
+
+    Args:
+        code: where to write.
+        vectors: what has the vector, as row ``k``.
+        columns: what is changed, from ``start`` and from element ``k`` of each on.
+        k: number of the reflection.
+        start: the first column that is changed.
+        scales: tau of all reflections.
+        total: an array of one number.
+    """
+    n, m = columns.shape
+    scale = code.load(scales, k)
+    with code.loop(n, lower=start) as j:
+        code.copy(columns, (j, k), total, (0,))
+        with code.loop(m, lower=k + 1) as i:
+            product = code.multiply(code.load(vectors, k, i), code.load(columns, j, i))
+            code.add_to(product, total, 0)
+        step = code.multiply(scale, code.load(total, 0))
+        code.subtract_from(step, columns, j, k)
+        with code.loop(m, lower=k + 1) as i:
+            code.subtract_from(code.multiply(code.load(vectors, k, i), step), columns, j, i)
+
+
 def _panel(
     code: Code, rows: Part, panel: Part, first: Expr, total: Part, scales: Part, sums: Part
 ) -> None:
@@ -62,14 +117,30 @@ def _panel(
         code.copy(panel, (i, u), rows, (i, first + u))
 
 
-def _reflection(code: Code, rows: Part, k: Expr, column: Expr, total: Part, scales: Part) -> None:
-    """Replace a column from row ``k`` on by its multiple and the reflection's vector."""
-    m, _ = rows.shape
-    first = code.load(rows, k, column)
+def _reflection(
+    code: Code,
+    rows: Part,
+    k: Expr,
+    column: Expr,
+    total: Part,
+    scales: Part,
+    *,
+    turned: bool = False,
+) -> None:
+    """Replace a column from row ``k`` on by its multiple and the reflection's vector.
+
+    Columns are rows of the array if it is ``turned``.
+    """
+    m = rows.shape[1 if turned else 0]
+
+    def at(i: Expr) -> tuple[Expr, Expr]:
+        return (column, i) if turned else (i, column)
+
+    first = code.load(rows, *at(k))
     # Squares of elements as they are could leave the type's range.
     code.fill(0.0, total, 0)
     with code.loop(m, lower=k) as i:
-        size, most = code.magnitude(code.load(rows, i, column)), code.load(total, 0)
+        size, most = code.magnitude(code.load(rows, *at(i))), code.load(total, 0)
         code.store(code.maximum(size, most), total, 0)
     largest = code.load(total, 0)
     none = code.equal_zero(largest)
@@ -78,7 +149,7 @@ def _reflection(code: Code, rows: Part, k: Expr, column: Expr, total: Part, scal
     inverse = code.reciprocal(unit)
     code.fill(0.0, total, 0)
     with code.loop(m, lower=k + 1) as i:
-        x = code.multiply(code.multiply(code.load(rows, i, column), lift), inverse)
+        x = code.multiply(code.multiply(code.load(rows, *at(i)), lift), inverse)
         code.add_to(code.multiply(x, x), total, 0)
     behind = code.load(total, 0)
     start = code.multiply(code.multiply(first, lift), inverse)
@@ -94,9 +165,9 @@ def _reflection(code: Code, rows: Part, k: Expr, column: Expr, total: Part, scal
     # The distance is at least as long as any element: its reciprocal is finite once it is lifted.
     inverse = code.reciprocal(code.multiply(distance, lift))
     with code.loop(m, lower=k + 1) as i:
-        x = code.multiply(code.load(rows, i, column), lift)
-        code.store(code.multiply(x, inverse), rows, i, column)
-    code.store(code.select(nothing, first, length), rows, k, column)
+        x = code.multiply(code.load(rows, *at(i)), lift)
+        code.store(code.multiply(x, inverse), rows, *at(i))
+    code.store(code.select(nothing, first, length), rows, *at(k))
 
 
 def _reflect(
@@ -149,6 +220,9 @@ def reflections(code: Code, inputs: Sequence[Buffer], outputs: Sequence[Buffer])
     """
     batch, m, _ = inputs[0].shape
     count = inputs[1].shape[1]
+    if _is_tall(batch, m, outputs[0].shape[2]) and _is_tall(batch, m, inputs[0].shape[2]):
+        _tall_reflections(code, inputs, outputs)
+        return
     with code.loop(batch) as b:
         vectors, scales, q = (Part(each, (b,)) for each in (*inputs, *outputs))
         columns = q.shape[1]
@@ -173,3 +247,26 @@ def reflections(code: Code, inputs: Sequence[Buffer], outputs: Sequence[Buffer])
                 reflector.apply(rows, first, first, transposed=False)
         with code.loop(m) as i, code.loop(columns) as j:
             code.copy(rows, (i, j), q, (i, j))
+
+
+def _tall_reflections(code: Code, inputs: Sequence[Buffer], outputs: Sequence[Buffer]) -> None:
+    """:func:`reflections` for few long columns, which are rows of an array."""
+    batch, m, n = inputs[0].shape
+    count = inputs[1].shape[1]
+    with code.loop(batch) as b:
+        given, scales, q = (Part(each, (b,)) for each in (*inputs, *outputs))
+        width = q.shape[1]
+        vectors = code.array((n, m), q.element, batch, b)
+        columns = code.array((width, m), q.element, batch, b)
+        total = code.array((1,), q.element, batch, b)
+        with code.loop(m) as i, code.loop(n) as j:
+            code.copy(given, (i, j), vectors, (j, i))
+        with code.loop(width) as j, code.loop(m) as i:
+            code.fill(0.0, columns, j, i)
+        with code.loop(width) as j:
+            code.fill(1.0, columns, j, j)
+        with code.loop(count) as step:
+            k = step * -1 + (count - 1)
+            _reflect_columns(code, vectors, columns, k, k, scales, total)
+        with code.loop(m) as i, code.loop(width) as j:
+            code.copy(columns, (j, i), q, (i, j))

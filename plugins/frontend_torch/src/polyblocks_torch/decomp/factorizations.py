@@ -230,6 +230,22 @@ def linalg_svd(
     if not compute_uv:
         none = a.new_empty(0)
         return none, factorizations.singular_values(a if wide else a.mT), none.clone()
+    if full_matrices or max(rows, columns) < 2 * least:
+        return _rotated(a, full_matrices)
+    # What is left of long columns is a small matrix.
+    tall = a.mT if wide else a
+    packed, factors = factorizations.householder(tall)
+    q = factorizations.reflections(packed, factors, least)
+    u, lengths, vh = _rotated(packed[..., :least, :].triu(), full_matrices=False)
+    longer = q @ u
+    return (vh.mT, lengths, longer.mT) if wide else (longer, lengths, vh)
+
+
+def _rotated(a: Tensor, full_matrices: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """Singular values and vectors by rotations."""
+    rows, columns = a.shape[-2:]
+    least = min(rows, columns)
+    wide = rows < columns
     lengths, orthogonal, turns = factorizations.orthogonal_rows(a if wide else a.mT)
     # Reflections make a diagonal matrix of orthogonal columns, and their product is orthogonal even
     # where columns are zero.
