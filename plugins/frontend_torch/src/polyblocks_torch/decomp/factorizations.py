@@ -232,7 +232,7 @@ def linalg_svd(
         return none, factorizations.singular_values(a if wide else a.mT), none.clone()
     if full_matrices or max(rows, columns) < 2 * least:
         return _rotated(a, full_matrices)
-    # What is left of long columns is a small matrix.
+    # Reflections reduce long columns to a small triangular matrix.
     tall = a.mT if wide else a
     packed, factors = factorizations.householder(tall)
     q = factorizations.reflections(packed, factors, least)
