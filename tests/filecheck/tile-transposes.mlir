@@ -1,7 +1,7 @@
 // PASSES: tile-transposes
 //
-// A transposition is done in squares as long as a vector, and what is left in nests of its own. A
-// nest whose accesses agree gets their loop inside; one that is in order stays.
+// A transposition is done in squares as long as a vector, and what is left in nests of its own, the
+// larger part of it in smaller squares. A nest whose accesses agree gets their loop inside; one that is in order stays.
 
 // CHECK-LABEL: func.func @main
 // CHECK:         affine.for %{{.*}} = 0 to 3 {
@@ -11,9 +11,14 @@
 // CHECK-NEXT:            affine.for %{{.*}} = 0 to 16 {
 // CHECK-NEXT:              affine.load
 // CHECK-NEXT:              affine.store
-// CHECK:         affine.for %[[R:.*]] = 0 to 7 {
+// CHECK:         affine.for %{{.*}} = 0 to 4 {
+// CHECK-NEXT:      affine.for %{{.*}} = 0 to 8 {
+// CHECK-NEXT:        affine.for %{{.*}} = 0 to 4 {
+// CHECK-NEXT:          affine.for %[[R:.*]] = 0 to 4 {
+// CHECK-NEXT:            affine.load %{{.*}}[%{{.*}}, %{{.*}} + 320]
+// CHECK:         affine.for %[[R:.*]] = 0 to 3 {
 // CHECK-NEXT:      affine.for %[[C:.*]] = 0 to 128 {
-// CHECK-NEXT:        affine.load %{{.*}}[%[[C]], %[[R]] + 320]
+// CHECK-NEXT:        affine.load %{{.*}}[%[[C]], %[[R]] + 324]
 //
 // CHECK:         affine.for %[[J:.*]] = 0 to 50 {
 // CHECK-NEXT:      affine.for %[[I:.*]] = 0 to 40 {

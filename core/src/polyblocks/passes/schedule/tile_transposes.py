@@ -60,8 +60,10 @@ class TileTransposesPass(NestPass):
     max_width: int = 16
     #: Lanes of a tile at least, where one side of the nest is shorter than a vector.
     min_width: int = 4
-    #: The part of a nest that whole tiles cover, from which on edges stay as they are.
-    enough: float = 0.95
+    #: The part of a nest that whole tiles cover, from which on edges stay as they are: an element
+    #: by itself takes as long as a vector. Transforms of 10,485 rows of 200 numbers on a Zen 4:
+    #: 4.6 ms with 0.99, 5.5 with 0.95.
+    enough: float = 0.99
 
     def transform(self, sequence: Sequence, context: Any) -> None:
         """Reorder or tile every nest of pointwise code, also those in tiles of others."""
