@@ -412,7 +412,7 @@ def test_llvm_rejects_what_is_not_ir() -> None:
 
 
 def test_prepare_sets_linkage_and_attributes() -> None:
-    spec = llvm.Machine("x86_64-unknown-linux-gnu", "x86-64-v3", "+avx2", 256)
+    spec = llvm.Machine("x86_64-unknown-linux-gnu", "x86-64-v3", "+avx2", vector_bits=256)
     body = "{\n  ret void\n}\n"
     text = f"define void @a(ptr %0) {body}\ndefine internal void @b.c() #0 {body}"
     prepared = llvm.prepare(text, spec, {"a"}, {"b.c"})

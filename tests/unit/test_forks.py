@@ -83,6 +83,7 @@ def test_a_child_goes_on_inside_a_reentrant_lock_of_its_own_thread():
 
 
 def test_locks_die_with_what_they_are_of():
+    gc.collect()
     before = len(forks._locks)
     locks = [forks.lock() for _ in range(10)]
     assert len(forks._locks) == before + 10
