@@ -151,7 +151,9 @@ def hard(n: int, dtype: torch.dtype) -> Tensor:
 
 @pytest.mark.each_choice
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize(("n", "times"), [(5, 1), (8, 1), (3, 3), (16, 3)])
+@pytest.mark.parametrize(
+    ("n", "times"), [(5, 1), (8, 1), (3, 3), pytest.param(16, 3, marks=pytest.mark.slow)]
+)
 def test_rotations_converge_for_hard_spectra(n: int, times: int, dtype: torch.dtype) -> None:
     a = hard(n, dtype).repeat(times, 1, 1)
     values, vectors = compiled(torch.linalg.eigh, a)
@@ -200,12 +202,13 @@ def values_close(found: Tensor, exact: Tensor) -> None:
 
 
 #: Enough matrices for the lanes of vectors, with some left: whole blocks, and as columns of others.
-MANY = [(37, 1, 1), (70, 3, 3), (3, 6, 4, 4), (19, 16, 16), (17, 5, 9), (18, 9, 5)]
+MANY = [(37, 1, 1), (70, 3, 3), (3, 6, 4, 4), (19, 16, 16)]
+MANY_RECTANGLES = [pytest.param(s, marks=pytest.mark.slow) for s in ((17, 5, 9), (18, 9, 5))]
 
 
 @pytest.mark.each_choice
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("shape", MANY, ids=str)
+@pytest.mark.parametrize("shape", [*MANY, *MANY_RECTANGLES], ids=str)
 def test_many_matrices(shape: tuple[int, ...], dtype: torch.dtype) -> None:
     a = random(*shape, dtype=dtype)
     least = min(shape[-2:])
