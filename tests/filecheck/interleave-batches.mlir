@@ -26,8 +26,15 @@
 //
 // CHECK:         affine.for %{{.*}} = 0 to 100 {
 // CHECK-NOT:       polyblocks.lanes
+//
+// Whether an iteration failed is a lane, too.
+//
+// CHECK:         affine.for %{{.*}} = 0 to 1 {
+// CHECK:           memref.alloca() {{.*}} : memref<1x32xi1>
+// CHECK:           } {polyblocks.lanes = 32 : i64}
+// CHECK:           affine.store %{{.*}} : memref<32xi1>
 // CHECK:         return
-func.func @main(%a: memref<40x3x3xf32>, %b: memref<40x3x3xf32>, %c: memref<100x3xf32>, %d: memref<100x3xf32>) {
+func.func @main(%a: memref<40x3x3xf32>, %b: memref<40x3x3xf32>, %c: memref<100x3xf32>, %d: memref<100x3xf32>, %e: memref<32x3xf32>, %f: memref<32xi1>) {
   affine.for %t = 0 to 40 {
     %w = memref.alloca() : memref<3x3xf32>
     affine.for %i = 0 to 3 {
@@ -61,6 +68,23 @@ func.func @main(%a: memref<40x3x3xf32>, %b: memref<40x3x3xf32>, %c: memref<100x3
       %x = affine.load %w[%i] : memref<3xf32>
       affine.store %x, %d[%t, %i] : memref<100x3xf32>
     }
+  }
+  affine.for %t = 0 to 32 {
+    %w = memref.alloca() : memref<3xf32>
+    affine.for %i = 0 to 3 {
+      %x = affine.load %e[%t, %i] : memref<32x3xf32>
+      affine.store %x, %w[%i] : memref<3xf32>
+    }
+    affine.for %i = 1 to 3 {
+      %x = affine.load %w[%i - 1] : memref<3xf32>
+      %y = affine.load %w[%i] : memref<3xf32>
+      %z = arith.mulf %x, %y : f32
+      affine.store %z, %w[%i] : memref<3xf32>
+    }
+    %v = affine.load %w[2] : memref<3xf32>
+    %zero = arith.constant 0.0 : f32
+    %failed = arith.cmpf ole, %v, %zero : f32
+    affine.store %failed, %f[%t] : memref<32xi1>
   }
   return
 }

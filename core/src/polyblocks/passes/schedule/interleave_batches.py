@@ -178,8 +178,9 @@ class _Batch:
         slices = _slices(loop, accesses, {*local})
         if slices is None or not is_parallel(loop, nest.body):
             return None
-        sizes = {dtype_of(n.buffer.element).bits for n in accesses}
-        if not sizes <= {32, 64}:
+        # Truth values, such as whether an iteration failed, follow from the others.
+        sizes = {dtype_of(n.buffer.element).bits for n in accesses} - {1}
+        if not sizes or not sizes <= {32, 64}:
             return None
         return _Batch(loop, slices, local, max(sizes))
 
