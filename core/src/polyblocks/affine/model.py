@@ -734,6 +734,12 @@ class Nest:
         self._changed = self._changed or (name, kind) != (self.name, self.kind)
         self.name, self.kind = name, kind
 
+    def edge(self, nodes: list[Node]) -> Nest:
+        """A nest of its own for iterations that are left over."""
+        nest = Nest(nodes, [], changed=True)
+        nest.name, nest.kind, nest.sources = f"{self.name}_edge", self.kind, self.sources
+        return nest
+
     def written(self, operations: list[Any]) -> None:
         """Take note of the MLIR operations that say what the body says."""
         self.source, self._changed = operations, False
@@ -866,9 +872,13 @@ def _around(buffer: Buffer) -> Buffer | None:
 
 def around(variables: Iterable[Var], nodes: list[Node]) -> list[Node]:
     """Loops around nodes, the first variable outermost; none for a variable with one value."""
-    for var in reversed(list(variables)):
-        if var.extent != 1:
-            nodes = [For(var, nodes)]
+    return nested([var for var in variables if var.extent != 1], nodes)
+
+
+def nested(variables: list[Var], nodes: list[Node]) -> list[Node]:
+    """Loops around nodes, the first variable outermost, whatever their extents."""
+    for var in reversed(variables):
+        nodes = [For(var, nodes)]
     return nodes
 
 

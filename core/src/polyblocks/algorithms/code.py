@@ -308,6 +308,10 @@ class Code:
         """Add a number to an element."""
         self.store(self.add(self.load(part, *index), value), part, *index)
 
+    def raise_to(self, value: Value, part: Part, *index: Index) -> None:
+        """Replace an element by a number that is greater."""
+        self.store(self.maximum(value, self.load(part, *index)), part, *index)
+
     def subtract_from(self, value: Value, part: Part, *index: Index) -> None:
         """Subtract a number from an element."""
         self.store(self.subtract(self.load(part, *index), value), part, *index)

@@ -26,6 +26,7 @@ from polyblocks.affine.model import (
     Renaming,
     Store,
     Value,
+    nested,
     remove_dead,
 )
 
@@ -94,7 +95,7 @@ class RowScan:
         body = writer.write(Expr.of(tile) * lanes)
         remove_dead(body)
         loops = [fresh.get(f.var, tile) for f in self.shape.parallel]
-        return _nested(loops, body), self._last_rows(rows - left, left) if left else []
+        return nested(loops, body), self._last_rows(rows - left, left) if left else []
 
     def _last_rows(self, first: int, count: int) -> list[Node]:
         """The nest for the last rows, as it was."""
@@ -104,7 +105,7 @@ class RowScan:
             to.variables[loop.var] = Expr.of(var) + (first if loop is self.row else 0)
         parts = [*self.shape.before, self.loop, *self.shape.after]
         nodes = [node.copied(to) for node in parts]
-        return _nested([v for v in fresh if v.extent > 1] or fresh[-1:], nodes)
+        return nested([v for v in fresh if v.extent > 1] or fresh[-1:], nodes)
 
 
 @dataclass
@@ -226,7 +227,7 @@ class _TileWriter:
             loads = isinstance(access, Load)
             inner = [step, row] if loads else [row, step]
             outer = [rows, steps] if side > 1 else []
-            out += _nested([v for v in (*outer, *inner) if v.extent > 1] or inner[-1:], node)
+            out += nested([v for v in (*outer, *inner) if v.extent > 1] or inner[-1:], node)
         return out
 
     def _move(
@@ -266,12 +267,6 @@ class _TileWriter:
 
 def _local(shape: tuple[int, ...], value: Value) -> Buffer:
     return Buffer(shape, value.type, "local", bytes_per_element=element_bytes(value.type))
-
-
-def _nested(variables: list[Var], body: list[Node]) -> list[Node]:
-    for v in reversed(variables):
-        body = [For(v, body)]
-    return body
 
 
 def _is_plain(node: Node) -> bool:

@@ -21,8 +21,8 @@ from polyblocks.algorithms.code import Code, Index, Part
 #: Searches that are one iteration of a loop, which threads share.
 _TOGETHER = 64
 
-#: Gives the next pivot, and what the step after it needs, from the number that is tried, what the
-#: step before gave, and the number of the step. Before the first step that is None.
+#: Gives the next pivot, and what makes of it what the step after it needs, from the number that is
+#: tried, what the step before gave, and the number of the step.
 Pivot = Callable[[Value, Value, Expr], tuple[Value, Callable[[Value], Value]]]
 
 

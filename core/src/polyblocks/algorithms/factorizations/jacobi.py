@@ -54,8 +54,7 @@ def symmetric_eigen(code: Code, inputs: Sequence[Buffer], outputs: Sequence[Buff
         largest = code.array((1,), a.element, batch, b)
         code.fill(0.0, largest, 0)
         with code.loop(n) as i, code.loop(n, upper=i + 1) as j:
-            size = code.magnitude(code.load(a, i, j))
-            code.store(code.maximum(size, code.load(largest, 0)), largest, 0)
+            code.raise_to(code.magnitude(code.load(a, i, j)), largest, 0)
         lift, factor = scale(code, code.load(largest, 0))
         with code.loop(n) as i, code.loop(n, upper=i + 1) as j:
             x = code.multiply(code.multiply(code.load(a, i, j), lift), factor)
@@ -296,8 +295,7 @@ def orthogonal_rows(code: Code, inputs: Sequence[Buffer], outputs: Sequence[Buff
         largest = code.array((1,), a.element, batch, b)
         code.fill(0.0, largest, 0)
         with code.loop(n) as i, code.loop(m) as j:
-            size = code.magnitude(code.load(a, i, j))
-            code.store(code.maximum(size, code.load(largest, 0)), largest, 0)
+            code.raise_to(code.magnitude(code.load(a, i, j)), largest, 0)
         lift, factor = scale(code, code.load(largest, 0))
         with code.loop(n) as i, code.loop(m) as j:
             x = code.multiply(code.multiply(code.load(a, i, j), lift), factor)

@@ -43,18 +43,13 @@ def limits_of(*, grid: bool) -> Iterator[None]:
         _BY_ONE_OF_MANY.reset(token)
 
 
-def most_reflected() -> int:
-    """How many columns are reflected, at most: QR and products of reflections."""
-    return MOST_REFLECTED_BY_ONE_OF_MANY if _BY_ONE_OF_MANY.get() else MOST_REFLECTED
-
-
 def refused_reflections(shape: Sequence[int]) -> str | None:
     """Why QR, or products of reflections, are left to the framework; None if they are not.
 
     Args:
         shape: of an array of matrices, [..., m, n].
     """
-    most = most_reflected()
+    most = MOST_REFLECTED_BY_ONE_OF_MANY if _BY_ONE_OF_MANY.get() else MOST_REFLECTED
     return too_large(most) if min(shape[-2:]) > most else None
 
 

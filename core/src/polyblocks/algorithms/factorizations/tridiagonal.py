@@ -46,19 +46,11 @@ def symmetric_values(code: Code, inputs: Sequence[Buffer], outputs: Sequence[Buf
             code.store(x, work.rows, i, j)
             code.store(x, work.rows, j, i)
         _make_tridiagonal(code, work)
-        # Gershgorin: no eigenvalue is farther from zero than a row is long.
-        code.fill(0.0, work.total, 0)
         with code.loop(n) as i:
             code.copy(work.rows, (i, i), work.diagonal, (i,))
-            size = code.add(
-                code.magnitude(code.load(work.diagonal, i)),
-                code.add(_size(code, work.beside, i), _size(code, work.beside, i + 1)),
-            )
-            code.store(code.maximum(size, code.load(work.total, 0)), work.total, 0)
-        with code.loop(n + 1) as i:
-            x = code.load(work.beside, i)
-            code.store(code.multiply(x, x), work.beside, i)
-        bound = code.load(work.total, 0)
+        # Gershgorin: no eigenvalue is farther from zero than a row is long.
+        bound = work.bound()
+        work.square(work.beside)
 
         def step(tried: Value, state: Value, i: Expr) -> tuple[Value, Callable[[Value], Value]]:
             pivot = code.subtract(code.subtract(code.load(work.diagonal, i), tried), state)
@@ -110,9 +102,23 @@ class _Work:
 
     def note_size(self, x: Value) -> None:
         """Note the magnitude of an element."""
+        self.code.raise_to(self.code.magnitude(x), self.largest, 0)
+
+    def bound(self) -> Value:
+        """The largest sum of an element of the diagonal and the two beside it, in magnitude."""
         code = self.code
-        most = code.maximum(code.magnitude(x), code.load(self.largest, 0))
-        code.store(most, self.largest, 0)
+        code.fill(0.0, self.total, 0)
+        with code.loop(self.diagonal.shape[0]) as i:
+            beside = code.add(_size(code, self.beside, i), _size(code, self.beside, i + 1))
+            code.raise_to(code.add(_size(code, self.diagonal, i), beside), self.total, 0)
+        return code.load(self.total, 0)
+
+    def square(self, part: Part) -> None:
+        """Square the elements of an array."""
+        code = self.code
+        with code.loop(part.shape[0]) as i:
+            x = code.load(part, i)
+            code.store(code.multiply(x, x), part, i)
 
     def write(self, found: Part, values: Part, descending: bool = False) -> None:
         """Write values in the scale of the matrix as it was."""
@@ -211,19 +217,10 @@ def singular_values(code: Code, inputs: Sequence[Buffer], outputs: Sequence[Buff
             x = code.multiply(code.multiply(code.load(a, i, j), lift), factor)
             code.store(x, work.rows, i, j)
         _make_bidiagonal(code, work)
-        code.fill(0.0, work.total, 0)
-        with code.loop(n) as i:
-            # Longer than any row and any column, whose product bounds the square of a value.
-            size = code.add(
-                _size(code, work.diagonal, i),
-                code.add(_size(code, work.beside, i), _size(code, work.beside, i + 1)),
-            )
-            code.store(code.maximum(size, code.load(work.total, 0)), work.total, 0)
-        bound = code.load(work.total, 0)
-        for part, count in ((work.diagonal, n), (work.beside, n + 1)):
-            with code.loop(count) as i:
-                x = code.load(part, i)
-                code.store(code.multiply(x, x), part, i)
+        # Longer than any row and any column, whose product bounds the square of a value.
+        bound = work.bound()
+        work.square(work.diagonal)
+        work.square(work.beside)
 
         def step(tried: Value, state: Value, i: Expr) -> tuple[Value, Callable[[Value], Value]]:
             # The matrix times its transpose is L D L^T; this is the stationary transform of it.

@@ -14,6 +14,7 @@ from math import prod
 from typing import Any
 
 from polyblocks.algorithms.sorting import loops as w
+from polyblocks.algorithms.sorting import tensors as t
 from polyblocks.algorithms.sorting.merges import CHAINS, Runs, merge_all
 from polyblocks.algorithms.sorting.order import Order
 from polyblocks.mlir import dialect, ir
@@ -156,7 +157,7 @@ class _Digits:
             for number in range(len(self.digits)):
                 self._advance(row, word, number)
 
-        w.loops([self.size], lambda at: w.store(w.number(i32, 0), self.starts, [*row, *at]))
+        w.loops([self.size], lambda at: w.store(t.constant(i32, 0), self.starts, [*row, *at]))
         sweep(count)
         base = 0
         for _, bits in self.digits:
@@ -178,7 +179,7 @@ class _Digits:
         memref = dialect("memref")
         where = [*row, self._digit(word, number)]
         old = memref.LoadOp(self.starts, where).result
-        memref.StoreOp(w.operation("AddIOp", old, w.number(old.type, 1)), self.starts, where)
+        memref.StoreOp(w.operation("AddIOp", old, t.constant(old.type, 1)), self.starts, where)
         return old
 
     def _digit(self, word: Any, number: int) -> Any:
@@ -188,18 +189,18 @@ class _Digits:
         # The bits below are of the position.
         digit = replace(self.order, shift=0).compared(word)
         if low:
-            digit = w.operation("ShRUIOp", digit, w.number(kind, low))
-        digit = w.operation("AndIOp", digit, w.number(kind, (1 << bits) - 1))
+            digit = w.operation("ShRUIOp", digit, t.constant(kind, low))
+        digit = w.operation("AndIOp", digit, t.constant(kind, (1 << bits) - 1))
         turned = (1 << bits) - 1 if self.order.descending else 0
         if low + bits == kind.width:
             # Negative numbers come first.
             turned ^= 1 << (bits - 1)
         if turned:
-            digit = w.operation("XOrIOp", digit, w.number(kind, turned))
+            digit = w.operation("XOrIOp", digit, t.constant(kind, turned))
         base = sum(1 << b for _, b in self.digits[:number])
         if base:
             digit = w.operation(
-                "OrIOp" if _aligned(base, bits) else "AddIOp", digit, w.number(kind, base)
+                "OrIOp" if _aligned(base, bits) else "AddIOp", digit, t.constant(kind, base)
             )
         return w.as_index(digit)
 
@@ -213,7 +214,7 @@ class _Digits:
             w.store(running[0], self.starts, [*row, i], exprs)
             return [w.operation("AddIOp", running[0], count)]
 
-        w.steps(size, [], [w.number(ir.IntegerType.get_signless(32), 0)], step)
+        w.steps(size, [], [t.constant(ir.IntegerType.get_signless(32), 0)], step)
 
     def _move(
         self,
@@ -225,7 +226,7 @@ class _Digits:
     ) -> None:
         loaded = elements(i)
         place = self._advance(row, loaded[0], number)
-        index = w.at_most(place, int(target[0].type.shape[-1]))
+        index = t.as_index(place, int(target[0].type.shape[-1]))
         for element, buffer in zip(loaded, target, strict=True):
             dialect("memref").StoreOp(element, buffer, [*row, index])
 

@@ -1,4 +1,4 @@
-"""Short forms for the loops of sorts on buffers: affine loops and accesses, integer arithmetic."""
+"""Short forms for the loops of sorts on buffers: affine loops and accesses."""
 
 from __future__ import annotations
 
@@ -8,40 +8,14 @@ from typing import Any
 from polyblocks.mlir import dialect, ir
 
 
-def number(kind: Any, value: int) -> Any:
-    """A constant of an integer type."""
-    return dialect("arith").ConstantOp(kind, value).result
-
-
 def operation(name: str, *operands: Any) -> Any:
     """A binary operation of ``arith`` on integers, by the name of its class."""
     return getattr(dialect("arith"), name)(*operands).result
 
 
-def compare(predicate: str, first: Any, second: Any) -> Any:
-    """``arith.cmpi``."""
-    arith = dialect("arith")
-    return arith.CmpIOp(getattr(arith.CmpIPredicate, predicate), first, second).result
-
-
-def choose(condition: Any, first: Any, second: Any) -> Any:
-    """``condition ? first : second``."""
-    return dialect("arith").SelectOp(condition, first, second).result
-
-
-def as_number(index: Any, kind: Any) -> Any:
-    """The variable of a loop as an integer."""
-    return dialect("arith").IndexCastOp(kind, index).result
-
-
 def as_index(value: Any) -> Any:
     """An integer that is not negative as an index."""
     return dialect("arith").IndexCastUIOp(ir.IndexType.get(), value).result
-
-
-def at_most(value: Any, extent: int) -> Any:
-    """An integer that is not negative as an index below ``extent``, which no check must prove."""
-    return as_index(operation("MinUIOp", value, number(value.type, extent - 1)))
 
 
 def loops(extents: Sequence[int], body: Callable[[list[Any]], None], variables: Any = ()) -> None:

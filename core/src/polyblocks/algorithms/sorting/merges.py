@@ -14,6 +14,7 @@ from math import prod
 from typing import Any
 
 from polyblocks.algorithms.sorting import loops as w
+from polyblocks.algorithms.sorting import tensors as t
 from polyblocks.mlir import dialect, ir
 
 #: Parts that a thread merges at once. Their counters have different types: LLVM would keep equal
@@ -98,12 +99,12 @@ class _Merge:
         begins = [part + chain * self.size for chain in range(self.chains)]
         self.begin = w.value_of(at, pair)
         ahead = [
-            w.as_number(w.value_of(at, expr), kind)
+            t.as_integer(w.value_of(at, expr), kind)
             for expr, kind in zip(begins, self.kinds, strict=True)
         ]
         first = [self._bisect(number) for number in ahead]
         if self.parts == 1:
-            first[0] = w.number(self.kinds[0], 0)
+            first[0] = t.constant(self.kinds[0], 0)
         bound: Any = self.size
         if extent % (self.size * self.chains * self.parts):
             bound = [ir.AffineConstantExpr.get(self.size), extent - pair - part]
@@ -121,11 +122,11 @@ class _Merge:
 
     def _counts(self, kind: Any) -> list[Any]:
         """How many elements the two runs have."""
-        length, extent = w.number(kind, self.runs.length), self.extent
+        length, extent = t.constant(kind, self.runs.length), self.extent
         if extent % (2 * self.runs.length) == 0:
             return [length, length]
-        begin = w.as_number(self.begin, kind)
-        rest = w.operation("SubIOp", w.number(kind, extent), begin)
+        begin = t.as_integer(self.begin, kind)
+        rest = w.operation("SubIOp", t.constant(kind, extent), begin)
         ours = w.operation("MinSIOp", rest, length)
         theirs = w.operation("SubIOp", rest, ours)
         return [ours, w.operation("MinSIOp", theirs, length)]
@@ -138,19 +139,19 @@ class _Merge:
             i: elements of the first run that are taken.
             done: elements of the part that are taken.
         """
-        counts, done = self._counts(i.type), w.as_number(done, i.type)
+        counts, done = self._counts(i.type), t.as_integer(done, i.type)
         j = w.operation("SubIOp", w.operation("AddIOp", ahead, done), i)
         ours, theirs = self._load(0, i), self._load(1, j)
-        ended = w.compare("sge", i, counts[0])
+        ended = t.compare("sge", i, counts[0])
         earlier = w.operation("OrIOp", ended, self.before(theirs, ours))
-        takes = w.operation("AndIOp", earlier, w.compare("slt", j, counts[1]))
-        elements = [w.choose(takes, b, a) for a, b in zip(ours, theirs, strict=True)]
-        following = w.operation("AddIOp", i, w.number(i.type, 1))
-        return elements, w.choose(takes, i, following)
+        takes = w.operation("AndIOp", earlier, t.compare("slt", j, counts[1]))
+        elements = [t.select(takes, b, a) for a, b in zip(ours, theirs, strict=True)]
+        following = w.operation("AddIOp", i, t.constant(i.type, 1))
+        return elements, t.select(takes, i, following)
 
     def _bisect(self, ahead: Any) -> Any:
         """How many of the first ``ahead`` elements of both runs are of the first one."""
-        zero, one = w.number(ahead.type, 0), w.number(ahead.type, 1)
+        zero, one = t.constant(ahead.type, 0), t.constant(ahead.type, 1)
         ours, theirs = self._counts(ahead.type)
         low = w.operation("MaxSIOp", w.operation("SubIOp", ahead, theirs), zero)
         high = w.operation("MinSIOp", ahead, ours)
@@ -159,12 +160,13 @@ class _Merge:
             low, high = bounds
             middle = w.operation("ShRSIOp", w.operation("AddIOp", low, high), one)
             other = w.operation("SubIOp", w.operation("SubIOp", ahead, middle), one)
-            open_ = w.compare("slt", low, high)
+            open_ = t.compare("slt", low, high)
             later = self.before(self._load(1, other), self._load(0, middle))
             down = w.operation("AndIOp", open_, later)
-            up = w.operation("AndIOp", open_, w.operation("XOrIOp", later, w.number(later.type, 1)))
+            earlier = w.operation("XOrIOp", later, t.constant(later.type, 1))
+            up = w.operation("AndIOp", open_, earlier)
             above = w.operation("AddIOp", middle, one)
-            return [w.choose(up, above, low), w.choose(down, middle, high)]
+            return [t.select(up, above, low), t.select(down, middle, high)]
 
         return w.steps(self.runs.length.bit_length(), [], [low, high], step)[0]
 
@@ -174,10 +176,10 @@ class _Merge:
         row = self.at[: self.rank]
         if self.runs.nested:
             run = w.value_of(self.at, w.dims(len(self.at))[self.rank] * 2 + which)
-            where = [*row, run, w.at_most(i, length)]
+            where = [*row, run, t.as_index(i, length)]
         else:
-            place = w.operation("AddIOp", w.as_number(self.begin, i.type), i)
+            place = w.operation("AddIOp", t.as_integer(self.begin, i.type), i)
             if which:
-                place = w.operation("AddIOp", place, w.number(i.type, length))
-            where = [*row, w.at_most(place, self.extent)]
+                place = w.operation("AddIOp", place, t.constant(i.type, length))
+            where = [*row, t.as_index(place, self.extent)]
         return [memref.LoadOp(buffer, where).result for buffer in self.runs.buffers]

@@ -28,25 +28,26 @@ class Order:
 
     def before(self, first: Any, second: Any) -> Any:
         """Whether a key comes before another one, at the insertion point."""
-        from polyblocks.algorithms.sorting import loops as w
+        from polyblocks.algorithms.sorting import tensors as t
 
         predicate = ("s" if self.signed else "u") + ("gt" if self.descending else "lt")
-        return w.compare(predicate, self.compared(first), self.compared(second))
+        return t.compare(predicate, self.compared(first), self.compared(second))
 
     def compared(self, key: Any) -> Any:
         """The number of an element of the first operand that is compared, as code."""
         from polyblocks.algorithms.sorting import loops as w
+        from polyblocks.algorithms.sorting import tensors as t
 
         if self.shift:
-            key = w.operation("ShRSIOp", key, w.number(key.type, self.shift))
+            key = w.operation("ShRSIOp", key, t.constant(key.type, self.shift))
         if not self.infinity:
             return key
-        minus = w.number(key.type, -1)
-        key = w.choose(w.compare("eq", key, minus), w.number(key.type, 0), key)
+        minus = t.constant(key.type, -1)
+        key = t.select(t.compare("eq", key, minus), t.constant(key.type, 0), key)
         # -infinity becomes the least number, which lets NaN with a sign come behind the other ones.
         least = -(1 << (self.bits - 1))
-        key = w.operation("AddIOp", key, w.number(key.type, least + self.infinity + 1))
-        return w.operation("MinSIOp", key, w.number(key.type, least + 2 * self.infinity + 2))
+        key = w.operation("AddIOp", key, t.constant(key.type, least + self.infinity + 1))
+        return w.operation("MinSIOp", key, t.constant(key.type, least + 2 * self.infinity + 2))
 
 
 #: Attribute of a sort: :attr:`Order.infinity`.

@@ -64,6 +64,4 @@ class TileScansPass(NestPass):
         tiles, others = found.scan.tiled(found.lanes, vector_bits)
         nest.replace(tiles)
         if others:
-            edge = Nest(others, [], changed=True)
-            edge.name, edge.kind, edge.sources = f"{nest.name}_edge", nest.kind, nest.sources
-            sequence.items.insert(sequence.items.index(nest) + 1, edge)
+            sequence.items.insert(sequence.items.index(nest) + 1, nest.edge(others))

@@ -102,19 +102,12 @@ class InterleaveBatchesPass(NestPass):
             first, *behind = parts
             nest.replace(first)
             position = sequence.items.index(nest) + 1
-            sequence.items[position:position] = [_edge(nest, nodes) for nodes in behind]
+            sequence.items[position:position] = [nest.edge(nodes) for nodes in behind]
             context.decide(self.name, nest.name, "lanes", lanes=lanes, iterations=extent)
 
 
 def _suits(nest: Nest, max_trips: int) -> bool:
     return _Batch.of(nest, max_trips) is not None
-
-
-def _edge(nest: Nest, nodes: list[Node]) -> Nest:
-    """A nest of its own for the iterations that fill no block."""
-    edge = Nest(nodes, [], changed=True)
-    edge.name, edge.kind, edge.sources = f"{nest.name}_edge", nest.kind, nest.sources
-    return edge
 
 
 @dataclass

@@ -22,6 +22,7 @@ from polyblocks.affine.model import (
     Store,
     Value,
     clone,
+    nested,
     remove_dead,
 )
 from polyblocks.affine.ops import Ops
@@ -198,7 +199,7 @@ class _Scan:
         body.append(piece)
         for result, buffer in zip(piece.results, totals, strict=True):
             body.append(Store(result, buffer, (*index, Expr.of(part))))
-        return _nested([*fresh, part], body)
+        return nested([*fresh, part], body)
 
     def _starts(self, totals: list[Buffer], starts: list[Buffer], count: int) -> list[Node]:
         fresh, around, index = self._around()
@@ -220,7 +221,7 @@ class _Scan:
         values.update(zip(self.loop.results, results, strict=True))
         body.append(For(part, inner, inits, arguments, results, yields))
         body.extend(clone(self.shape.after, values, around))
-        return _nested(fresh, body)
+        return nested(fresh, body)
 
     def _parts(self, starts: list[Buffer], count: int, length: int) -> list[Node]:
         fresh, around, index = self._around()
@@ -232,14 +233,8 @@ class _Scan:
             inits.append(Value(start.element))
             body.append(Load(inits[-1], start, (*index, Expr.of(part))))
         body.append(self._piece(part, length, around, values, inits, self.loop.body))
-        return _nested([*fresh, part], body)
+        return nested([*fresh, part], body)
 
 
 def _without_stores(body: list[Node]) -> list[Node]:
     return [n for n in body if not isinstance(n, Store)]
-
-
-def _nested(variables: list[Var], body: list[Node]) -> list[Node]:
-    for var in reversed(variables):
-        body = [For(var, body)]
-    return body

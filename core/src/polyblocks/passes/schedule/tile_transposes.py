@@ -16,7 +16,6 @@ from polyblocks.affine.model import (
     For,
     Index,
     Load,
-    Nest,
     Node,
     Op,
     Pure,
@@ -78,7 +77,7 @@ class TileTransposesPass(NestPass):
             first, *edges = new
             nest.replace(first)
             position = sequence.items.index(nest) + 1
-            sequence.items[position:position] = [_edge(nest, nodes) for nodes in edges]
+            sequence.items[position:position] = [nest.edge(nodes) for nodes in edges]
 
     def _change(
         self, name: str, context: Any, nodes: list[Node], around: list[For]
@@ -280,10 +279,3 @@ def _part(body: list[Node], loops: list[For], ranges: dict[Var, _Range]) -> list
         new.append(For(part, [], lower=lower, upper=upper))
     kept = [f for f in new if f.var.extent != 1 or f.bounded]
     return _nested(kept or new[-1:], clone(body, {}, values))
-
-
-def _edge(nest: Nest, nodes: list[Node]) -> Nest:
-    """A nest of its own for what whole tiles leave."""
-    edge = Nest(nodes, [], changed=True)
-    edge.name, edge.kind, edge.sources = f"{nest.name}_edge", nest.kind, nest.sources
-    return edge
