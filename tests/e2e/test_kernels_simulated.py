@@ -168,6 +168,22 @@ def are_those_of_pytorch(
         torch.testing.assert_close(torch.from_numpy(found), wanted, rtol=rtol, atol=1e-4)
 
 
+def depthwise(x: torch.Tensor, w: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    """A product into a padded array, whose margins are a kernel of their own."""
+    return functional.conv2d(functional.conv2d(x, w).relu(), v, padding=1, groups=len(v))
+
+
+@pytest.mark.parametrize("arch", ["sm_90a", "gfx1100"])
+def test_margins_of_many_images_are_parts_of_several_blocks(arch: str) -> None:
+    inputs = [r(1, 64, 28, 28).half(), r(64, 64, 1, 1).half(), r(64, 1, 3, 3).half()]
+    (found,), launches = simulate(depthwise, inputs, arch)
+    assert [str(f) for launch in launches for f in launch.findings] == []
+    torch.testing.assert_close(torch.from_numpy(found), depthwise(*inputs), rtol=4e-3, atol=4e-2)
+    margins = launches[0]
+    assert margins.counts.global_loaded == 0
+    assert margins.grid[0] > 8
+
+
 @pytest.mark.parametrize("arch", sweep([a for a in TARGETS if a.startswith("sm")], "sm_90a"))
 @pytest.mark.parametrize("name", sweep(PROGRAMS, *IN_PTX))
 def test_ptx_computes_the_same_and_moves_the_same(name: str, arch: str) -> None:

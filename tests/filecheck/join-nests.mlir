@@ -1,8 +1,8 @@
 // PASSES: classify-nests,join-nests
 // TARGET: gpu
 //
-// The margins of a padded array are one nest of one block. What reads a margin, what takes longer
-// in one block than a launch, and sums stay apart.
+// The margins of a padded array are one nest. What reads a margin, what takes longer than a launch,
+// and sums stay apart.
 
 // CHECK-LABEL: func.func @main
 // CHECK:         affine.for %{{.*}} = 0 to 1 {
@@ -14,11 +14,11 @@
 // CHECK:         affine.for %[[J:.*]] = 0 to 10 {
 // CHECK:             affine.load %[[P]][0, %[[J]]]
 // CHECK-NOT:     affine.for %{{.*}} = 0 to 1 {
-// CHECK:         affine.for %{{.*}} = 0 to 1000000 {
+// CHECK:         affine.for %{{.*}} = 0 to 1000000000 {
 // CHECK-NOT:     affine.for %{{.*}} = 0 to 1 {
 // CHECK:         return
 
-func.func @main(%a: memref<8x10xf32>, %b: memref<10xf32>, %c: memref<1000000xf32>) {
+func.func @main(%a: memref<8x10xf32>, %b: memref<10xf32>, %c: memref<1000000000xf32>) {
   %zero = arith.constant 0.0 : f32
   %one = arith.constant 1.0 : f32
   %p = memref.alloc() : memref<8x10xf32>
@@ -28,6 +28,6 @@ func.func @main(%a: memref<8x10xf32>, %b: memref<10xf32>, %c: memref<1000000xf32
     %x = affine.load %p[0, %j] : memref<8x10xf32>
     affine.store %x, %b[%j] : memref<10xf32>
   }
-  affine.for %i = 0 to 1000000 { affine.store %one, %c[%i] : memref<1000000xf32> }
+  affine.for %i = 0 to 1000000000 { affine.store %one, %c[%i] : memref<1000000000xf32> }
   return
 }

@@ -1,15 +1,18 @@
-"""join-nests: small nests that do not need each other are launched as one block."""
+"""join-nests: small nests that do not need each other are launched together."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import ceil
 from typing import Any, ClassVar
 
+from polyblocks.affine.cost.block_cost import THREADS
 from polyblocks.affine.cost.small_nests import seconds_of_small
 from polyblocks.affine.expr import Var
+from polyblocks.affine.fusion.common_parts import iterations, part_counts, parts
 from polyblocks.affine.fusion.independence import independent
 from polyblocks.affine.mlir.regions import stands_before
-from polyblocks.affine.model import For, Nest, Opaque, Sequence
+from polyblocks.affine.model import For, Nest, Node, Opaque, Sequence
 from polyblocks.passes import facts
 from polyblocks.passes.base import NestPass
 from polyblocks.target import TargetDescription
@@ -19,9 +22,11 @@ from polyblocks.target import TargetDescription
 class JoinNestsPass(NestPass):
     """Make one nest of small ones that may run in any order, such as the margins of an array.
 
-    A block runs one after the other, so none of them may take longer in one block than it takes to
-    launch a kernel, and all no longer than half of their launches: two may be iterations of one
-    nest otherwise, see :mod:`polyblocks.passes.fuse.roll_nests`. They need no barrier.
+    Each block runs a part of all of them, one after the other: there are as many blocks as the
+    loops of all nests can be divided by, and as have work for a block's threads. None of the nests
+    may take longer in these than it takes to launch a kernel, and all no longer than half of their
+    launches: two may be iterations of one nest otherwise, see
+    :mod:`polyblocks.passes.fuse.roll_nests`. They need no barrier.
 
     Before::
 
@@ -30,9 +35,9 @@ class JoinNestsPass(NestPass):
 
     After::
 
-        affine.for %u = 0 to 1 {
-          affine.for %j = 0 to 100 { affine.store %zero, %b[0, %j] }
-          affine.for %i = 0 to 10 { affine.store %one, %b[%i + 1, 100] }
+        affine.for %u = 0 to 10 {
+          affine.for %j = 0 to 10 { affine.store %zero, %b[0, %u * 10 + %j] }
+          affine.for %i = 0 to 1 { affine.store %one, %b[%u + %i + 1, 100] }
         }
     """
 
@@ -53,7 +58,9 @@ class JoinNestsPass(NestPass):
             if len(group) == 1:
                 continue
             context.decide(self.name, nest.name, "joined", with_=[n.name for n in group[1:]])
-            nest.replace([For(Var(1), [n for each in group for n in each.body], tile=True)])
+            nodes = [n for each in group for n in each.body]
+            part = Var(_blocks(nodes))
+            nest.replace([For(part, parts(nodes, part.extent, part), tile=True)])
             nest.sources = list(dict.fromkeys(s for each in group for s in each.sources))
             for other in group[1:]:
                 sequence.items.remove(other)
@@ -80,11 +87,19 @@ class JoinNestsPass(NestPass):
 
 
 def _fits(nests: list[Nest], target: TargetDescription) -> bool:
-    """Whether one block takes less time for them than half of their launches, or one, take."""
+    """Whether blocks that do all take less time than half of their launches, or one, take."""
     level, total = target.shared_level, 0.0
     for nest in nests:
         seconds = seconds_of_small(nest, target)
         if seconds is None:
             return False
-        total += seconds * level.size
+        total += seconds
+    blocks = _blocks([n for nest in nests for n in nest.body])
+    total *= max(1.0, level.size / blocks)
     return total < level.overhead * max(1.0, len(nests) / 2)
+
+
+def _blocks(nodes: list[Node]) -> int:
+    """Blocks that take part."""
+    most = max(1, ceil(iterations(nodes) / THREADS))
+    return max(count for count in part_counts(nodes) if count <= most)
