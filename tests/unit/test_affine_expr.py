@@ -9,6 +9,7 @@ import pytest
 
 from polyblocks.affine.access import digits_of_whole, join_parts
 from polyblocks.affine.analysis.coverage import (
+    all_same_for,
     digits,
     is_injective,
     iteration_at,
@@ -115,6 +116,29 @@ def test_what_moves_by_multiples_tells_nothing_apart() -> None:
     wide = Var(17)
     place = Expr(0, {pixel: 256, wide: 16, lane: 1})
     assert not same_for([place], [place], wide)
+    # Pairs of numbers behind each other, of which others are any constant away.
+    butterfly, pair = Var(8), Var(32)
+    place = Expr(0, {butterfly: 64, pair: 2})
+    assert same_for([place], [place + 513], pair, set())
+    assert all_same_for([[place], [place + 1], [place + 512], [place + 513]], pair, set())
+    assert not all_same_for([[place], [place + 2]], pair, set())
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_groups_of_accesses_are_apart_only_where_each_two_are(seed: int) -> None:
+    rng = random.Random(seed)
+    variables = [Var(rng.randrange(2, 5)) for _ in range(3)]
+    told = 0
+    for _ in range(60):
+        factors = [rng.choice([1, 2, 3, 4, 6, 8, 12, 16, -1, -4]) for _ in variables]
+        terms = dict(zip(variables, factors, strict=True))
+        group = [[Expr(rng.choice([0, 0, 1, 16, 17, 48]), terms)] for _ in range(3)]
+        inner = {v for v in variables[1:] if rng.random() < 0.8}
+        if all_same_for(group, variables[0], inner):
+            told += 1
+            for one, other in itertools.product(group, group):
+                assert same_for(one, other, variables[0], inner)
+    assert told
 
 
 @pytest.mark.parametrize("seed", range(40))

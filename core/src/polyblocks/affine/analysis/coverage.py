@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence, Set
 from math import gcd
 
-from polyblocks.affine.expr import Expr, Var
+from polyblocks.affine.expr import Atom, Expr, Var
 from polyblocks.affine.model import Buffer, For, Node
 
 
@@ -100,14 +100,67 @@ def same_for(
         rest_a, rest_b = (e - Expr(0, {var: factor}) for e in (a, b))
         if _differ_by(rest_a, rest_b, inner) < abs(factor):
             return True
-        steps = [a.const - b.const, *(c for e in (a, b) for _, c in e.terms)]
-        unit = gcd(*(c for c in steps if abs(c) > abs(factor)))
-        if unit:
+        for unit in _units(factor, (a, b)):
             difference = _differ_by(*_modulo(rest_a, rest_b, unit), inner)
             moved = abs(factor) * (var.extent - 1)
             if difference < abs(factor) and moved + difference < unit:
                 return True
     return False
+
+
+def all_same_for(
+    indices: Sequence[Sequence[Expr]], var: Var, inner: Set[Var] | None = None
+) -> bool:
+    """Whether :func:`same_for` holds for any two of these accesses, in a time linear in them.
+
+    Sufficient, and enough for most: in one dimension all have the same factor of ``var`` and the
+    same terms that are fixed, and all else there varies by less than the factor, but for multiples
+    of a number that is above all these together.
+    """
+    return any(_all_apart(exprs, var, inner) for exprs in zip(*indices, strict=True))
+
+
+def _all_apart(exprs: Sequence[Expr], var: Var, inner: Set[Var] | None) -> bool:
+    factor = exprs[0].coefficient(var)
+    if not factor:
+        return False
+    distinct = list(dict.fromkeys(exprs))
+    if any(e.coefficient(var) != factor for e in distinct[1:]):
+        return False
+    of_var = Expr(0, {var: factor})
+    rests = [e - of_var for e in distinct]
+    spread = _spread(rests, inner)
+    if spread is not None and spread < abs(factor):
+        return True
+    moved = abs(factor) * (var.extent - 1)
+    for unit in _units(factor, distinct):
+        spread = _spread([_modulo(rests[0], rest, unit)[1] for rest in rests], inner)
+        if spread is not None and spread < abs(factor) and moved + spread < unit:
+            return True
+    return False
+
+
+def _units(factor: int, exprs: Sequence[Expr]) -> set[int]:
+    """Numbers of which expressions may differ by multiples, that ``factor`` counts below.
+
+    The largest one of what varies; and that of what is constant, too.
+    """
+    terms = {c for e in exprs for _, c in e.terms}
+    apart = {e.const - exprs[0].const for e in exprs}
+    found = [gcd(*(c for c in steps if abs(c) > abs(factor))) for steps in (terms, terms | apart)]
+    return {unit for unit in found if unit}
+
+
+def _spread(exprs: Sequence[Expr], inner: Set[Var] | None) -> int | None:
+    """The most by which any two can differ, where only ``inner`` are not the same.
+
+    None where they have other terms of what is the same.
+    """
+    split = [_split(expr, inner) for expr in exprs]
+    if any(fixed.terms != split[0][0].terms for fixed, _ in split[1:]):
+        return None
+    ranges = [(fixed.const, *moving.range()) for fixed, moving in split]
+    return max(c + high for c, _, high in ranges) - min(c + low for c, low, _ in ranges)
 
 
 def _differ_by(a: Expr, b: Expr, inner: Set[Var] | None) -> int:
@@ -131,12 +184,12 @@ def _split(expr: Expr, inner: Set[Var] | None) -> tuple[Expr, Expr]:
     """The terms without and with variables of ``inner``."""
     if inner is None:
         return Expr(expr.const), Expr(0, dict(expr.terms))
-    moving = {
-        atom: factor
-        for atom, factor in expr.terms
-        if any(v in inner for v in Expr(0, {atom: 1}).variables())
-    }
-    return expr - Expr(0, moving), Expr(0, moving)
+    fixed: dict[Atom, int] = {}
+    moving: dict[Atom, int] = {}
+    for atom, factor in expr.terms:
+        variables = (atom,) if isinstance(atom, Var) else atom.dividend.variables()
+        (moving if any(v in inner for v in variables) else fixed)[atom] = factor
+    return Expr(expr.const, fixed), Expr(0, moving)
 
 
 def perfect_loops(body: list[Node]) -> tuple[list[For], list[Node]]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 
 from polyblocks.affine.access import address, is_whole
 from polyblocks.affine.analysis.boxes import Box, overlap, reach, where_it_runs, with_loops
-from polyblocks.affine.analysis.coverage import same_for
+from polyblocks.affine.analysis.coverage import all_same_for, same_for
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
     Access,
@@ -40,6 +41,9 @@ def is_parallel(loop: For, nodes: list[Node]) -> bool:
     for access in accesses:
         if (base := access.buffer.base) in sharing:
             sharing[base].append(access)
+    for base, some in sharing.items():
+        if all(a.buffer is some[0].buffer for a in some) and _all_apart(some, loop, inner, blocks):
+            sharing[base] = []
     for store in stores:
         for other in sharing[store.buffer.base]:
             if store.atomic and other.atomic:
@@ -57,6 +61,14 @@ def is_parallel(loop: For, nodes: list[Node]) -> bool:
             if not reach.disjoint(store, other):
                 return False
     return True
+
+
+def _all_apart(accesses: list[Access], loop: For, inner: set[Var], blocks: _Blocks) -> bool:
+    """Whether it is seen at once that these accesses to a buffer meet in one iteration only."""
+    if not all(isinstance(access, AffineAccess) for access in accesses):
+        return False
+    indices = [access.index for access in accesses if isinstance(access, AffineAccess)]
+    return all_same_for([blocks.counted(index) for index in indices], loop.var, inner)
 
 
 def _apart_in_memory(
@@ -100,8 +112,10 @@ class _Blocks:
                     rest = Expr.of(number) + Expr(0, {block: factor})
                     self._known.append((block, one.var, rest))
 
-    def counted(self, index: list[Expr]) -> list[Expr]:
+    def counted(self, index: Sequence[Expr]) -> list[Expr]:
         """Indices in which the number of an iteration stands for its block and its place there."""
+        if not self.numbers:
+            return list(index)
         return [self._counted(expr) for expr in index]
 
     def _counted(self, expr: Expr) -> Expr:
