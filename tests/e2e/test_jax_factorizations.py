@@ -81,6 +81,25 @@ def test_compiled_as_lapack_has_it(case: tuple[tuple[int, ...], str]) -> None:
         np.testing.assert_allclose(x, y, rtol=1e-3, atol=2e-4)
 
 
+def test_large_matrices_in_loops_and_branches() -> None:
+    a = np.random.default_rng(0).standard_normal((200, 200)).astype(np.float32)
+    unit = np.eye(200, dtype=np.float32)
+
+    def function(a: Any) -> Any:
+        def step(shift: Any, _: Any) -> Any:
+            row = jnp.linalg.cholesky(a + shift * unit)[-1]
+            return shift + jnp.abs(row[0]), row
+
+        shift, rows = jax.lax.scan(step, jnp.float32(0.5), length=2)
+        twice = jnp.linalg.cholesky(a) + jnp.linalg.cholesky(2 * a)
+        return rows, twice, jax.lax.cond(shift > 0, jnp.linalg.cholesky, jnp.negative, 3 * a)
+
+    a = a @ a.T / 200 + unit
+    found = polyblocks_jit_jax(function, compile_options=STRICT)(a)
+    for x, y in zip(found, jax.jit(function)(a), strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.parametrize("name", ["cholesky", "eigh", "singular values"])
 def test_matrices_that_fail_are_nan(name: str) -> None:
     def function(a: Any) -> Any:

@@ -55,9 +55,13 @@ PANELS = sweep(
 DTYPES = [torch.float32, torch.float64]
 
 
+#: Whole squares and parts of one, of one matrix and of several.
+SQUARES = sweep([(192, 192), (231, 231), (2, 200, 200)], (231, 231), (2, 200, 200))
+
+
 @pytest.mark.each_choice
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("shape", [*SHAPES, *SQUARES], ids=str)
 def test_cholesky(shape: tuple[int, ...], dtype: torch.dtype) -> None:
     a = definite(*shape, dtype=dtype)
     # What is above the diagonal is not used.
@@ -389,6 +393,14 @@ def test_info_says_which_minor_and_which_pivot_failed() -> None:
     a[1, 3, 3] = 0
     for function in (torch.linalg.cholesky_ex, torch.linalg.lu_factor_ex, torch.linalg.inv_ex):
         assert compiled(lambda a, f=function: f(a)[-1], a).tolist() == [0, 4, 0]
+
+
+def test_info_of_a_matrix_that_is_factorized_by_squares() -> None:
+    a = definite(200, 200)
+    a[130, 130] = -1
+    for minor in (131, 71):
+        assert compiled(lambda a: torch.linalg.cholesky_ex(a).info, a).item() == minor
+        a[70, 3] = torch.nan
 
 
 #: How the guard says why.

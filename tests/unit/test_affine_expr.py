@@ -141,6 +141,14 @@ def test_groups_of_accesses_are_apart_only_where_each_two_are(seed: int) -> None
     assert told
 
 
+def test_what_is_the_same_for_both_does_not_tell_them_apart() -> None:
+    step, half, pair, lane = Var(9), Var(2), Var(2), Var(16)
+    place = Expr(0, {step: 17, half: 16, pair: 32, lane: 1})
+    assert same_for([place], [place], half, {pair, lane})
+    assert not same_for([place], [place], half)
+    assert not same_for([place], [place], half, {step, pair, lane})
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_flat_addresses_are_never_wrongly_told_apart(seed: int) -> None:
     rng = random.Random(seed)

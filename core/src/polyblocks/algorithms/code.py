@@ -57,10 +57,12 @@ class Code:
 
     Attributes:
         nodes: all of it.
+        repeated: those of the loops in it that are loops of the program.
     """
 
     def __init__(self, location: Any = None) -> None:
         self.nodes: list[Node] = []
+        self.repeated: list[For] = []
         self._location = location
         self._body = self.nodes
 
@@ -98,6 +100,21 @@ class Code:
             if loop.body:
                 around.append(loop)
         self._body = around
+
+    @contextmanager
+    def steps(self, extent: int) -> Iterator[Expr]:
+        """A loop of the program over 0 … extent - 1, outside of all others.
+
+        Loops in it are nests of their own, whose iterations threads share one nest after the other.
+        """
+        assert self._body is self.nodes
+        with self.loop(extent) as step:
+            inside = self._body
+            yield step
+        if inside is not self.nodes:
+            loop = self.nodes[-1]
+            assert isinstance(loop, For)
+            self.repeated.append(loop)
 
     def groups(
         self, extent: int, end: Expr, size: int

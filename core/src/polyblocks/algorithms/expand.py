@@ -33,6 +33,7 @@ from polyblocks.algorithms.factorizations.qr import householder, reflections
 from polyblocks.algorithms.factorizations.systems import invert, solve
 from polyblocks.algorithms.factorizations.triangular import triangular_solve
 from polyblocks.algorithms.factorizations.tridiagonal import singular_values, symmetric_values
+from polyblocks.attributes import REGION_ATTRIBUTE
 
 #: Attribute of a call: the name of the algorithm.
 ALGORITHM = "polyblocks.algorithm"
@@ -119,7 +120,10 @@ def _expand(op: Any, name: str) -> None:
     outputs = [_output(value.type, dims) for value, dims in zip(op.results, outer, strict=True)]
     code = Code(op.location)
     writer(code, inputs, outputs)
-    write_nodes(code.nodes, op)
+    for node, written in zip(code.nodes, write_nodes(code.nodes, op), strict=True):
+        if any(node is loop for loop in code.repeated):
+            # Unlike the names of the program's own loops, which are numbered.
+            written.attributes[REGION_ATTRIBUTE] = mlir.ir.StringAttr.get(f"{name}_steps")
     for result, buffer in zip(op.results, outputs, strict=True):
         result.replace_all_uses_with(_result(buffer, result.type))
 

@@ -100,7 +100,7 @@ def same_for(
         rest_a, rest_b = (e - Expr(0, {var: factor}) for e in (a, b))
         if _differ_by(rest_a, rest_b, inner) < abs(factor):
             return True
-        for unit in _units(factor, (a, b)):
+        for unit in _units(factor, (a, b), inner):
             difference = _differ_by(*_modulo(rest_a, rest_b, unit), inner)
             moved = abs(factor) * (var.extent - 1)
             if difference < abs(factor) and moved + difference < unit:
@@ -133,19 +133,22 @@ def _all_apart(exprs: Sequence[Expr], var: Var, inner: Set[Var] | None) -> bool:
     if spread is not None and spread < abs(factor):
         return True
     moved = abs(factor) * (var.extent - 1)
-    for unit in _units(factor, distinct):
+    for unit in _units(factor, distinct, inner):
         spread = _spread([_modulo(rests[0], rest, unit)[1] for rest in rests], inner)
         if spread is not None and spread < abs(factor) and moved + spread < unit:
             return True
     return False
 
 
-def _units(factor: int, exprs: Sequence[Expr]) -> set[int]:
+def _units(factor: int, exprs: Sequence[Expr], inner: Set[Var] | None) -> set[int]:
     """Numbers of which expressions may differ by multiples, that ``factor`` counts below.
 
-    The largest one of what varies; and that of what is constant, too.
+    The largest one of what varies; and that of what is constant, too. Fixed terms that all have in
+    common cancel.
     """
-    terms = {c for e in exprs for _, c in e.terms}
+    fixed = [set(_split(e, inner)[0].terms) for e in exprs]
+    common = set.intersection(*fixed)
+    terms = {term[1] for e in exprs for term in e.terms if term not in common}
     apart = {e.const - exprs[0].const for e in exprs}
     found = [gcd(*(c for c in steps if abs(c) > abs(factor))) for steps in (terms, terms | apart)]
     return {unit for unit in found if unit}

@@ -102,12 +102,15 @@ def write(before: Iterable[Nest | Opaque], after: Sequence) -> None:
         _drop_unused_buffers(block, after)
 
 
-def write_nodes(nodes: Iterable[Node], anchor: Any) -> None:
-    """Write loops and operations in front of an operation; their buffers have values."""
+def write_nodes(nodes: Iterable[Node], anchor: Any) -> list[Any]:
+    """Write loops and operations in front of an operation; their buffers have values.
+
+    Returns:
+        For each node what it is written as; None if it is a value that is there already.
+    """
     writer = _Writer(anchor.block, anchor)
     with ir.Location.unknown(), ir.InsertionPoint(anchor):
-        for node in nodes:
-            writer._node(node)
+        return [writer._node(node) for node in nodes]
 
 
 def _find_sources(block: Any, written: list[tuple[Nest, Any, Any]]) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from polyblocks.affine.expr import Expr
 from polyblocks.affine.model import Buffer
 from polyblocks.affine.ops import integer
 from polyblocks.algorithms.code import Code, Part
+from polyblocks.algorithms.factorizations.blocked_cholesky import blocked_cholesky
+from polyblocks.algorithms.factorizations.rows import row_of_transpose
 
-#: Rows that are subtracted from another one at a time, which is stored once for all of them.
-_TOGETHER = 4
+#: Rows from which on a matrix is factorized by squares; smaller ones stay in a cache.
+_BY_SQUARES = 192
 
 
 def cholesky(code: Code, inputs: Sequence[Buffer], outputs: Sequence[Buffer]) -> None:
@@ -25,6 +26,9 @@ def cholesky(code: Code, inputs: Sequence[Buffer], outputs: Sequence[Buffer]) ->
             number (from 1) of the first leading minor that is not positive.
     """
     batch, n, _ = inputs[0].shape
+    if n >= _BY_SQUARES:
+        blocked_cholesky(code, inputs, outputs)
+        return
     with code.loop(batch) as b:
         a, lower, info = (Part(each, (b,)) for each in (*inputs, *outputs))
         rows = code.array((n, n), a.element, batch, b)
@@ -33,30 +37,10 @@ def cholesky(code: Code, inputs: Sequence[Buffer], outputs: Sequence[Buffer]) ->
             code.copy(a, (i, j), rows, (j, i))
         code.fill(0, failed, 0)
         with code.loop(n) as k:
-            _row(code, rows, failed, k, n)
+            row_of_transpose(code, rows, failed, k, k)
         # Only the part of the transpose from the diagonal on was computed.
         with code.loop(n) as i, code.loop(n, upper=i) as j:
             code.fill(0.0, rows, i, j)
         with code.loop(n) as i, code.loop(n) as j:
             code.copy(rows, (j, i), lower, (i, j))
         code.copy(failed, (0,), info, ())
-
-
-def _row(code: Code, rows: Part, failed: Part, k: Expr, n: int) -> None:
-    """Row ``k`` from the diagonal on."""
-    for first, count in code.groups(n, k, _TOGETHER):
-        with first as r:
-            factors = [code.load(rows, r + u, k) for u in range(count)]
-            with code.loop(n, lower=k) as j:
-                value = code.load(rows, k, j)
-                for u, factor in enumerate(factors):
-                    value = code.subtract(value, code.multiply(factor, code.load(rows, r + u, j)))
-                code.store(value, rows, k, j)
-    pivot = code.load(rows, k, k)
-    positive = code.greater(pivot, code.like(0.0, pivot))
-    code.note_first(code.negated(positive), k + 1, failed)
-    root = code.sqrt(pivot)
-    factor = code.reciprocal(root)
-    with code.loop(n, lower=k + 1) as j:
-        code.store(code.multiply(code.load(rows, k, j), factor), rows, k, j)
-    code.store(root, rows, k, k)

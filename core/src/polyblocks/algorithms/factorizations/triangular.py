@@ -50,13 +50,13 @@ def triangular_solve(
         rows = code.array((n, width), x.element, batch * blocks, b * blocks + block)
         with code.loop(n) as i, code.loop(width, upper=end) as j:
             code.copy(right, (i, start + j), rows, (i, j))
-        _Columns(code, t, rows, end, upper, unit).write()
+        Columns(code, t, rows, end, upper, unit).write()
         with code.loop(n) as i, code.loop(width, upper=end) as j:
             code.copy(rows, (i, j), x, (i, start + j))
 
 
 @dataclass(frozen=True)
-class _Columns:
+class Columns:
     """Solves for some columns in place, some rows after the other.
 
     Rows are counted in the order in which they are solved.
