@@ -141,16 +141,18 @@ def _all_apart(exprs: Sequence[Expr], var: Var, inner: Set[Var] | None) -> bool:
 
 
 def _units(factor: int, exprs: Sequence[Expr], inner: Set[Var] | None) -> set[int]:
-    """Numbers of which expressions may differ by multiples, that ``factor`` counts below.
+    """Numbers whose multiples expressions may differ by, that ``factor`` counts below.
 
-    The largest one of what varies; and that of what is constant, too. Fixed terms that all have in
-    common cancel.
+    The largest one of what varies; that of what is constant, too; and these without the fixed terms
+    that all have in common, which cancel.
     """
-    fixed = [set(_split(e, inner)[0].terms) for e in exprs]
-    common = set.intersection(*fixed)
-    terms = {term[1] for e in exprs for term in e.terms if term not in common}
+    common = set.intersection(*(set(_split(e, inner)[0].terms) for e in exprs))
+    terms = {term for e in exprs for term in e.terms}
     apart = {e.const - exprs[0].const for e in exprs}
-    found = [gcd(*(c for c in steps if abs(c) > abs(factor))) for steps in (terms, terms | apart)]
+    found = set()
+    for some in (terms, terms - common):
+        steps = {c for _, c in some}
+        found |= {gcd(*(c for c in s if abs(c) > abs(factor))) for s in (steps, steps | apart)}
     return {unit for unit in found if unit}
 
 
