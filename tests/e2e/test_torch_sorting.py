@@ -151,6 +151,38 @@ def test_the_order_of_order_statistics() -> None:
     same(compiled(statistics)(x), statistics(x))
 
 
+@pytest.mark.parametrize(
+    "dtype",
+    sweep(FLOATS + INTEGERS[:-1], torch.float32, torch.float64, torch.int64, torch.uint8),
+    ids=lambda d: str(d).removeprefix("torch."),
+)
+def test_single_places(dtype: torch.dtype) -> None:
+    def single(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return (*x.kthvalue(301, 1), *x.median(1), *x.kthvalue(40, 2), *y.kthvalue(50_001, 0))
+
+    data = numbers(dtype, 2, 601, 51), numbers(dtype, 70_001)
+    x, y = data
+    places = [(x, 300, 1), (x, 300, 1), (x, 39, 2), (y, 50_000, 0)]
+    theirs = []
+    for number, (each, k, dim) in enumerate(places):
+        ordered = each.sort(dim=dim, stable=True)
+        index = torch.full_like(ordered[1].narrow(dim, 0, 1), k)
+        if number == 1:  # The first NaN, if there is one.
+            nans = (each != each).sum(dim, keepdim=True)
+            index = torch.where(nans > 0, each.shape[dim] - nans, index)
+        theirs += [part.gather(dim, index).squeeze(dim) for part in ordered]
+    same(compiled(single)(*data), theirs)
+
+
+def test_single_places_without_nan() -> None:
+    x = numbers(torch.float32, 7, 700)
+    x[0] = torch.nan
+    nans = x.isnan().sum(1, keepdim=True)
+    middle = ((699 - nans) // 2).clamp(min=0)
+    theirs = [part.gather(1, middle).squeeze(1) for part in x.sort(dim=1, stable=True)]
+    same(compiled(lambda x: x.nanmedian(1))(x), theirs)
+
+
 def test_what_is_sampled_from_the_most_likely_tokens() -> None:
     def kept(logits: torch.Tensor) -> tuple[torch.Tensor, ...]:
         ordered, places = logits.softmax(-1).sort(-1, descending=True)
@@ -165,12 +197,13 @@ def test_what_is_sampled_from_the_most_likely_tokens() -> None:
 def test_the_report_says_how_rows_are_sorted() -> None:
     import polyblocks
 
-    def both(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        return (*x.sort(), *x.topk(5))
+    def all_(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return (*x.sort(), *x.topk(5), *x.median(1))
 
     with polyblocks.explain() as report:
-        compiled(both)(torch.randn(3, 2000))
+        compiled(all_)(torch.randn(3, 2000))
     text = str(report.to_json())
+    assert "{'extent': 2000, 'how': 'bisection'," in text
     assert "{'count': 2000, 'extent': 2000, 'how': 'digits'," in text
     assert "'count': 5, 'extent': 2000, 'how': 'blocks'," in text
 

@@ -59,6 +59,11 @@ def way(extent: int, count: int, launches: bool) -> dict[str, Any]:
     return {"how": chosen.kind, **({"block": chosen.block} if chosen.block else {})}
 
 
+def cycles_of(extent: int, count: int, launches: bool) -> float:
+    """Predicted cycles of a thread that finds the first elements of a row."""
+    return plan(extent, count, _sort_cost(launches)).cycles
+
+
 def _sort_cost(launches: bool) -> float:
     return NETWORK_COST if launches else 1.0
 

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from polyblocks.passes import facts
 from polyblocks.passes.tensor.control_flow import besides_bodies, is_argument
+from polyblocks.passes.tensor.sort_reads import Read, reads_of
 
 #: Casts of a place, which fits into all types that places are kept in.
 _CASTS = frozenset({"arith.extsi", "arith.extui", "arith.index_cast", "arith.trunci"})
@@ -17,8 +18,9 @@ class PlanSortsPass:
     """Find the places of the elements that come first in sorted rows, and gather these elements.
 
     Rows of a few elements are sorted by rank. Where only the first of many elements are read, they
-    are selected. Whole long rows are sorted as words, which hold a key and its place: by digits on
-    a team of threads, by a network on a grid.
+    are selected; where single places are read, the keys there are searched for. Whole long rows are
+    sorted as words, which hold a key and its place: by digits on a team of threads, by a network on
+    a grid.
 
     Before::
 
@@ -75,11 +77,16 @@ def _plan(op: Any, name: str, context: Any) -> None:
         return
     if not used:
         return
-    count = max(_prefix(op.results[i], dim) for i in used)
+    rows = Rows(operands[0], dim, order)
+    reads = {i: reads_of(op.results[i], dim) for i in used}
+    searched = _search(op, rows, reads, context)
+    if searched:
+        context.decide(name, "main", "sorted", extent=shape[dim], **searched)
+        return
+    count = max(read.end for some in reads.values() for read in some)
     launches = context.target.launches_nests
     numbers = way(shape[dim], count, launches)
     context.decide(name, "main", "sorted", extent=shape[dim], count=count, **numbers)
-    rows = Rows(operands[0], dim, order)
     keyed = ir.IntegerAttr(op.attributes[KEYED]).value if KEYED in op.attributes else 0
     if count == shape[dim] and {*used} <= {0, keyed} and sorts_alone(rows, launches):
         for i in used:
@@ -92,25 +99,63 @@ def _plan(op: Any, name: str, context: Any) -> None:
         _replace(op.results[i], first, count < shape[dim])
 
 
-def _prefix(result: Any, dim: int) -> int:
-    """How many of the first elements along a dimension are read."""
+def _search(
+    op: Any, rows: Any, reads: dict[int, list[Read]], context: Any
+) -> dict[str, Any] | None:
+    """Find the only places that are read, if that is faster than to sort; returns what was done.
+
+    Args:
+        op: the sort.
+        rows: its keys.
+        reads: of each result that is read.
+        context: of the pass.
+    """
+    from polyblocks.algorithms.sorting import bisection
+    from polyblocks.algorithms.sorting.places import cycles_of
     from polyblocks.mlir import ir
 
-    extent = int(result.type.shape[dim])
-    count = 1
-    for use in result.uses:
-        owner = use.owner.operation
-        if owner.name != "tensor.extract_slice":
-            return extent
-        offset, size, stride = (
-            ir.DenseI64ArrayAttr(owner.attributes[name])[dim]
-            for name in ("static_offsets", "static_sizes", "static_strides")
-        )
-        end = offset + (size - 1) * stride + 1
-        if not 0 <= offset < end <= extent:
-            return extent
-        count = max(count, end)
-    return count
+    every = [read for some in reads.values() for read in some]
+    # Values compare with each other only.
+    places = {(type(read.place), read.place): read.place for read in every}
+    if any(place is None or not _is_beside(place, op) for place in places.values()):
+        return None
+    launches = context.target.launches_nests
+    count, bits = max(read.end for read in every), rows.order.bits
+    if launches and not bisection.saves_launches(rows.extent, bits, len(places)):
+        return None
+    cycles = len(places) * bisection.cycles(rows.extent, bits)
+    if cycles > cycles_of(rows.extent, count, launches):
+        return None
+    alone = bisection.sweeps_alone(rows, context.target.shared_level.size, launches)
+    zero = ir.AffineConstantExpr.get(0)
+    for key, place in places.items():
+        number = place
+        if not isinstance(place, int):
+            index = list(range(len(rows.outer)))
+            number = (place, [*index[: rows.dim], zero, *index[rows.dim :]])
+        with _insertion_point(place, op):
+            found = bisection.place_at(rows, number, alone)
+            firsts = _at_places([op.operands[i] for i in reads], rows.dim, found)
+        for some, first in zip(reads.values(), firsts, strict=True):
+            for read in some:
+                if (type(read.place), read.place) == key:
+                    read.redirect(first, rows.dim)
+    return {"how": "bisection", "places": len(places)}
+
+
+def _is_beside(place: Any, op: Any) -> bool:
+    """Whether a place is known where a sort is, or in the same block behind it."""
+    return isinstance(place, int) or is_argument(place) or place.owner.operation.block == op.block
+
+
+def _insertion_point(place: Any, op: Any) -> Any:
+    """Where both the operands of a sort and a place are known."""
+    from polyblocks.mlir import ir
+
+    if isinstance(place, int) or is_argument(place):
+        return ir.InsertionPoint(op)
+    owner = place.owner.operation
+    return ir.InsertionPoint(op) if owner.is_before_in_block(op) else ir.InsertionPoint.after(owner)
 
 
 def _at_places(tensors: list[Any], dim: int, places: Any) -> list[Any]:

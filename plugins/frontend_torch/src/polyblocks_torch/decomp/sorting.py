@@ -118,7 +118,7 @@ def topk(
 def kthvalue(x: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
     if x.dim() == 0:
         return x.clone(), torch.zeros((), dtype=torch.int64, device=x.device)
-    pair = _first(x, dim, False, k)
+    pair = _sort(x, dim, False)
     if pair is NotImplemented:
         return pair
     values, order = (part.narrow(dim, k - 1, 1) for part in pair)
