@@ -183,6 +183,27 @@ def test_single_places_without_nan() -> None:
     same(compiled(lambda x: x.nanmedian(1))(x), theirs)
 
 
+@pytest.mark.parametrize(
+    "dtype", sweep(INTEGERS, torch.int64, torch.uint8, torch.bool), ids=lambda d: str(d)[6:]
+)
+def test_the_most_frequent_elements(dtype: torch.dtype) -> None:
+    def frequent(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return (*x.mode(1, True), *x.mode(0, True), *y.mode(-1, True))
+
+    # Short rows, one by one, and long ones.
+    x, y = numbers(dtype, 9, 70), numbers(dtype, 3, 500)
+    ours, theirs = compiled(frequent)(x, y), frequent(x, y)
+    same(ours[::2], theirs[::2])
+    for i, (row, dim) in enumerate(((x, 1), (x, 0), (y, -1))):
+        value, place = ours[2 * i : 2 * i + 2]
+        # Of equal elements eager mode has any one.
+        position = torch.arange(row.shape[dim]).view(-1, *[1] * (dim == 0))
+        last = torch.where(row == value, position, -1).amax(dim, True)
+        assert torch.equal(place, last)
+    one = compiled(lambda x: x.mode(1))(x[:, :1])
+    same(one, x[:, :1].mode(1))
+
+
 def test_what_is_sampled_from_the_most_likely_tokens() -> None:
     def kept(logits: torch.Tensor) -> tuple[torch.Tensor, ...]:
         ordered, places = logits.softmax(-1).sort(-1, descending=True)

@@ -19,6 +19,9 @@ from polyblocks_torch.importing.sorting import sorted_rows
 
 aten = torch.ops.aten
 
+#: Rows whose elements are all compared with each other to find the most frequent one.
+COUNTED_ROW = 256
+
 #: The wider dtype of those that are not compared directly.
 _WIDE = {
     torch.float16: torch.float32,
@@ -198,19 +201,37 @@ def mode(x: Tensor, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tenso
     if x.dim() == 0:
         return x.clone(), torch.zeros((), dtype=torch.int64, device=x.device)
     # With NaN in a row, eager mode gives what its sort, which cannot compare it, has left.
-    pair = NotImplemented if x.is_floating_point() else _sort(x, dim, False)
-    if pair is NotImplemented:
-        return pair
-    values, order = (part.movedim(dim, -1) for part in pair)
-    extent = x.shape[dim]
-    position = torch.arange(extent, device=x.device).expand(values.shape)
-    # Length of the run of equal elements that ends at each place; the first longest run wins.
-    fresh = torch.ones_like(values, dtype=torch.bool)
-    fresh = torch.cat((fresh[..., :1], values[..., 1:] != values[..., :-1]), -1)
-    start = torch.cummax(torch.where(fresh, position, 0), -1).values
-    length = position - start
-    best = length.argmax(-1, keepdim=True)
-    value, index = values.gather(-1, best), order.gather(-1, best)
+    if x.is_floating_point() or x.is_complex():
+        return NotImplemented
+    row = x.movedim(dim, -1)
+    pair = _mode_by_counts(row) if 0 < x.shape[dim] <= COUNTED_ROW else _mode_by_runs(row)
+    value, index = pair
     if not keepdim:
         return value.squeeze(-1), index.squeeze(-1)
     return value.movedim(-1, dim), index.movedim(-1, dim)
+
+
+def _mode_by_counts(row: Tensor) -> tuple[Tensor, Tensor]:
+    """The least of the most frequent elements of each row, and its last position.
+
+    Every element is compared with every other one.
+    """
+    keys = row.to(torch.int8) if row.dtype is torch.bool else row
+    counts = (keys.unsqueeze(-1) == keys.unsqueeze(-2)).sum(-1, dtype=torch.int32)
+    frequent = counts == counts.amax(-1, keepdim=True)
+    value = torch.where(frequent, keys, torch.iinfo(keys.dtype).max).amin(-1, keepdim=True)
+    position = torch.arange(row.shape[-1], dtype=torch.int32, device=row.device)
+    index = torch.where(keys == value, position, 0).amax(-1, keepdim=True)
+    return value.to(row.dtype), index.to(torch.int64)
+
+
+def _mode_by_runs(row: Tensor) -> tuple[Tensor, Tensor]:
+    """The same of long rows: of the longest runs of equal elements in sorted rows the first."""
+    values, order = _sort(row, -1, False)
+    position = torch.arange(row.shape[-1], dtype=torch.int32, device=row.device)
+    fresh = torch.ones_like(values, dtype=torch.bool)
+    fresh = torch.cat((fresh[..., :1], values[..., 1:] != values[..., :-1]), -1)
+    start = torch.cummax(torch.where(fresh, position, 0), -1).values
+    # At each place, how many elements of its run are before it.
+    best = (position - start).argmax(-1, keepdim=True)
+    return values.gather(-1, best), order.gather(-1, best)
