@@ -9,13 +9,15 @@ import numpy as np
 import pytest
 from tests.support.nests import TARGET, Context, buffer, run, weighted
 
-from polyblocks.affine.cost.tile_cost import AGAIN, Cost, TileCost
+from polyblocks.affine.cost.tile_cost import AGAIN, LARGER, Cost, TileCost
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import Buffer, Load, Nest, Sequence, Store, Value, around
 from polyblocks.affine.tiles.fusion_stages import FusionStage
 from polyblocks.affine.tiles.slices import slices
+from polyblocks.options import CompileOptions
 from polyblocks.passes.fuse.fuse_tiles import FuseTilesPass
 from polyblocks.target import MemoryLevel
+from polyblocks_cpu.describe import describe
 
 #: A core's own cache holds a few rows of all planes; its share of the last one, many.
 TWO_CACHES = dataclasses.replace(
@@ -71,6 +73,48 @@ def test_small_tiles_that_compute_much_again_may_be_larger() -> None:
     assert cost.of(tile).over > 0, "more than a core's own cache may hold"
     assert found.over == 0
     assert found.redundancy < cost.of((3, 2, 1024)).redundancy
+
+
+def star(extent: int) -> TileCost:
+    """27 points of three dimensions around each, and a second one of every result."""
+    a = buffer(extent + 8, extent + 8, extent + 8, kind="input")
+    b, out = (buffer(extent, extent, extent, kind=kind) for kind in ("intermediate", "output"))
+    taps = [
+        (a, tuple(k if e == d else 4 for e in range(3)), k + 1.0)
+        for d in range(3)
+        for k in range(9)
+    ]
+    box = (extent, extent, extent)
+    nests = [weighted(b, (0, 0, 0), box, *taps), weighted(out, (0, 0, 0), box, (b, (0, 0, 0), 2.0))]
+    stages = [s for s in map(FusionStage.of, nests) if s is not None]
+    found = slices(stages, out, {b})
+    assert found is not None
+    return TileCost(describe(CompileOptions(arch="znver4")), stages, found, set())
+
+
+@pytest.mark.parametrize("extent", [128, 256])
+def test_steps_that_each_save_little_traffic_with_memory_lead_to_a_large_tile(extent: int) -> None:
+    """Of the planes that a tile reads, the next one reads 8 again."""
+    cost = star(extent)
+    tile, found = cost.best()
+    assert tile[0] >= 16
+    fewer = cost.of((tile[0] // 4, *tile[1:]))
+    assert LARGER * fewer.seconds < found.seconds < fewer.seconds
+    assert found.memory < fewer.memory
+
+
+def test_traffic_in_caches_alone_does_not_lead_to_a_large_tile(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Where a table that every tile reads is read less often, nothing is saved of memory's time."""
+    whole = TileCost.of
+
+    def equal(self: TileCost, tile: tuple[int, ...]) -> Cost:
+        seconds = 1.0 - 0.01 * np.log2(np.prod(tile)) / 24
+        return dataclasses.replace(whole(self, tile), seconds=seconds, compute=1.0, memory=1.0)
+
+    monkeypatch.setattr(TileCost, "of", equal)
+    assert star(256).best()[0] == (1, 32, 32)
 
 
 def test_a_group_that_has_grown_is_offered_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from polyblocks.affine.access import stride_along
 from polyblocks.affine.expr import Atom, Div, Expr, Var
+from polyblocks.affine.model import AffineAccess
 
 #: Elements between which a function counts on by 1, at most.
 PERIODS = 8
@@ -94,6 +96,11 @@ def without_steps(expr: Expr) -> Expr:
     if all(isinstance(a, Var) for a, _ in expr.terms):
         return expr
     return Expr(expr.const, {a: c for a, c in expr.terms if isinstance(a, Var) or not is_step(a)})
+
+
+def stride_between_steps(access: AffineAccess, var: Var) -> int | None:
+    """Elements from one iteration to the next, but for those in which a place jumps."""
+    return stride_along(access.buffer, [without_steps(e) for e in access.index], var)
 
 
 def exact_range(expr: Expr) -> tuple[int, int]:

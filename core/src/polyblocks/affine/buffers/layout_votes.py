@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from math import prod
 
-from polyblocks.affine.access import stride_along
 from polyblocks.affine.analysis.facts import facts_of
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
@@ -19,7 +18,7 @@ from polyblocks.affine.model import (
     Node,
     Value,
 )
-from polyblocks.affine.steps import without_steps
+from polyblocks.affine.steps import stride_between_steps, without_steps
 
 #: An access, the variables of the loops around it, and the bytes that it moves in all.
 _Walk = tuple[AffineAccess, list[Var], int]
@@ -93,7 +92,7 @@ class Ballot:
     def _in_order(self, node: AffineAccess, variables: list[Var]) -> list[Var]:
         """The variables along which an access of a known layout is in order."""
         if id(node) not in self._ordered:
-            self._ordered[id(node)] = [v for v in variables if _stride(node, v) == 1]
+            self._ordered[id(node)] = [v for v in variables if stride_between_steps(node, v) == 1]
         return self._ordered[id(node)]
 
 
@@ -124,11 +123,6 @@ def scattered_along(buffer: Buffer, nest: Nest) -> list[int]:
         if len(at_run_time) == 1 and still:
             votes[at_run_time[0]] += times * buffer.bytes_per_element
     return votes
-
-
-def _stride(node: AffineAccess, var: Var) -> int | None:
-    """Elements from one iteration to the next, but for those in which a place jumps."""
-    return stride_along(node.buffer, [without_steps(e) for e in node.index], var)
 
 
 def _repeats(node: AffineAccess, variables: list[Var]) -> int:
