@@ -157,6 +157,15 @@ def test_matrices_with_nan() -> None:
     np.testing.assert_array_equal(compiled(singular_values_alone, a), singular_values_alone(a))
 
 
+def test_one_of_many_matrices_has_nan() -> None:
+    a = np.eye(3, dtype=np.float32) + np.zeros((37, 3, 3), np.float32)
+    unit = np.abs(compiled(eigenvectors, tf.constant(a)))
+    np.testing.assert_array_equal(unit, a)
+    a[36, 1, 1] = np.nan
+    with pytest.raises(ExecutionError, match="decomposition was not successful"):
+        compiled(eigenvectors, tf.constant(a))
+
+
 def eigenvectors(a):
     return tf.linalg.eigh(a)[1]
 

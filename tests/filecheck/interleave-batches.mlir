@@ -33,8 +33,18 @@
 // CHECK:           memref.alloca() {{.*}} : memref<1x32xi1>
 // CHECK:           } {polyblocks.lanes = 32 : i64}
 // CHECK:           affine.store %{{.*}} : memref<32xi1>
+//
+// Checks are of all lanes that count.
+//
+// CHECK:         affine.for %{{.*}} = 0 to 1 {
+// CHECK:           affine.for %{{.*}} = 0 to 32 {
+// CHECK:             cf.assert
+// CHECK:           } {polyblocks.lanes = 32 : i64}
+// CHECK:           affine.for %{{.*}} = 0 to 4 {
+// CHECK:             cf.assert
+// CHECK:           } {polyblocks.lanes = 32 : i64}
 // CHECK:         return
-func.func @main(%a: memref<40x3x3xf32>, %b: memref<40x3x3xf32>, %c: memref<100x3xf32>, %d: memref<100x3xf32>, %e: memref<32x3xf32>, %f: memref<32xi1>) {
+func.func @main(%a: memref<40x3x3xf32>, %b: memref<40x3x3xf32>, %c: memref<100x3xf32>, %d: memref<100x3xf32>, %e: memref<32x3xf32>, %f: memref<32xi1>, %g: memref<36x3xf32>, %h: memref<36xf32>) {
   affine.for %t = 0 to 40 {
     %w = memref.alloca() : memref<3x3xf32>
     affine.for %i = 0 to 3 {
@@ -85,6 +95,23 @@ func.func @main(%a: memref<40x3x3xf32>, %b: memref<40x3x3xf32>, %c: memref<100x3
     %zero = arith.constant 0.0 : f32
     %failed = arith.cmpf ole, %v, %zero : f32
     affine.store %failed, %f[%t] : memref<32xi1>
+  }
+  affine.for %t = 0 to 36 {
+    %w = memref.alloca() : memref<3xf32>
+    affine.for %i = 0 to 3 {
+      %x = affine.load %g[%t, %i] : memref<36x3xf32>
+      %finite = arith.cmpf ord, %x, %x : f32
+      cf.assert %finite, "not a number"
+      affine.store %x, %w[%i] : memref<3xf32>
+    }
+    affine.for %i = 1 to 3 {
+      %x = affine.load %w[%i - 1] : memref<3xf32>
+      %y = affine.load %w[%i] : memref<3xf32>
+      %z = arith.mulf %x, %y : f32
+      affine.store %z, %w[%i] : memref<3xf32>
+    }
+    %v = affine.load %w[2] : memref<3xf32>
+    affine.store %v, %h[%t] : memref<36xf32>
   }
   return
 }

@@ -19,7 +19,6 @@ from polyblocks.affine.model import (
     AffineAccess,
     Alloca,
     Buffer,
-    Check,
     For,
     IndirectAccess,
     Load,
@@ -161,7 +160,7 @@ class _Batch:
             return None
         if any(f.level or f.lanes or f.unit or f.copy or f.schedule for f in loops):
             return None
-        if any(isinstance(n, (Check, IndirectAccess)) for n in inside):
+        if any(isinstance(n, IndirectAccess) for n in inside):
             return None
         if sum(isinstance(n, Alloca) for n in inside) != len(local):
             return None
