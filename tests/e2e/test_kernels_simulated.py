@@ -94,6 +94,8 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], Callable[[], list[torch.Tensor]]]]
     "element-wise": (in_torch.elementwise_chain, lambda: [r(37, 53), r(37, 53)]),
     "row means": (in_torch.row_means, lambda: [r(50, 777)]),
     "softmax": (in_torch.softmax, lambda: [r(33, 1000)]),
+    "softmax of short rows": (in_torch.softmax, lambda: [r(999, 33)]),
+    "softmax of columns": (lambda x: torch.softmax(x, 0), lambda: [r(1000, 37)]),
     "layer norm": (in_torch.layer_norm, lambda: [r(40, 1024), r(1024), r(1024)]),
     "column means": (in_torch.column_means, lambda: [r(100, 777)]),
     "transpose": (in_torch.transpose, lambda: [r(100, 77)]),
@@ -201,6 +203,17 @@ def test_ptx_computes_the_same_and_moves_the_same(name: str, arch: str) -> None:
         assert ptx.counts.sectors == optimized.counts.sectors
         assert ptx.counts.bank_conflicts <= optimized.counts.bank_conflicts
         assert ptx.counts.shared_loaded <= optimized.counts.shared_loaded
+
+
+@pytest.mark.parametrize("arch", ["sm_90a", "gfx1100"])
+@pytest.mark.parametrize("columns", [33, 64, 100])
+def test_short_rows_are_in_registers_of_a_warp_each(columns: int, arch: str) -> None:
+    inputs = [r(2_000, columns)]
+    (found,), (launch,) = simulate(in_torch.softmax, inputs, arch)
+    torch.testing.assert_close(torch.from_numpy(found), in_torch.softmax(*inputs))
+    assert launch.findings == ()
+    assert launch.counts.shared_loaded == launch.counts.barriers == 0
+    assert launch.counts.global_loaded == inputs[0].nbytes
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,8 @@ SCRATCH = 4096
 BLOCKS = 2
 #: Relative time added by recomputed work, beyond its operations.
 REPEATED = 0.1
+#: Handicap of a tile for each doubling of the rows that threads do one after the other.
+IN_TURN = 0.05
 #: A tile that repeats so much of the work may be the wrong one of two good ones.
 SUSPECT = 1.25
 #: Tiles so long are tried in sizes between the powers of two.
@@ -89,12 +91,9 @@ class BlockCost(TileCost):
         tile_bytes = local + sum(n for b, n in bytes_of.items() if b not in self.local)
         again = self._read_again()
         kept = local + sum(bytes_of.get(b, 0) for b in again)
-        resident = self._resident(chip, local)
-        # Blocks have more threads where few of them fit.
-        threads = max(THREADS, min(chip.threads_per_block, chip.threads // resident))
-        takes = chip.latencies
-        lanes = needed = spent = touched = waits = 0.0
-        widest = 1.0
+        lanes = needed = spent = touched = 0.0
+        shared: list[tuple[float, float]] = []
+        widest = in_turn = 1.0
         for row in self._rows:
             iterations = prod(extent_of(s, n) for s, n in zip(row.spans, row.extents, strict=True))
             runs = count * row.active(extent_of)
@@ -103,8 +102,8 @@ class BlockCost(TileCost):
             parallel = float(iterations) if row.vectorized else inner
             widest = max(widest, parallel)
             steps = 1 if row.vectorized else iterations
-            turns = max(1.0, parallel / threads) * steps
-            waits += runs / count * (takes.exchange * steps + turns * takes.shared_load)
+            in_turn = max(in_turn, steps)
+            shared.append((runs / count * steps, parallel))
             masked = ceil(parallel / chip.warp) * chip.warp / parallel
             lanes += runs * iterations * row.slots * masked
             spent += runs * iterations * row.slots
@@ -119,8 +118,8 @@ class BlockCost(TileCost):
         room = min(chip.shared_per_block_optin, chip.shared // BLOCKS) - SCRATCH
         on_chip = kept <= max(room, chip.registers * 4 * REGISTERS)
         cache = touched / self._on_chip_rate(on_chip)
-        waves = max(1.0, count / (self._threads * resident))
-        latency = takes.memory + waves * waits
+        waits = min(self._waits(group, count, local, shared) for group in _groups(widest, chip))
+        latency = chip.latencies.memory + waits
         compute = lanes / self._lane_rate / busy
         seconds = rates.overlapped(compute, memory, cache, latency) + self._overhead
         if not all(row.vectorized for row in self._rows):
@@ -131,7 +130,9 @@ class BlockCost(TileCost):
         # Recomputed work also reads and stores again.
         seconds *= 1 + REPEATED * max(redundancy - 1, 0)
         over = max(0.0, local / room - 1.0)
-        return Cost(*(seconds, compute, memory, cache, redundancy, tile_bytes, over, local))
+        handicap = IN_TURN * log2(in_turn)
+        parts = compute, memory, cache, redundancy
+        return Cost(seconds, *parts, tile_bytes, over, local, handicap)
 
     def alone(self) -> float:
         """Seconds of one stage as a kernel of its own, every thread with an iteration."""
@@ -286,8 +287,34 @@ class BlockCost(TileCost):
         }
         return {b for b, n in times.items() if n > 1 or b in several} - self.local
 
-    def _resident(self, chip: Multiprocessor, local: int) -> int:
-        by_threads = chip.threads // THREADS
+    def _waits(
+        self, group: int, count: int, local: int, stages: list[tuple[float, float]]
+    ) -> float:
+        """Seconds that threads wait for others of theirs, all tiles together.
+
+        Args:
+            group: threads that do a tile.
+            count: of tiles.
+            local: bytes of shared memory that a tile takes.
+            stages: how often the threads share a loop of each stage of a tile, and its iterations.
+        """
+        chip = self.target.multiprocessor
+        assert chip is not None
+        takes = chip.latencies
+        # A warp waits for no other one.
+        exchange = takes.warp_reduce if group == chip.warp else takes.exchange
+        resident = self._resident(chip, local, group)
+        # Blocks have more threads where few of them fit.
+        threads = max(group, min(chip.threads_per_block, chip.threads // resident))
+        waits = sum(
+            steps * (exchange + max(1.0, parallel / threads) * takes.shared_load)
+            for steps, parallel in stages
+        )
+        return waits * max(1.0, count / (self._threads * resident))
+
+    def _resident(self, chip: Multiprocessor, local: int, group: int) -> int:
+        """Tiles that a multiprocessor has room for."""
+        by_threads = chip.threads // group
         return max(1, min(by_threads, chip.shared // local if local else by_threads))
 
     def _traffic(
@@ -334,6 +361,15 @@ class BlockCost(TileCost):
         return caches[-1] if caches else self.target.memory[-1]
 
 
+def _groups(widest: float, chip: Multiprocessor) -> Iterator[int]:
+    """Threads that may do a tile: more of them only as long as they have work."""
+    group = chip.warp
+    yield group
+    while group < min(widest, THREADS):
+        group *= 2
+        yield group
+
+
 def _scanned(nodes: list[Node]) -> set[Buffer]:
     """Buffers that scans access: scans need indices, which registers do not have."""
     found: set[Buffer] = set()
@@ -351,7 +387,7 @@ def _innermost(nodes: list[Node]) -> list[Node]:
 
 
 def _order(found: tuple[tuple[int, ...], Cost]) -> tuple[float, float]:
-    return found[1].over, found[1].seconds
+    return found[1].order()
 
 
 def room_of_block(chip: Multiprocessor) -> int:

@@ -51,6 +51,8 @@ class Cost:
         tile_bytes: bytes that one tile touches.
         over: how much the local buffers exceed what they may take, 0 if they fit.
         local_bytes: that the local buffers of a tile take, but for those in registers.
+        handicap: relative time that a tile is taken to need beyond that beside other tiles of the
+            same group; no part of the prediction.
     """
 
     seconds: float
@@ -61,6 +63,11 @@ class Cost:
     tile_bytes: int
     over: float = 0.0
     local_bytes: int = 0
+    handicap: float = 0.0
+
+    def order(self, factor: float = 1.0) -> tuple[float, float]:
+        """The best tile of a group has the smallest; ``factor``: of its time."""
+        return self.over, self.seconds * (1 + self.handicap) * factor
 
     def is_better_than(self, other: Cost, larger: float) -> bool:
         """Whether this tile takes the place of another one.
@@ -73,7 +80,7 @@ class Cost:
         """
         is_larger = self.tile_bytes > other.tile_bytes and self.compute >= other.compute
         least = larger if is_larger else 0.999
-        return (self.over, self.seconds) < (other.over, other.seconds * least)
+        return self.order() < other.order(least)
 
 
 @dataclass
@@ -453,7 +460,7 @@ class TileCost:
 def _better(best: tuple[list[int], Cost], other: tuple[list[int], Cost]) -> tuple[list[int], Cost]:
     """The better one of two tiles with their costs; if they are about as good, the first."""
     a, b = best[1], other[1]
-    return other if (b.over, b.seconds) < (a.over, a.seconds * CLEARLY) else best
+    return other if b.order() < a.order(CLEARLY) else best
 
 
 class _Extents:

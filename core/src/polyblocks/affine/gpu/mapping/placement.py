@@ -39,10 +39,10 @@ def place_buffers(
     """Fill ``plan.places`` and ``plan.held``.
 
     A buffer of a distributed iteration is the thread's. One of the whole group is private too if
-    all its elements are stored by uniform code, which every thread runs: then every thread has a
-    copy, and none waits for another. If every element is only touched by the thread whose
-    iteration stores it, the threads keep their elements in registers. All others live in
-    shared memory. ``given`` decides between the last two.
+    all its elements are stored by uniform code, which every thread runs, and registers can hold
+    it: then every thread has a copy, and none waits for another. If every element is only touched
+    by the thread whose iteration stores it, the threads keep their elements in registers. All
+    others live in shared memory. ``given`` decides between the last two.
     """
     plan.places = {}
     uniform = list(plan.uniform())
@@ -50,7 +50,7 @@ def place_buffers(
     for node in walk(plan.body):
         if isinstance(node, Alloca) and node.buffer not in owned:
             plan.places[node.buffer] = Place.PRIVATE
-    by_threads = _stored_by_threads(uniform, plan)
+    by_threads = _stored_by_threads(uniform, plan) | _indexed_by_threads(uniform, plan)
     lives = _lives(plan)
     elements = [0] * len(uniform)
     # A result may take its operand's register: its live range begins half a node later.
@@ -167,6 +167,21 @@ def _stored_by_threads(uniform: list[Node], plan: GroupPlan) -> set[Buffer]:
         elif isinstance(node, IndirectAccess):
             found.add(node.buffer)
     return found
+
+
+def _indexed_by_threads(uniform: list[Node], plan: GroupPlan) -> set[Buffer]:
+    """Buffers whose elements are picked by what differs from thread to thread.
+
+    Registers have no indices: copies of such buffers would be in memory that no other thread sees.
+    """
+    return {
+        node.buffer
+        for loop in uniform
+        if isinstance(loop, For) and loop in plan.distributed
+        for node in walk([loop])
+        if isinstance(node, AffineAccess)
+        and {v for v in plan.distributed[loop].order if v.extent > 1} & set(node.variables())
+    }
 
 
 def same_for_all(plan: GroupPlan) -> list[Buffer]:
