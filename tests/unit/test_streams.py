@@ -27,10 +27,11 @@ def stream_of(
     shift: int = 0,
     width: int = 16,
     reads: int = 0,
+    step: int = 1,
 ) -> int:
     """What a store to ``out[i, j + shift]`` in ``for i: for j`` is marked with.
 
-    The nest reads ``reads`` rows of an input on the way.
+    The nest reads ``reads`` rows of an input on the way, every element or each ``step``-th.
     """
     out = Buffer(shape, "f32", kind)
     i, j = Var(shape[0]), Var(shape[1] - shift)
@@ -40,7 +41,7 @@ def stream_of(
     inside: list[Node] = [store]
     if reads:
         rows = Buffer((reads, shape[1]), "f32", "input")
-        inside.insert(0, Load(value, rows, (Expr.of(Var(reads)), Expr.of(j))))
+        inside.insert(0, Load(value, rows, (Expr.of(Var(reads)), Expr(0, {j: step}))))
     loop = For(lanes, inside, lower=(Expr(1),) if lower else ())
     nests = [Nest([loop], [])]
     if read_again:
@@ -58,9 +59,12 @@ def test_large_outputs_pass_the_caches() -> None:
 
 
 def test_what_is_touched_with_an_output_drives_it_out() -> None:
-    """Half of the last cache, 2048 bytes, is for one nest; rows have 256."""
-    assert stream_of(shape=(5, 64), reads=4) == 64
-    assert stream_of(shape=(5, 64), reads=3) == 0
+    """The last cache of 4096 bytes keeps most of 5120; rows have 256."""
+    assert stream_of(shape=(5, 64), reads=16) == 64
+    assert stream_of(shape=(5, 64), reads=15) == 0
+    # Lines that are read several times have half of it.
+    assert stream_of(shape=(5, 64), reads=4, step=2) == 64
+    assert stream_of(shape=(5, 64), reads=3, step=2) == 0
     # A small output is left to whoever reads it next.
     assert stream_of(shape=(4, 64), reads=64) == 0
 

@@ -268,10 +268,14 @@ class Estimator:
             together: bytes of all intermediate buffers that it touches.
         """
         nbytes = {"alloc": together, "local": buffer.base.nbytes}.get(buffer.base.kind, self._all)
-        for k, level in enumerate(self._target.memory):
+        memory = self._target.memory
+        for k, level in enumerate(memory):
             if level.size and nbytes <= level.size // rates.SHARE:
                 return k
-        return max(len(self._target.memory) - 1, 0)
+        main = max(len(memory) - 1, 0)
+        # Decisions between kinds of nests hope for less.
+        kept = self._written and rates.last_cache_keeps(self._target, self._all)
+        return main - 1 if main and kept else main
 
     def _capacity(self, k: int, threads: int) -> int:
         """Bytes of a memory level for the data of one thread."""

@@ -46,11 +46,11 @@ def traffic_of_loops(
     Args:
         root: of a nest.
         capacity: bytes of the cache.
-        counts: which buffers come from behind the border.
+        counts: which buffers come from behind the border; stores past the caches always do.
     """
     parts: dict[Level, Moved] = {}
     for level, buffer, moved in _moved(root, capacity):
-        if counts(buffer):
+        if counts(buffer) or moved.passed:
             parts.setdefault(level, Moved()).add(moved)
     return parts
 

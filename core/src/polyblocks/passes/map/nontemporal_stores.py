@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from polyblocks.affine.access import address
+from polyblocks.affine.access import address, stride_along
 from polyblocks.affine.cost.rates import passes_caches
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
+    AffineAccess,
     AnyStore,
     Buffer,
     For,
@@ -47,12 +49,13 @@ def mark_nontemporal_stores(
     if not caches or loop.lower or loop.inits:
         return
     turns = interleaves(loop) if across is None else complete_interleaves(loop)
+    walks = across is None and _walks(loop, turns)
     for node in loop.body:
         if not isinstance(node, Store):
             continue
         nbytes = width * node.buffer.bytes_per_element
         alignment = min(nbytes, caches[0].line)
-        if nbytes < MIN_BYTES or not _passes_by(node.buffer.base, sequence, target):
+        if nbytes < MIN_BYTES or not _passes_by(node.buffer.base, walks, sequence, target):
             continue
         if node in turns:
             group, _ = turns[node]
@@ -72,13 +75,22 @@ def _is_alone(node: Store, loop: For, width: int) -> bool:
     return len(stores) == 1 and address(node.buffer, node.index).coefficient(loop.var) == 1
 
 
-def _passes_by(buffer: Buffer, sequence: Sequence, target: Any) -> bool:
+def _walks(loop: For, turns: Mapping[AffineAccess, tuple[Interleave, int]]) -> bool:
+    """Whether a loop fills one run of memory, from elements that follow each other as well."""
+    accesses = [node for node in loop.body if isinstance(node, AffineAccess)]
+    stores = [node for node in accesses if isinstance(node, Store)]
+    runs = {turns[node][0] if node in turns else node for node in stores}
+    loads = (stride_along(n.buffer, n.index, loop.var) for n in accesses if n not in stores)
+    return len(runs) == 1 and all(step is None or abs(step) <= 1 for step in loads)
+
+
+def _passes_by(buffer: Buffer, walks: bool, sequence: Sequence, target: Any) -> bool:
     """Whether a buffer is only written, and the last cache loses it to what is touched with it."""
     # Memory of the program's own is read by something, or would not be there.
     if buffer.kind == "alloc" or any(reads_from(item, buffer) for item in sequence.items):
         return False
     writers = (item for item in sequence.items if any(b.base is buffer for b in writes(item)))
-    return any(passes_caches(target, buffer, _touched_bytes(item)) for item in writers)
+    return any(passes_caches(target, buffer, _touched_bytes(item), walks) for item in writers)
 
 
 def _touched_bytes(item: Nest | Opaque) -> int:
