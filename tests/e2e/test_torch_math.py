@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.support.sweeps import sweep
 
 torch = pytest.importorskip("torch")
 F = torch.nn.functional
@@ -81,3 +82,24 @@ def test_built_from_them(check) -> None:
     check(lambda x: (F.gelu(x), F.gelu(x, approximate="tanh"), F.silu(x), F.mish(x)), x)
     check(lambda x: (F.softplus(x), F.elu(x), F.logsigmoid(x), torch.logaddexp(x, -x)), x)
     check(lambda x: (F.softmax(x, 0), F.log_softmax(x, 0), torch.logsumexp(x, 0)), x)
+
+
+POLYNOMIALS = [
+    *(f"{kind}chebyshev_polynomial_{letter}" for kind in ("", "shifted_") for letter in "tuvw"),
+    *("hermite_polynomial_h", "hermite_polynomial_he"),
+    *("laguerre_polynomial_l", "legendre_polynomial_p"),
+]
+
+
+@pytest.mark.parametrize(
+    "name",
+    sweep(POLYNOMIALS, "chebyshev_polynomial_u", "hermite_polynomial_h", "legendre_polynomial_p"),
+)
+def test_polynomials_of_any_degree(check, name: str) -> None:
+    function = getattr(torch.special, name)
+    x = torch.cat([torch.tensor([0.0, 1.0, -1.0, 2.0, INF], dtype=torch.float64)] * 2)
+    x[5:] = torch.rand(5, dtype=torch.float64) * 3 - 1.5
+    n = torch.tensor([[-1.0], [0.0], [1.0], [2.0], [5.7], [9.0], [20.0]], dtype=torch.float64)
+    check(lambda x, n: (function(x, n), function(x[0], n), function(x, 3)), x, n)
+    check(lambda n: function(0.5, n), torch.tensor([130.0, 600.0], dtype=torch.float64))
+    check(lambda x, n: function(x, n), x[:0], n)

@@ -231,15 +231,26 @@ class Recorder(TorchDispatchMode):
     def _constant(self, value: torch.Tensor) -> fx.Node:
         if type(value) not in (torch.Tensor, torch.nn.Parameter):
             raise CannotRecord(f"a tensor of type {type(value).__name__}")
-        name = f"_tensor_constant{len(self.attributes)}"
+        node = self.attribute("_tensor_constant", value)
+        node.meta["val"] = like(self.mode, value)
+        self.track(value, node)
+        return node
+
+    def attribute(self, kind: str, value: Any) -> fx.Node:
+        """A node for a constant or a graph, under a name that begins with ``kind``."""
+        name = f"{kind}{len(self.attributes)}"
         while name in self.attributes:
             name += "_"
         self.attributes[name] = value
         node = self.graph.create_node("get_attr", name, name=name)
         self._remember(node)
-        node.meta["val"] = like(self.mode, value)
-        self.track(value, node)
         return node
+
+    def append(self, function: Any, operands: tuple[Any, ...], result: Any) -> None:
+        """Record a call with these operands, nodes among them, and its result."""
+        node = self.graph.call_function(function, operands)
+        self._remember(node)
+        self._bind(result, node)
 
     def _remember(self, node: fx.Node) -> None:
         self.made.add(node)
