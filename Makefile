@@ -20,7 +20,7 @@ WITHOUT_DEPENDENCIES := plugins/frontend_tf
 PYPROJECTS := $(addsuffix /pyproject.toml,$(PACKAGES:[compile]=) $(WITHOUT_DEPENDENCIES))
 
 .PHONY: help demo test test-all lint bench cliffs bench-gpu docs tables opinfo opinfo-gpu jax-sweep tf-sweep
-.PHONY: foreign random-programs random-launches type-matrices
+.PHONY: foreign random-programs random-launches random-sorts type-matrices
 .PHONY: gpu-conformance gpu-resources gpu-static gpu-matrix models test-versions acceptance-users format clean
 .DELETE_ON_ERROR:
 
@@ -54,6 +54,7 @@ help:
 	@echo "make random-programs  3000 random PyTorch programs over all dtypes, every third with gradients"
 	@echo "             (an hour); RANDOM_ARGS='--programs 100 --shorten' for fewer"
 	@echo "make random-launches  10,000 calls of a GPU program by several threads, without a GPU (10 minutes)"
+	@echo "make random-sorts  sorts and selections of PyTorch and JAX, also on simulated GPUs (10 minutes)"
 	@echo "make type-matrices  operations of the three frameworks x pairs of types (half an hour)"
 	@echo "make models  about a hundred architectures, compiled whole (up to 15 minutes)"
 	@echo "make test-versions  the frontends' tests with the lowest and newest frameworks (an hour);"
@@ -136,6 +137,12 @@ random-programs: $(VENV)/.done-test
 
 random-launches: $(VENV)/.done-test
 	$(PY) tests/slow/random_launches.py $(RANDOM_LAUNCHES_ARGS)
+
+random-sorts: $(VENV)/.done-test
+	$(PY) tests/slow/random_sorts.py
+	$(PY) tests/slow/random_sorts_jax.py
+	$(PY) tests/slow/random_sorts.py --arch sm_90a --count 60
+	$(PY) tests/slow/random_sorts.py --arch gfx1100 --count 60
 
 type-matrices: $(VENV)/.done-test
 	$(PY) tests/slow/type_matrix.py

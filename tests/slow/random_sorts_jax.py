@@ -1,0 +1,98 @@
+"""Random sorts of JAX by several keys, with any comparator, and selections, against XLA.
+
+``python tests/slow/random_sorts_jax.py --count 60``. With ``--arch sm_90a`` or ``--arch gfx1100``
+they run on a simulated GPU, with rows of up to 300 elements.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+from jax import numpy as jnp
+
+from polyblocks.jax_polyblocks_compiler import polyblocks_jit_jax
+
+#: The target of each architecture.
+TARGETS = {"sm_90a": "nvgpu", "gfx1100": "amdgpu"}
+DTYPES = ("float32", "bfloat16", "float16", "int32", "int16", "int8", "uint32", "uint8", "bool")
+
+
+def draw(number: int, longest: int) -> tuple[str, Callable[..., Any], list[Any]]:
+    """What a sample is, its program and its arguments."""
+    numbers = random.Random(number)
+    values = np.random.default_rng(number)
+    extent = int(longest ** numbers.uniform(0.1, 1)) + 1
+    shape = [*(numbers.randint(1, 6) for _ in range(numbers.randint(0, 2))), extent]
+    numbers.shuffle(shape)
+    dim = shape.index(extent)
+    operands = []
+    for _ in range(numbers.randint(1, 3)):
+        dtype = numbers.choice(DTYPES)
+        x = np.round(values.normal(size=shape) * numbers.choice((1, 2, 100)))
+        if "float" in dtype:
+            for special in (np.nan, np.inf, -np.inf, -0.0, 0.5):
+                x[values.random(shape) < 0.05] = special
+        x = x if "float" in dtype else x % 2 if dtype == "bool" else np.clip(np.abs(x), 0, 127)
+        operands.append(jnp.asarray(x.astype("float32")).astype(dtype))
+    keys = numbers.randint(1, len(operands))
+    k = numbers.randint(1, min(extent, 40))
+    first = operands[0].dtype != "bool"
+    program = numbers.choice(["sort", "sort", "argsort", *(["top_k", "median"] if first else [])])
+    text = f"{program} of {[str(x.dtype) for x in operands]} {shape}, dim={dim}, keys={keys}, k={k}"
+
+    def function(*arrays: Any) -> Any:
+        if program == "sort":
+            return jax.lax.sort(arrays, dimension=dim, num_keys=keys, is_stable=True)
+        if program == "argsort":
+            return jnp.argsort(arrays[0], axis=dim, stable=True), jnp.sort(arrays[0], axis=dim)
+        if program == "top_k":
+            return jax.lax.top_k(jnp.moveaxis(arrays[0], dim, -1), k)
+        return jnp.median(arrays[0].astype("float32"), axis=dim)
+
+    return text, function, operands
+
+
+def difference(ours: Any, theirs: Any) -> str:
+    """How results differ; empty if they do not."""
+    for x, y in zip(jax.tree.leaves(ours), jax.tree.leaves(theirs), strict=True):
+        if x.dtype != y.dtype or x.shape != y.shape:
+            return f"{x.dtype} {x.shape}, not {y.dtype} {y.shape}"
+        x, y = (np.asarray(z.astype("float32") if z.dtype == "bfloat16" else z) for z in (x, y))
+        if not np.array_equal(x, y, equal_nan=x.dtype.kind == "f"):
+            return f"{np.count_nonzero(x != y)} of {x.size} differ"
+    return ""
+
+
+def main() -> int:
+    """Run the samples; the exit status is 1 if one is wrong."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--count", type=int, default=60)
+    parser.add_argument("--first", type=int, default=0, help="number of the first sample")
+    parser.add_argument("--arch", choices=TARGETS, help="default: this machine's CPU")
+    arguments = parser.parse_args()
+    options: dict[str, Any] = {"strict_target": True}
+    if arguments.arch:
+        options |= {"target": TARGETS[arguments.arch], "arch": arguments.arch, "simulate": True}
+    wrong = 0
+    for number in range(arguments.first, arguments.first + arguments.count):
+        text, function, operands = draw(number, 300 if arguments.arch else 3000)
+        try:
+            ours = polyblocks_jit_jax(function, compile_options=options)(*operands)
+            found = difference(ours, jax.jit(function)(*operands))
+        except Exception as failure:
+            found = str(failure).partition("\n")[0]
+        if found:
+            wrong += 1
+            print(f"{number}: {text}: {found}", flush=True)
+    print(f"{arguments.count} samples, {wrong} wrong")
+    return int(wrong > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
