@@ -40,6 +40,8 @@ os.environ.setdefault(
 
 def pytest_configure(config: pytest.Config) -> None:
     durations.register(config)
+    # To import three frameworks makes a million objects and few cycles.
+    gc.set_threshold(0)
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m takes its choice

@@ -87,7 +87,7 @@ def test_debug_nans_of_the_whole_process(run_python):
         assert [v.outcome for v in f.polyblocks_report().variants] == ["compiled"]
         f(-jnp.ones(3))
     """
-    lines = run_python(code).stderr.splitlines()
+    lines = run_python(code, preloaded="jax").stderr.splitlines()
     assert "FloatingPointError: invalid value (nan) encountered in log" in lines
 
 

@@ -105,7 +105,7 @@ def test_a_process_that_calls_it_once_compiles_nothing(sums, tmp_path, run_pytho
         for _ in range(2):
             print(f(x, x)[1], "polyblocks_jax.launch.loaded_call" in sys.modules)
         """
-    assert run_python(code).stdout == "105.0 False\n105.0 True\n"
+    assert run_python(code, preloaded="jax").stdout == "105.0 False\n105.0 True\n"
 
 
 BAD = {
@@ -286,7 +286,7 @@ def test_devices_and_sharded_arrays(sums, tmp_path, run_python):
         mapped = jax.shard_map(local, mesh=mesh, in_specs=jax.P("i"), out_specs=jax.P("i"))
         print(np.allclose(jax.jit(mapped)(spread), np.sin(x)))
         """
-    lines = run_python(code).stdout.splitlines()
+    lines = run_python(code, preloaded="jax").stdout.splitlines()
     assert lines[:3] == ["True 105.0"] * 3
     assert lines[3].startswith("BufferError __dlpack__ only supported for unsharded arrays")
     assert "its arrays lie on 3 devices; expected all on one device" in lines[4]
@@ -308,7 +308,7 @@ def test_a_forked_child_calls_it(sums, tmp_path, run_python):
             os._exit(0 if (y == 2 * np.asarray(x)).all() else 1)
         print(os.waitpid(child, 0)[1])
         """
-    assert run_python(code).stdout == "0\n"
+    assert run_python(code, preloaded="jax").stdout == "0\n"
 
 
 @pytest.fixture(scope="module")

@@ -149,7 +149,7 @@ def test_arrays_are_not_copied(run_python):
         shared(y).block_until_ready()
         print(peak() - before)
         """
-    assert int(run_python(code).stdout) < 200
+    assert int(run_python(code, preloaded="jax").stdout) < 200
 
 
 @pytest.mark.cpu
@@ -170,8 +170,8 @@ def test_num_threads_is_respected(run_python):
         before = tasks()
         print(before)
         """
-    one = run_python(code.replace("N", "1"), OMP_NUM_THREADS=2)
-    two = run_python(code.replace("N", "2"), OMP_NUM_THREADS=2)
+    one = run_python(code.replace("N", "1"), preloaded="jax", OMP_NUM_THREADS=2)
+    two = run_python(code.replace("N", "2"), preloaded="jax", OMP_NUM_THREADS=2)
     assert int(two.stdout) > int(one.stdout)
 
 

@@ -35,6 +35,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "python": (),
     "torch": ("torch", "torch._functorch.aot_autograd", "torch._inductor.decomposition"),
     "tf": ("tensorflow",),
+    "jax": ("jax",),
 }
 #: Environment variable with the folder that the parts of a run share.
 FOLDER = "TEST_SHARED_FOLDER"
@@ -193,8 +194,10 @@ def _serve(framework: str, folder: Path, ready: int) -> dict[str, Any]:
     """
     if os.fork():
         os._exit(0)
+    gc.set_threshold(0)
     for name in MODULES[framework]:
         importlib.import_module(name)
+    gc.set_threshold(700, 10, 10)
     # It stays: a full collection of PyTorch's objects takes as long as two functions to compile.
     gc.freeze()
     threads = os.listdir("/proc/self/task")

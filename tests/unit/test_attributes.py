@@ -21,19 +21,18 @@ ANY = re.compile(r"polyblocks\.[a-z_]+")
 
 def texts(source: str) -> list[str]:
     """The strings of a module that are no docstrings, those of f-strings included."""
-    tree = ast.parse(source)
-    docstrings = {
-        id(node.value)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-    }
-    constants = [
-        node.value
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Constant) and id(node) not in docstrings
-    ]
-    found = [value for value in constants if isinstance(value, str)]
-    return found + [value.decode("latin-1") for value in constants if isinstance(value, bytes)]
+    docstrings = set()
+    found: list[str] = []
+    data: list[str] = []
+    for node in ast.walk(ast.parse(source)):  # what holds a string comes before it
+        if type(node) is ast.Expr:
+            docstrings.add(id(node.value))
+        elif type(node) is ast.Constant and id(node) not in docstrings:
+            if isinstance(node.value, str):
+                found.append(node.value)
+            elif isinstance(node.value, bytes):
+                data.append(node.value.decode("latin-1"))
+    return found + data
 
 
 def written_names(source: str) -> list[str]:

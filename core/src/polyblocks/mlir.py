@@ -6,6 +6,7 @@ miss, so that a warm start never loads it.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import sys
 from types import ModuleType
@@ -105,11 +106,16 @@ def dialect(name: str) -> ModuleType:
 
     Inside of ``with context:`` the dialect is loaded there.
     """
-    with own_symbols_first():
-        module = importlib.import_module(f"torch_mlir.dialects.{_DIALECT_MODULES.get(name, name)}")
+    module = _imported(name)
     if name not in _OURS and (current := ir.Context.current) is not None:
         current.get_dialect_descriptor(name)
     return module
+
+
+@functools.cache
+def _imported(name: str) -> ModuleType:
+    with own_symbols_first():
+        return importlib.import_module(f"torch_mlir.dialects.{_DIALECT_MODULES.get(name, name)}")
 
 
 def preload() -> None:
@@ -154,10 +160,14 @@ def _no_module_of(name: str) -> None:
 def parse(text: str | bytes, context: Any = None) -> Any:
     """Parse MLIR text or bytecode into a Module.
 
+    Args:
+        text: of the module.
+        context: None for a new one, with the dialects that the text and our passes use.
+
     Raises:
         ValueError: the text is not valid MLIR; the message holds MLIR's diagnostics.
     """
-    context = context or make_context()
+    context = context or make_context(every_dialect=False)
     try:
         return ir.Module.parse(text, context)
     except ir.MLIRError as error:

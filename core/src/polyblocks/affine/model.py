@@ -774,11 +774,19 @@ def _accesses_by_base(body: list[Node]) -> dict[Buffer, list[Access]]:
 
 
 def _effects(body: list[Node]) -> tuple[frozenset[Buffer], frozenset[Buffer]]:
-    accesses = [node for node in walk(body) if isinstance(node, Access)]
-    return (
-        frozenset(node.buffer for node in accesses if node.reads),
-        frozenset(node.buffer for node in accesses if node.writes),
-    )
+    # Tests ask for them behind every pass.
+    read, written = set(), set()
+    waiting = [body]
+    while waiting:
+        for node in waiting.pop():
+            if type(node) is For:
+                waiting.append(node.body)
+            elif isinstance(node, Access):
+                if node.reads:
+                    read.add(node.buffer)
+                if node.writes:
+                    written.add(node.buffer)
+    return frozenset(read), frozenset(written)
 
 
 @dataclass(eq=False)

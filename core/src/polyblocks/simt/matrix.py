@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -132,6 +133,7 @@ def _registers(fragment: Fragment, dtype: str) -> int:
     return fragment.elements * _BITS[dtype] // fragment.register_bits
 
 
+@functools.cache
 def _table(fragment: Fragment, shape: tuple[int, int]) -> tuple[Array, Array]:
     """Row and column of each place of each lane, shape (places, lanes)."""
     lanes = range(1 << len(fragment.lanes))
