@@ -61,7 +61,7 @@ def _first_failure(
     """The pass, those before it, and its error; the last pass if none fails by itself."""
     from polyblocks import mlir
 
-    module = mlir.parse(snapshot)
+    module = mlir.parse(snapshot, mlir.make_context())
     for index, p in enumerate(passes):
         try:
             p.run(module, context)

@@ -38,12 +38,12 @@ def write(
     before = stages[: stages.index(stage)]
     done = before[-1] if before else None
     try:
-        module = mlir.parse(snapshot)
+        module = mlir.parse(snapshot, mlir.make_context())
         for p in finished:
             p.run(module, context)
             done = f"{stage}:{p.name}"
     except Exception:
-        module = mlir.parse(snapshot)
+        module = mlir.parse(snapshot, mlir.make_context())
         done = before[-1] if before else None
     mark(module, done)
     return save(str(module) + "\n", name)
