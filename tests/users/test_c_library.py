@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.support.c_libraries import Library
+from tests.support.c_libraries import Library, quick_compiler
 from tests.support.sweeps import sweep
 from typer.testing import CliRunner
 
@@ -43,6 +43,15 @@ ARCHS = {"x86_64": ("x86-64", "x86-64-v4"), "aarch64": ("armv8-a", "a64fx")}[fam
 def build(command: list[str], folder: Path) -> None:
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture(autouse=True)
+def compiled_quickly(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: Any
+) -> None:
+    """``make test`` optimizes the libraries of fixtures alone, ``make test-all`` every one."""
+    if request.config.option.markexpr == "not slow":
+        monkeypatch.setenv("CC", quick_compiler(tmp_path_factory.getbasetemp()))
 
 
 # --- the example -------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from pathlib import Path
 from subprocess import CompletedProcess
 
 import pytest
+from c_libraries import quick_compiler
 from sweeps import sweep
 
 CASES = Path(__file__).parent / "c_library_gpu_cases.py"
@@ -22,6 +23,12 @@ sys.exit(pytest.main(["-q", "-p", "no:cacheprovider", *sys.argv[1:]]))
 
 @pytest.mark.cpu
 @pytest.mark.parametrize("which", sweep(["not slow", "slow"], "not slow"))
-def test_c_libraries_for_gpus(run_python: Callable[..., CompletedProcess[str]], which: str) -> None:
-    done = run_python(RUN, "-m", which, str(CASES), preloaded="torch", limit=800)
+def test_c_libraries_for_gpus(
+    run_python: Callable[..., CompletedProcess[str]],
+    which: str,
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+) -> None:
+    quick = {"CC": quick_compiler(tmp_path)} if request.config.option.markexpr == "not slow" else {}
+    done = run_python(RUN, "-m", which, str(CASES), preloaded="torch", limit=800, **quick)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-1000:]
