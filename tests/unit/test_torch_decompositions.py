@@ -88,6 +88,43 @@ def test_polygamma_equals_eager(order: int) -> None:
     same(REGISTRY[aten.polygamma.default](order, x), torch.polygamma(order, x), rtol=1e-8)
 
 
+def test_zeta_equals_eager() -> None:
+    orders = torch.tensor([0.5, 1, 1.0000001, 1.5, 2, 3, 7, 30, 1000, -2, torch.nan, torch.inf])
+    places = [
+        torch.nan,
+        -torch.inf,
+        torch.inf,
+        0,
+        -1,
+        -0.5,
+        -3.7,
+        -30.2,
+        0.01,
+        0.5,
+        1,
+        9.5,
+        1e5,
+        1e20,
+    ]
+    s, q = torch.meshgrid(orders.double(), torch.tensor(places).double(), indexing="ij")
+    zeta = REGISTRY[aten.special_zeta.default]
+    same(zeta(s, q), torch.special.zeta(s, q), rtol=1e-12, atol=0)
+    s, q = s.float(), q.float()
+    same(zeta(s, q), torch.special.zeta(s, q), rtol=2e-6, atol=0)
+    whole = torch.arange(2, 6)
+    same(zeta(whole, whole), torch.special.zeta(whole, whole), rtol=2e-6, atol=0)
+    x = torch.rand(5) + 1.5
+    same(
+        REGISTRY[aten.special_zeta.self_scalar](2.5, x),
+        torch.special.zeta(2.5, x),
+        rtol=2e-6,
+        atol=0,
+    )
+    same(
+        REGISTRY[aten.special_zeta.other_scalar](x, 3), torch.special.zeta(x, 3), rtol=2e-6, atol=0
+    )
+
+
 def test_half_precision_special_functions_are_computed_in_float32() -> None:
     x = torch.rand(33).half()
     got = REGISTRY[aten.lgamma.default](x)

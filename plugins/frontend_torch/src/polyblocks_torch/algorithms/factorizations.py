@@ -25,7 +25,7 @@ from polyblocks_torch.importing.torch_dialect import (
 _library = torch.library.Library("polyblocks", "FRAGMENT")
 
 
-def _define(name: str, signature: str, shapes: Callable[..., Any]) -> Any:
+def define(name: str, signature: str, shapes: Callable[..., Any]) -> Any:
     """Define an op that has no code but in compiled programs."""
     _library.define(f"{name}{signature}")
     _library.impl(name, shapes, "Meta")
@@ -47,66 +47,64 @@ def _rank(a: Tensor) -> int:
 
 #: ``a``, [..., n, n], to its lower triangular factor and the number of the first minor that is not
 #: positive, [...] of int32; only the lower part of ``a`` is used.
-cholesky = _define(
+cholesky = define(
     "cholesky", "(Tensor a) -> (Tensor, Tensor)", lambda a: (a.new_empty(a.shape), _whole(a))
 )
 #: ``a``, [..., m, n], to L and U in one, pivots as LAPACK has them, [..., min(m, n)] of int32, and
 #: the number of the first pivot of zero, [...] of int32.
-lu = _define(
+lu = define(
     "lu",
     "(Tensor a) -> (Tensor, Tensor, Tensor)",
     lambda a: (a.new_empty(a.shape), _whole(a, _rank(a)), _whole(a)),
 )
 #: ``a``, [..., n, n], and ``b``, [..., n, m], with the same batch, to the solution of ``a x = b``
 #: and what ``lu`` gives for ``a``.
-solve = _define(
+solve = define(
     "solve",
     "(Tensor a, Tensor b) -> (Tensor, Tensor, Tensor, Tensor)",
     lambda a, b: (b.new_empty(b.shape), a.new_empty(a.shape), _whole(a, _rank(a)), _whole(a)),
 )
 #: ``a``, [..., n, n], to its inverse and the number of the first pivot of zero, [...] of int32.
-invert = _define(
+invert = define(
     "invert", "(Tensor a) -> (Tensor, Tensor)", lambda a: (a.new_empty(a.shape), _whole(a))
 )
 #: Pivots, [..., k], to the row that comes to each of ``rows`` places, and the place of each row,
 #: [..., rows] of int32.
-permutation = _define(
+permutation = define(
     "permutation",
     "(Tensor pivots, int rows) -> (Tensor, Tensor)",
     lambda pivots, rows: tuple(pivots.new_empty([*pivots.shape[:-1], rows]) for _ in range(2)),
 )
 #: ``a``, [..., m, n], to R with the vectors of reflections below, and their factors,
 #: [..., min(m, n)].
-householder = _define(
+householder = define(
     "householder",
     "(Tensor a) -> (Tensor, Tensor)",
     lambda a: (a.new_empty(a.shape), _real(a, _rank(a))),
 )
 #: Vectors of reflections, [..., m, n], and their factors, [..., k], to the first columns of their
 #: product, [..., m, columns].
-reflections = _define(
+reflections = define(
     "reflections",
     "(Tensor vectors, Tensor factors, int columns) -> Tensor",
     lambda vectors, factors, columns: _real(vectors, vectors.shape[-2], columns),
 )
 #: ``a``, [..., n, n], its lower part alone, to eigenvalues in ascending order, [..., n],
 #: and their vectors as rows, [..., n, n].
-symmetric_eigen = _define(
+symmetric_eigen = define(
     "symmetric_eigen",
     "(Tensor a) -> (Tensor, Tensor)",
     lambda a: (_real(a, a.shape[-1]), a.new_empty(a.shape)),
 )
 #: The same without the vectors.
-symmetric_values = _define(
+symmetric_values = define(
     "symmetric_values", "(Tensor a) -> Tensor", lambda a: _real(a, a.shape[-1])
 )
 #: ``a``, [..., n, m], n <= m, to its singular values in descending order, [..., n].
-singular_values = _define(
-    "singular_values", "(Tensor a) -> Tensor", lambda a: _real(a, a.shape[-2])
-)
+singular_values = define("singular_values", "(Tensor a) -> Tensor", lambda a: _real(a, a.shape[-2]))
 #: ``a``, [..., n, m], n <= m, to the lengths of rows, [..., n], in descending order, orthogonal
 #: rows, and the orthogonal matrix, [..., n, n], that ``a`` was multiplied with from the left.
-orthogonal_rows = _define(
+orthogonal_rows = define(
     "orthogonal_rows",
     "(Tensor a) -> (Tensor, Tensor, Tensor)",
     lambda a: (
@@ -116,7 +114,7 @@ orthogonal_rows = _define(
     ),
 )
 _SOLVERS = {
-    (upper, unit): _define(
+    (upper, unit): define(
         f"solve_{'upper' if upper else 'lower'}{'_unit' if unit else ''}",
         "(Tensor t, Tensor b) -> Tensor",
         lambda t, b: b.new_empty(b.shape),

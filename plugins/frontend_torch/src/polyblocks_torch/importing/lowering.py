@@ -23,6 +23,7 @@ from polyblocks.algorithms.expand import expand
 from polyblocks.errors import UnsupportedError
 from polyblocks.passes.tensor.casts import unequal_cast
 from polyblocks_torch.algorithms.factorizations import CALLS
+from polyblocks_torch.algorithms.repeated_squares import SQUARES
 from polyblocks_torch.control_flow.importing import node_importer
 from polyblocks_torch.control_flow.operators import is_control_flow
 from polyblocks_torch.control_flow.reversed_scans import fold_reversals
@@ -63,6 +64,7 @@ _LOWERINGS = {
     **SCANS,
     **SELECTIONS,
     **SORTS,
+    **SQUARES,
     **WINDOWS,
 }
 

@@ -2,7 +2,7 @@
 
 Dynamo takes an ``assert`` on a tensor into the graph, but forgets that it raises an AssertionError;
 ``torch._assert`` on a tensor it cannot trace, and where a graph may break, ``_check_tensor_all``
-breaks it.
+breaks it. Functions of :mod:`polyblocks_torch.tracing.traced_functions` stand for PyTorch's.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from torch._dynamo.variables.base import VariableTracker
 from torch._dynamo.variables.torch import TorchInGraphFunctionVariable
 
 from polyblocks_torch.importing.checks import described
+from polyblocks_torch.tracing.traced_functions import instead_of
 
 _normalized_assert = symbolic_convert._detect_and_normalize_assert_statement
 _called = TorchInGraphFunctionVariable.call_function
@@ -39,6 +40,9 @@ def install(is_active: Callable[[], bool]) -> None:
         return found
 
     def called(self: Any, tx: Any, args: Any, kwargs: Any) -> Any:
+        traced = instead_of(self.value, kwargs) if is_active() else None
+        if traced is not None:
+            return VariableTracker.build(tx, traced).call_function(tx, args, kwargs)
         if is_active() and self.value in _READERS and not kwargs:
             given = _READERS[self.value](*args)
             if given is not None:
