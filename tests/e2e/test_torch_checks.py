@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from asserting import asserted, asserted_of_a_polynomial
+from asserting import asserted, asserted_of_a_factor
 from torch import Tensor
 
 import polyblocks
@@ -169,7 +169,7 @@ def test_checks_in_branches_and_parts() -> None:
     with pytest.raises(RuntimeError, match="too small"):
         branch(x - 9)
 
-    parts = polyblocks_jit_torch(asserted_of_a_polynomial)
+    parts = polyblocks_jit_torch(asserted_of_a_factor)
     assert torch.allclose(parts(torch.zeros(3, 3)), torch.zeros(3, 3))
     with pytest.raises(AssertionError, match="too large"):
         parts(torch.eye(3) * 9)

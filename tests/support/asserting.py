@@ -12,8 +12,8 @@ def asserted(x: Tensor) -> Tensor:
     return x + 1
 
 
-def asserted_of_a_polynomial(x: Tensor) -> Tensor:
-    """Of numbers whose Hermite polynomial, which PyTorch computes, is less than 5."""
-    polynomial = torch.special.hermite_polynomial_h(x, 1)
-    assert (polynomial < 5).all(), "too large"
-    return polynomial * 2
+def asserted_of_a_factor(x: Tensor) -> Tensor:
+    """Of a matrix whose LDL factor, which PyTorch computes, has elements less than 5."""
+    factor = torch.linalg.ldl_factor_ex(x).LD
+    assert (factor < 5).all(), "too large"
+    return factor * 2
