@@ -118,6 +118,7 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], Callable[[], list[torch.Tensor]]]]
     "total": (in_torch.total, lambda: [r(1000, 300)]),
     "argmax": (in_torch.row_argmax, lambda: [r(30, 500)]),
     "sort": (lambda x: torch.sort(x, dim=-1)[0], lambda: [r(10, 20)]),
+    "average pool": (lambda x: functional.avg_pool2d(x, 3, 1, 1), lambda: [r(2, 3, 40, 40)]),
     "convolution": (
         lambda x, w: functional.conv2d(x, w, padding=1),
         lambda: [r(1, 8, 12, 12), r(8, 8, 3, 3)],
@@ -143,7 +144,7 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], Callable[[], list[torch.Tensor]]]]
     # The others are looked at below, beside what becomes of them.
     sweep(
         PROGRAMS,
-        *("layer norm", "heat", "scan and maximum", "take", "total", "convolution"),
+        *("layer norm", "heat", "scan and maximum", "take", "total", "average pool", "convolution"),
         *("attention", "ordered updates", "integers"),
     ),
 )

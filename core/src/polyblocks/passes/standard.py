@@ -279,7 +279,8 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 FuseSiblingLoopsPass(),
                 *only(team and vectors, JamStencilsPass()),
                 *only(vectors, TileTransposesPass()),
-                MultiplyReciprocalsPass(),
+                # A grid's threads take an iteration each of loops that are nested perfectly.
+                MultiplyReciprocalsPass(between=team),
                 # When a step has its final form, and before threads share the rows.
                 *only(team and vectors, TileScansPass()),
                 # When iterations are lanes where they can be, and nothing is fused any more.

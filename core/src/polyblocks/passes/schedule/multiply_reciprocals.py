@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from polyblocks.affine.cleanup.invariants import invariants
 from polyblocks.affine.element import F32, F64, dtype_of
-from polyblocks.affine.model import For, Node, Op, Sequence, Value
+from polyblocks.affine.model import For, Node, Op, Sequence, Value, walk
 from polyblocks.affine.ops import Floats, Ops, has_flag
+from polyblocks.affine.subnests import parallel_shell
 from polyblocks.passes.base import NestPass
 
 #: For each type the exponents (of two) between which a number and its reciprocal are normal, and
@@ -23,7 +25,8 @@ class MultiplyReciprocalsPass(NestPass):
     ``x / d`` becomes ``(x * s) * (1 / (d * s))``, where the power of two ``s`` is 1 unless ``d`` is
     so small or large that ``1 / d`` is not a normal number. Infinities, NaN and zeros on either
     side come out as from the division; the result is off by at most 1.5 units in the last place
-    instead of 0.5, so the operation must allow that its terms are rearranged.
+    instead of 0.5, so the operation must allow that its terms are rearranged. The reciprocal of a
+    constant is a constant where the division is: nothing comes to stand between loops.
 
     Before::
 
@@ -42,6 +45,9 @@ class MultiplyReciprocalsPass(NestPass):
     name: ClassVar[str] = "multiply-reciprocals"
     #: Iterations that pay for what is done in front of the loop.
     min_trips: int = 32
+    #: Whether perfect nests may get something between their loops; else it stands in front of all
+    #: of them, and a nest that is perfect as a whole is left as it is.
+    between: bool = True
 
     def transform(self, sequence: Sequence, context: Any) -> None:
         """Rewrite the innermost loops of every nest."""
@@ -50,31 +56,46 @@ class MultiplyReciprocalsPass(NestPass):
         if context.options.mlir_disable_fast_math:
             return
         for nest in sequence.nests():
-            count = sum(self._inside(node) for node in nest.body if isinstance(node, For))
+            constants = {
+                n.results[0]: n.attributes["value"]
+                for n in walk(nest.body)
+                if isinstance(n, Op) and n.name == "arith.constant"
+            }
+            loops = [node for node in nest.body if isinstance(node, For)]
+            if not self.between:
+                loops = [self._shell(loop)[-1] for loop in loops]
+            count = sum(self._inside(loop, constants) for loop in loops)
             if count:
                 nest.replace()
                 context.decide(self.name, nest.name, "reciprocals", divisions=count)
 
-    def _inside(self, loop: For) -> int:
+    def _shell(self, loop: For) -> list[For]:
+        """The loops that stay nested perfectly, from this one on."""
+        shell, _ = parallel_shell([loop])
+        return [loop] if self.between or not shell else shell
+
+    def _inside(self, loop: For, constants: dict[Value, Any]) -> int:
         """Rewrite the loops in the body of ``loop``; the number of divisions."""
-        count = 0
+        count = _multiply(loop, constants) if loop.trips >= self.min_trips else 0
         out: list[Node] = []
         for node in loop.body:
             if isinstance(node, For):
-                inner = self._inside(node)
-                if not inner and not any(isinstance(n, For) for n in node.body):
-                    front, inner = self._rewrite(node)
+                shell = self._shell(node)
+                count += self._inside(shell[-1], constants)
+                if not any(isinstance(n, For) for n in shell[-1].body):
+                    front, divisions = self._rewrite(shell)
                     out.extend(front)
-                count += inner
+                    count += divisions
             out.append(node)
         loop.body = out
         return count
 
-    def _rewrite(self, loop: For) -> tuple[list[Node], int]:
-        """Reciprocals in front of an innermost loop, and the number of divisions they replace."""
+    def _rewrite(self, shell: list[For]) -> tuple[list[Node], int]:
+        """Reciprocals in front of innermost loops, and the number of divisions they replace."""
+        loop = shell[-1]
         if loop.trips < self.min_trips:
             return [], 0
-        taken, kept = invariants(loop)
+        taken, kept = _invariants(shell)
         varying = {r for n in kept for r in n.defines} | set(loop.arguments)
         divisions = [n for n in kept if isinstance(n, Op) and _is_division(n)]
         divisions = [n for n in divisions if n.operands[1] not in varying]
@@ -101,6 +122,49 @@ class MultiplyReciprocalsPass(NestPass):
 def _is_division(op: Op) -> bool:
     reassociates = op.name == "arith.divf" and has_flag(op, "reassoc")
     return reassociates and dtype_of(op.results[0].type) in _RANGES
+
+
+def _invariants(shell: list[For]) -> tuple[list[Node], list[Node]]:
+    """The nodes in the innermost of these loops that depend on none of them, and the others."""
+    inner = shell[-1]
+    taken, kept = invariants(inner)
+    for loop in reversed(shell[:-1]):
+        taken, inside = invariants(For(loop.var, taken, lower=loop.lower, upper=loop.upper))
+        kept = [*inside, *kept]
+    return taken, kept
+
+
+def _multiply(loop: For, constants: dict[Value, Any]) -> int:
+    """Replace divisions by constants, in place; how many."""
+    count = 0
+    body: list[Node] = []
+    for node in loop.body:
+        reciprocal = None
+        if isinstance(node, Op) and _is_division(node) and node.operands[1] in constants:
+            reciprocal = _reciprocal(constants[node.operands[1]])
+        if reciprocal is not None and isinstance(node, Op):
+            factor = Ops(body, node.location).constant(reciprocal, node.results[0].type)
+            node = Op("arith.mulf", [node.operands[0], factor], {}, node.results, node.location)
+            count += 1
+        body.append(node)
+    loop.body = body
+    return count
+
+
+def _reciprocal(attribute: Any) -> float | None:
+    """One over a constant, rounded; None if it or the constant is not a normal number."""
+    dtype = dtype_of(attribute.type)
+    low, high, _ = _RANGES[dtype]
+    number = float(attribute.value)
+    if not 2.0**low <= abs(number) <= 2.0**high:
+        return None
+    return _single(1.0 / number) if dtype == F32 else 1.0 / number
+
+
+def _single(number: float) -> float:
+    """The nearest number of 32 bits."""
+    (rounded,) = struct.unpack("f", struct.pack("f", number))
+    return float(rounded)
 
 
 def _invert(d: Value, front: list[Node]) -> tuple[Value, Value]:
