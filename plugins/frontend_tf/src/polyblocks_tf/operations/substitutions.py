@@ -42,6 +42,7 @@ SUBSTITUTIONS: dict[str, Substitute] = {
     "StatelessIf": _branch,
     "ImageProjectiveTransformV2": images.projective_transform,
     "ImageProjectiveTransformV3": images.projective_transform,
+    "DenseBincount": shapes.bincount,
     "CropAndResize": images.crop_and_resize,
     "RaggedTensorToTensor": ragged.ragged_to_tensor,
     "ResizeBilinear": resizing.resize_bilinear,
