@@ -82,6 +82,12 @@ def test_splits_are_near_each_other_and_full_of_lanes():
     assert sorted(factors.split(1000)) == [25, 40]
 
 
+def test_strips_of_large_matrices() -> None:
+    assert factors.strip(128, 128) == factors.WIDTH
+    assert factors.strip(128, 120) is None
+    assert factors.strip(64, 64) is None
+
+
 def test_lengths_that_are_too_long_are_refused():
     factors.check_length(1 << 22)
     with pytest.raises(UnsupportedError, match="of 2097169 numbers needs 6291456 factors"):
@@ -102,6 +108,7 @@ CASES = [
     (Kind.COMPLEX, (1, 105, 1)),
     (Kind.COMPLEX, (2, 19, 1)),
     (Kind.COMPLEX, (2, 256, 1)),
+    (Kind.COMPLEX, (1, 1 << 14, 1)),
     (Kind.COMPLEX, (2, 30, 20)),
     (Kind.COMPLEX, (37, 16, 1)),
     (Kind.COMPLEX, (3, 64, 1)),

@@ -9,6 +9,10 @@ from polyblocks.errors import UnsupportedError
 #: Lanes that a contiguous dimension should fill: those of the widest vectors of float32.
 LANES = 16
 
+#: Numbers of a matrix whose columns are transformed in strips, and columns of a strip. 65,536 on a
+#: Zen 4: 0.128 ms instead of 0.157 on one thread, 0.112 instead of 0.154 on two.
+LARGE, WIDTH = 1 << 14, 32
+
 #: Odd radices that are straight-line code; lengths with other prime factors are convolutions.
 PRIMES = (17, 13, 11, 7, 5, 3)
 
@@ -78,6 +82,17 @@ def split(n: int, few: bool = False) -> tuple[int, int] | None:
             if best is None or key < best[0]:
                 best = key, (one, other)
     return None if best is None else best[1]
+
+
+def strip(n: int, inner: int) -> int | None:
+    """Columns of a strip of an [n, inner] matrix; None if it stays in one piece.
+
+    The stages of a strip follow each other in a fast cache, and on one thread: threads would wait
+    for numbers that others have just stored.
+    """
+    if n * inner < LARGE or inner % WIDTH:
+        return None
+    return WIDTH
 
 
 def convolution_length(n: int) -> int:

@@ -138,3 +138,25 @@ class Rows:
     def store(self, at: Place, value: Number, o: Any, t: Any, b: Any) -> None:
         """Store it."""
         self.signal.store(at, value, o, t * self.b + b, 0)
+
+
+@dataclass(frozen=True)
+class Strips:
+    """[1, n, inner] as [inner / width, n, width]: columns beside each other in strips.
+
+    Attributes:
+        signal: the source or target.
+        width: columns of a strip.
+    """
+
+    signal: Any
+    width: int
+
+    def load(self, at: Place, o: Any, t: Any, b: Any) -> Number:
+        """The number in column b of strip o."""
+        value: Number = self.signal.load(at, 0, t, o * self.width + b)
+        return value
+
+    def store(self, at: Place, value: Number, o: Any, t: Any, b: Any) -> None:
+        """Store it."""
+        self.signal.store(at, value, 0, t, o * self.width + b)

@@ -26,6 +26,7 @@ from polyblocks.algorithms.fourier.signals import (
     Planes,
     Rows,
     Source,
+    Strips,
     Target,
     Weighted,
 )
@@ -286,7 +287,7 @@ class _Writer:
         mixed, turned = self.flat(first), self.flat(second)
         turns = roots(np.outer(np.arange(a), np.arange(b)), shape.n) * self.scale
         re, im = code.table(turns.real), code.table(self.sign * turns.imag)
-        self._columns(first, Rows(source, b), mixed, 1.0, rows=True)
+        self._matrix_columns(first, Rows(source, b), mixed)
 
         def transpose(at: Place) -> None:
             o, k, j = at.indices
@@ -295,7 +296,15 @@ class _Writer:
             turned.store(at, value, o, j, k)
 
         nest([shape.outer, a, b], transpose)
-        self._columns(second, turned, Rows(target, a), 1.0, rows=True)
+        self._matrix_columns(second, turned, Rows(target, a))
+
+    def _matrix_columns(self, shape: Shape, source: Source, target: Target) -> None:
+        """Columns of matrices; of a single large one in strips, which are what threads share."""
+        width = factors.strip(shape.n, shape.inner) if shape.outer == 1 else None
+        if width is not None:
+            source, target = Strips(source, width), Strips(target, width)
+            shape = Shape(shape.inner // width, shape.n, width)
+        self._columns(shape, source, target, 1.0, rows=True)
 
     def _rows_as_lanes(self, shape: Shape, source: Source, target: Target) -> None:
         """Rows side by side: [n, outer]."""
