@@ -76,13 +76,17 @@ def test_guards_are_followed_by_machine_code():
         (lambda x: [x + 1], (ONES,)),
         (lambda x: [[y + 1 for y in x.unbind()], x * x][1], (ONES,)),
         (torch.sqrt, (ONES,)),
+        (torch.sort, (ONES,)),
+        (lambda x: {"a": x.max(0), "b": [x.cumsum(1).topk(2), x.mean()]}, (ONES,)),
     ],
 )
 def test_arguments_of_all_kinds(function, args):
     compiled = polyblocks_jit_torch(function)
     expected = function(*args)
     for _ in range(CALLED + 1):
-        torch.testing.assert_close(compiled(*args), expected, rtol=0, atol=0)
+        result = compiled(*args)
+        torch.testing.assert_close(result, expected, rtol=0, atol=0)
+        assert type(result) is type(expected)
     names = builtins_called(compiled, *args)
     assert "set_eval_frame" not in names
 

@@ -22,6 +22,8 @@ from polyblocks.runtime.source import Source
 
 #: How Dynamo names graphs in the code that it generates.
 _GRAPH = "__compiled_fn_"
+#: Where the named tuples are defined that operations of PyTorch give.
+_TUPLES = "torch.return_types"
 #: Instructions with names that run no code but Python's own.
 _LOADS = ("LOAD_GLOBAL", "LOAD_ATTR")
 #: Arguments with which bytecode may call a function in C. Python 3.11's ``PRECALL`` runs it and
@@ -158,16 +160,20 @@ def _spread(call: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _only_call(code: CodeType) -> str:
-    """The name of the graph, in generated code that calls it and nothing else; else empty."""
+    """The name of the graph, in generated code that calls it and nothing else; else empty.
+
+    Named tuples are made of its results: PyTorch's own, which run no Python.
+    """
     graphs = [name for name in code.co_names if name.startswith(_GRAPH)]
     if len(graphs) != 1:
         return ""
-    calls = 0
+    calls = tuples = 0
     for each in dis.get_instructions(code):
+        tuples += isinstance(each.argval, type) and each.argval.__module__ == _TUPLES
         calls += each.opname.startswith("CALL") and "INTRINSIC" not in each.opname
         if each.opcode in dis.hasname and each.opname not in _LOADS:
             return ""
-    return graphs[0] if calls == 1 else ""
+    return graphs[0] if calls == 1 + tuples else ""
 
 
 def _finder(
