@@ -159,3 +159,10 @@ def stride_along(buffer: Buffer, index: Collection[Expr], var: Var) -> int | Non
 def accesses(nodes: list[Node]) -> list[AffineAccess]:
     """All affine accesses in these nodes."""
     return [n for n in walk(nodes) if isinstance(n, AffineAccess)]
+
+
+def row_of_lines(elements: int, size: int, line: int = 64) -> int:
+    """Elements of a row of an odd number of lines: rows then begin in different sets of a cache."""
+    per_line = max(1, line // size)
+    lines = -(-elements // per_line)
+    return (lines | 1) * per_line if lines > 1 else elements

@@ -20,7 +20,7 @@ class FlatViews:
         """The view over all that a buffer's strides reach; itself if it is one already.
 
         Args:
-            buffer: one that lives longer than an iteration, see :func:`flattenable`.
+            buffer: see :func:`is_row`.
         """
         if len(buffer.shape) == 1 and strides(buffer) == (1,):
             return buffer
@@ -72,3 +72,8 @@ def is_flat(view: Buffer) -> bool:
 def flattenable(buffer: Buffer) -> bool:
     """Whether a one-dimensional view of the buffer can be made."""
     return buffer.kind != "local" and all(e >= 0 for e in buffer.shape)
+
+
+def is_row(buffer: Buffer) -> bool:
+    """Whether the buffer is one-dimensional itself, or can be viewed so."""
+    return flattenable(buffer) or (len(buffer.shape) == 1 and strides(buffer) == (1,))

@@ -8,28 +8,35 @@ from __future__ import annotations
 
 from math import prod
 
+from polyblocks.affine.access import row_of_lines
 from polyblocks.affine.analysis.contractions import Operand
 from polyblocks.affine.analysis.dataflow import variables_of
-from polyblocks.affine.contraction.loop_digits import counted, row_of_lines
+from polyblocks.affine.contraction.loop_digits import counted
 from polyblocks.affine.contraction.products.flat_product import FlatProduct
 from polyblocks.affine.contraction.products.product import extents
+from polyblocks.affine.contraction.tile_prologue import Prologues, TilePrologue
 from polyblocks.affine.contraction.tiling import Tiling
 from polyblocks.affine.element import element_bytes
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import Access, Buffer, For, Nest, Node, Store, Value, around, clone
-from polyblocks.affine.prologue import Prologue
 
 #: Elements of a panel over those that it is copied from, at most: a row that is read again and
 #: again, as by a convolution, is not to be kept for each time.
 MOST = 2
 
 
-def can_be_kept(operand: Operand, product: FlatProduct, prologue: Prologue) -> bool:
-    """Whether an operand is the same at every call, and no larger than what it is made of."""
-    if not prologue.depends_on_constants(operand.nodes):
+def can_be_kept(operand: Operand, product: FlatProduct, prologues: Prologues) -> bool:
+    """Whether an operand is the same each time, and no larger than what it is made of.
+
+    Operands that are the same in several tiles of one call are used in place if they are in order.
+    """
+    prologue = prologues.of(operand.nodes)
+    if prologue is None:
+        return False
+    if isinstance(prologue, TilePrologue) and (operand.of_rows or product.in_lines(operand)):
         return False
     side = product.row if operand.of_rows else product.column
-    batch = _batch(operand, product)
+    batch = batch_of(operand, product)
     if any(v.value is not None for v in batch):
         # It also depends on a loop of the program, which the prologue is not in.
         return False
@@ -38,7 +45,7 @@ def can_be_kept(operand: Operand, product: FlatProduct, prologue: Prologue) -> b
     return elements <= MOST * sum(b.numel for b in sources)
 
 
-def _batch(operand: Operand, product: FlatProduct) -> list[Var]:
+def batch_of(operand: Operand, product: FlatProduct) -> list[Var]:
     """The variables that move an operand, but for its side and the step.
 
     They are those of the batch, and those of tiles around the contraction.
@@ -55,32 +62,33 @@ class KeptPanels:
     Args:
         product: the contraction.
         tiling: its sizes.
-        prologue: of the program, or of the loop that it is in.
+        prologues: what may fill them.
         nest: that the contraction is from.
     """
 
     def __init__(
-        self, product: FlatProduct, tiling: Tiling, prologue: Prologue, nest: Nest
+        self, product: FlatProduct, tiling: Tiling, prologues: Prologues, nest: Nest
     ) -> None:
         self._product = product
         self._tiling = tiling
-        self._prologue = prologue
+        self._prologues = prologues
         self._nest = nest
         self._buffers: dict[Operand, Buffer] = {}
-        self._copies: list[list[Node]] = []
+        self._copies: list[tuple[Operand, list[Node]]] = []
 
     def add(self, operand: Operand) -> None:
         """Keep a panel of an operand."""
-        batch = [Var(v.extent) for v in _batch(operand, self._product)]
+        batch = [Var(v.extent) for v in batch_of(operand, self._product)]
         fill = self._by_rows if operand.of_rows else self._by_panels
-        self._copies.append(fill(operand, batch))
+        self._copies.append((operand, fill(operand, batch)))
 
     def prepare(self) -> None:
-        """Let the program's prologue fill the panels, when it is certain that they are used."""
-        for buffer in self._buffers.values():
-            self._prologue.keep(buffer)
-        for nodes in self._copies:
-            self._prologue.append(nodes, self._nest, f"{self._nest.name}_panel", "copy")
+        """Let code ahead fill the panels, when it is certain that they are used."""
+        for operand, nodes in self._copies:
+            prologue = self._prologues.of(operand.nodes)
+            assert prologue is not None
+            prologue.keep(self._buffers[operand])
+            prologue.append(nodes, self._nest, f"{self._nest.name}_panel", "copy")
 
     def bytes(self) -> int:
         """Bytes of all of them."""
@@ -102,7 +110,7 @@ class KeptPanels:
             lane: the column in it.
         """
         product = self._product
-        batch = tuple(place.get(v, Expr.of(v)) for v in _batch(operand, product))
+        batch = tuple(place.get(v, Expr.of(v)) for v in batch_of(operand, product))
         if operand.of_rows:
             return (*batch, place[product.row], place[product.step])
         return (*batch, panel, place[product.step], lane)
@@ -150,7 +158,7 @@ class KeptPanels:
         lane: Expr,
     ) -> list[Node]:
         """Copies one element."""
-        moved = zip(_batch(operand, self._product), batch, strict=True)
+        moved = zip(batch_of(operand, self._product), batch, strict=True)
         at = {**{old: Expr.of(new) for old, new in moved}, **place}
         values: dict[Value, Value] = {}
         body = clone(operand.nodes, values, dict(at))

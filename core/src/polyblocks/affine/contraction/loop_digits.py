@@ -1,4 +1,4 @@
-"""Numbers of iterations as digits: the loops that count them, and rows that avoid each other."""
+"""Numbers of iterations as digits: the loops that count them."""
 
 from __future__ import annotations
 
@@ -43,10 +43,3 @@ def counted(
         return body
 
     return number, around
-
-
-def row_of_lines(elements: int, size: int, line: int = 64) -> int:
-    """Elements of a row of an odd number of lines: rows then begin in different sets of a cache."""
-    per_line = max(1, line // size)
-    lines = -(-elements // per_line)
-    return (lines | 1) * per_line if lines > 1 else elements

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from polyblocks.affine.access import row_of_lines
 from polyblocks.affine.contraction.frame import Frame
-from polyblocks.affine.contraction.loop_digits import counted, row_of_lines
+from polyblocks.affine.contraction.loop_digits import counted
 from polyblocks.affine.contraction.products.product import extents
 from polyblocks.affine.contraction.staging import Loops
 from polyblocks.affine.element import element_bytes

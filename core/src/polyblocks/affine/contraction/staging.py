@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from polyblocks.affine.access import row_of_lines
 from polyblocks.affine.analysis.contractions import Operand
 from polyblocks.affine.buffers.copies import PACK, BoxCopy
 from polyblocks.affine.contraction.copies import along_rows, is_scattered
 from polyblocks.affine.contraction.frame import Frame
-from polyblocks.affine.contraction.loop_digits import counted, row_of_lines
+from polyblocks.affine.contraction.loop_digits import counted
 from polyblocks.affine.contraction.products.product import extents
 from polyblocks.affine.element import element_bytes
 from polyblocks.affine.expr import Expr, Var

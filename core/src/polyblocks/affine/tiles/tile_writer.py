@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil, prod
 
+from polyblocks.affine.access import address, row_of_lines
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import AffineAccess, Alloca, Buffer, For, Node, Value, clone, walk
 from polyblocks.affine.tiles.contiguity import held_by_iterations
@@ -128,7 +129,9 @@ class _Tile:
         """Give every local buffer its storage; whether all have sizes that are the same always."""
         if not self.rows:
             self.held = {b for b in self.local if held_by_iterations(stages, b)}
-        return all(self._place(b, *used) for b, used in lifetimes(stages, self.local).items())
+        return all(
+            self._place(stages, b, *used) for b, used in lifetimes(stages, self.local).items()
+        )
 
     def body(self, stages: list[FusionStage]) -> list[Node] | None:
         if not self.place(stages):
@@ -139,9 +142,21 @@ class _Tile:
             if nodes is None:
                 return None
             out.extend(nodes)
+        self._flatten(stages, out)
         return out
 
-    def _place(self, buffer: Buffer, first: int, last: int) -> bool:
+    def _flatten(self, stages: list[FusionStage], nodes: list[Node]) -> None:
+        """Let what contractions read be one row of memory: they use it where it is then."""
+        products = [stage for stage in stages if stage.seconds is not None]
+        wanted = {self.buffers.get(load.buffer) for stage in products for load in stage.loads}
+        flat = {b for b in wanted if b is not None and len(b.shape) > 1}
+        for node in walk(nodes):
+            if isinstance(node, AffineAccess) and node.buffer in flat:
+                node.index = (address(node.buffer, node.index),)
+        for buffer in flat:
+            buffer.shape = (buffer.numel,)
+
+    def _place(self, stages: list[FusionStage], buffer: Buffer, first: int, last: int) -> bool:
         """Find a local buffer's storage: one whose contents are done with, or a new one."""
         shape: list[int] = []
         origin: list[Expr] = []
@@ -154,6 +169,9 @@ class _Tile:
         if self.rows and len(shape) > 1 and shape[-1] > ROW:
             # Every row starts on a line of its own.
             shape[-1] = row_of(shape[-1])
+            if any(stage.seconds is not None for stage in stages):
+                # A register tile of a contraction reads several rows side by side.
+                shape[-1] = row_of_lines(shape[-1], buffer.bytes_per_element)
         held = buffer in self.held
         free = [s for s in self.storages if s.last < first and s.fits(buffer) and not held]
         # The model counts what lives at once, and what it counts has to fit.

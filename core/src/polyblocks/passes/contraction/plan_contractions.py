@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from polyblocks.affine.analysis.contractions import Contraction
 from polyblocks.affine.analysis.facts import NestFacts
+from polyblocks.affine.contraction.tile_prologue import prologues_of
 from polyblocks.affine.contraction.tilings.choice import Choices, tilings_of
 from polyblocks.affine.contraction.tilings.eligibility import has_enough, min_extent
 from polyblocks.affine.contraction.tilings.schedule import schedule_of
@@ -62,7 +63,8 @@ class PlanContractionsPass(NestPass):
 
         known: dict[Hashable, Any] = {}
 
-        def plan(nest: Nest, nodes: list[Node], inside: bool) -> None:
+        def plan(nest: Nest, nodes: list[Node], around: list[For]) -> None:
+            inside = bool(around)
             contraction = NestFacts(nodes).contraction
             if contraction is not None and split_at_digits(contraction.reduction.loops):
                 nest.replace()
@@ -73,9 +75,13 @@ class PlanContractionsPass(NestPass):
                 return
             choices = Choices(sequence, nodes)
             # Panels made before the program depend on each other, margins on their buffers.
-            by_code = prologue is None and margins.keys().isdisjoint(program_buffers(nodes))
+            by_code = (
+                prologue is None
+                and not inside
+                and margins.keys().isdisjoint(program_buffers(nodes))
+            )
             if not by_code or (schedule := known.get((choices.code, inside))) is None:
-                schedule = schedule_or_reason(nest, contraction, choices, inside)
+                schedule = schedule_or_reason(nest, contraction, choices, around)
             if by_code:
                 known[choices.code, inside] = schedule
             if isinstance(schedule, str):
@@ -87,20 +93,21 @@ class PlanContractionsPass(NestPass):
             nest.replace()
 
         def schedule_or_reason(
-            nest: Nest, contraction: Contraction, choices: Choices, inside: bool
+            nest: Nest, contraction: Contraction, choices: Choices, around: list[For]
         ) -> dict[str, Any] | str:
             reason = "no tile fits"
             # Inside of a tile there is one thread.
-            threads = 1 if inside else None
-            found = tilings_of(contraction, views, target, threads, prologue, choices)
+            threads = 1 if around else None
+            ahead = prologues_of(sequence, nest, around, prologue)
+            found = tilings_of(contraction, views, target, threads, ahead, choices)
             if not has_enough(contraction):
                 # Operands that are used so seldom are not worth packing.
                 reason = "few rows or columns"
                 found = [tiled for tiled in found if tiled.cost.in_place]
-            level = None if inside else target.shared_level.name
+            level = None if around else target.shared_level.name
             for tiled in found:
                 try:
-                    tiled_nodes(tiled, nest, level, prologue, margins)
+                    tiled_nodes(tiled, nest, level, ahead, margins)
                 except NoLanesError as error:
                     reason = str(error)
                     continue
@@ -110,6 +117,6 @@ class PlanContractionsPass(NestPass):
         for nest in sequence.nests():
 
             def visit(nodes: list[Node], around: list[For], nest: Nest = nest) -> None:
-                plan(nest, nodes, bool(around))
+                plan(nest, nodes, around)
 
             change_subnests(nest, visit)

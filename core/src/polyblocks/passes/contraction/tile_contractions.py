@@ -7,6 +7,7 @@ from math import prod
 from typing import Any, ClassVar
 
 from polyblocks.affine.analysis.facts import NestFacts
+from polyblocks.affine.contraction.tile_prologue import Prologues, prologues_of
 from polyblocks.affine.contraction.tilings.choice import Tiled, candidate_products, cost_of
 from polyblocks.affine.contraction.tilings.schedule import scheduled
 from polyblocks.affine.flat_views import FlatViews
@@ -15,7 +16,6 @@ from polyblocks.affine.padding.margins import Margin, margins_of
 from polyblocks.affine.plan.old_keys import read
 from polyblocks.affine.preheader import Preheader
 from polyblocks.affine.preparation import Preparation
-from polyblocks.affine.prologue import Prologue
 from polyblocks.affine.rewrites.simplify import eliminate_common
 from polyblocks.affine.subnests import change_subnests
 from polyblocks.affine.vectors.lanes import NoLanesError
@@ -78,7 +78,8 @@ class TileContractionsPass(NestPass):
             def change(
                 nodes: list[Node], around: list[For], nest: Nest = nest
             ) -> list[Node] | None:
-                return self._tiled(*(nodes, nest, around, views, prologue, margins, context))
+                ahead = prologues_of(sequence, nest, around, prologue)
+                return self._tiled(*(nodes, nest, around, views, ahead, margins, context))
 
             if change_subnests(nest, change):
                 eliminate_common(nest.body)
@@ -90,7 +91,7 @@ class TileContractionsPass(NestPass):
         nest: Nest,
         around: list[For],
         views: FlatViews,
-        prologue: Prologue | None,
+        prologues: Prologues | None,
         margins: dict[Buffer, Margin],
         context: Any,
     ) -> list[Node] | None:
@@ -104,15 +105,15 @@ class TileContractionsPass(NestPass):
         threads = 1 if around else None
         products = []
         if contraction is not None:
-            products = candidate_products(contraction, views, target, prologue)
+            products = candidate_products(contraction, views, target, prologues)
         schedule = read(loop.schedule, nest.name, target)
         tiled = scheduled(
-            products, lambda product: cost_of(product, target, threads, prologue), schedule
+            products, lambda product: cost_of(product, target, threads, prologues), schedule
         )
         product = tiled.cost.product
         level = None if around else target.shared_level.name
         try:
-            new, kept = tiled_nodes(tiled, nest, level, prologue, margins)
+            new, kept = tiled_nodes(tiled, nest, level, prologues, margins)
         except NoLanesError as error:
             raise schedule.unexpected(
                 "columns that can be vectors",

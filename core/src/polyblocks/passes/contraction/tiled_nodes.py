@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from polyblocks.affine.contraction.absent import absent_of
 from polyblocks.affine.contraction.builder import ContractionBuilder
 from polyblocks.affine.contraction.kept_panels import KeptPanels
+from polyblocks.affine.contraction.tile_prologue import Prologues
 from polyblocks.affine.contraction.tilings.choice import Tiled
 from polyblocks.affine.model import Buffer, For, Nest, Node, remove_dead, walk
 from polyblocks.affine.padding.margins import Margin
-from polyblocks.affine.prologue import Prologue
 from polyblocks.affine.vectors.lanes import lanes_of
 
 
@@ -18,7 +18,7 @@ def tiled_nodes(
     tiled: Tiled,
     nest: Nest,
     level: str | None,
-    prologue: Prologue | None,
+    prologues: Prologues | None,
     margins: Mapping[Buffer, Margin],
 ) -> tuple[list[Node], KeptPanels | None]:
     """The nodes of a contraction in tiles, and the panels that are kept between calls.
@@ -27,14 +27,14 @@ def tiled_nodes(
         tiled: the product and its tiling.
         nest: that the contraction is from.
         level: see :class:`ContractionBuilder`.
-        prologue: of the program, or of the loop that this is in; may fill panels.
+        prologues: code ahead, which may fill panels.
         margins: of the program's buffers.
 
     Raises:
         NoLanesError: something keeps columns from being lanes.
     """
     product, tiling = tiled.cost.product, tiled.tiling
-    kept = None if prologue is None else KeptPanels(product, tiling, prologue, nest)
+    kept = None if prologues is None else KeptPanels(product, tiling, prologues, nest)
     absent = absent_of(product, margins)
     nodes = ContractionBuilder(product, tiling, tiled.cost.width, level, kept, absent).nodes()
     remove_dead(nodes)

@@ -10,13 +10,15 @@ from typing import Any, ClassVar
 from polyblocks.affine.analysis.contractions import Contraction
 from polyblocks.affine.analysis.dependent_reductions import have_dependent_reductions
 from polyblocks.affine.analysis.facts import NestFacts, facts_of
-from polyblocks.affine.contraction.tilings.choice import Choices, tilings_of
+from polyblocks.affine.contraction.tile_prologue import prologues_of
+from polyblocks.affine.contraction.tilings.choice import Choices, filling_seconds, tilings_of
 from polyblocks.affine.contraction.tilings.eligibility import is_tiled
 from polyblocks.affine.cost import rates
 from polyblocks.affine.cost.block_cost import BlockCost, room_of_block
 from polyblocks.affine.cost.group_cost import alone, cost_of
 from polyblocks.affine.cost.tile_cost import Cost
 from polyblocks.affine.flat_views import FlatViews
+from polyblocks.affine.fusion.product_chains import chain_of, is_large
 from polyblocks.affine.mlir.source import merged_sources
 from polyblocks.affine.model import (
     Buffer,
@@ -58,8 +60,10 @@ class FuseTilesPass(NestPass):
     computes of every stage what it needs, its neighbours' parts included, so that tiles stay
     independent; buffers that only the group uses shrink to the size of a tile. Nothing is asked
     but accesses and costs: chains of stencils, normalizations over rows and updates of a part of a
-    buffer are the same thing. On GPUs tiles have copies of what they read several times, and steps
-    of a chain may write over what they have read (:mod:`polyblocks.affine.tiles.updates`).
+    buffer are the same thing. Two contractions in register tiles are in one group if all that is
+    between them is, and would not stay in caches otherwise: such is attention. On GPUs tiles have
+    copies of what they read several times, and steps of a chain may write over what they have read
+    (:mod:`polyblocks.affine.tiles.updates`).
 
     Before::
 
@@ -162,6 +166,8 @@ class _Grouping:
         self.viewed = sequence.viewed()
         self.nodes: dict[Nest, int] = {}
         self.group_of: dict[Nest, _Group] = {}
+        #: Those that are contractions in register tiles.
+        self.products: set[Nest] = set()
         target = context.target
         views, rate = FlatViews(sequence), rates.lane_rate(target)
         self.preparation = Preparation.of(sequence)
@@ -177,7 +183,8 @@ class _Grouping:
                 if by_code:
                     seconds = known[choices.code]
                 else:
-                    tilings = tilings_of(contraction, views, target, None, prologue, choices)
+                    ahead = prologues_of(sequence, nest, [], prologue)
+                    tilings = tilings_of(contraction, views, target, None, ahead, choices)
                     seconds = tilings[0].seconds if tilings else None
                     known[choices.code] = seconds
             # A product lives by its reuse in registers, which the cost model does not cover,
@@ -190,12 +197,15 @@ class _Grouping:
             if stage is not None and not stage.gathered & self.viewed:
                 if seconds is not None and rate is not None:
                     stage.take(seconds, rate)
+                    self.products.add(nest)
                 self.group_of[nest] = _Group([stage], alone(target, stage))
                 self.nodes[nest] = sum(1 for _ in walk(nest.body))
 
     def grow(self) -> list[_Group]:
         """The groups of more than one stage."""
         nests = self.sequence.nests()
+        for nest in reversed(nests):
+            self._join_chain(nest)
         for nest in reversed(nests):
             group = self.group_of.get(nest)
             if group is not None and group.last is nest:
@@ -228,6 +238,26 @@ class _Grouping:
                     self.group_of[stage.nest] = merged
                 group, again = merged, True
                 break
+
+    def _join_chain(self, last: Nest) -> None:
+        """Group a contraction with another one that it depends on, and all between them.
+
+        Each part alone may be as well apart: only together are results of the first one nowhere in
+        memory.
+        """
+        group = self.group_of.get(last)
+        if group is None or last not in self.products or len(group.stages) > 1:
+            return
+        for buffer in dict.fromkeys(n.buffer.base for n in group.stages[0].loads):
+            chain = chain_of(last, buffer, self.products, self.group_of, self.users)
+            if chain is None or not is_large(chain, self.context.target):
+                continue
+            parts = list(dict.fromkeys(self.group_of[nest] for nest in chain))
+            joined = self._grouped(parts, group, buffer)
+            if joined is not None:
+                for stage in joined.stages:
+                    self.group_of[stage.nest] = joined
+                return
 
     def stage_inputs(self, groups: list[_Group]) -> list[_Group]:
         """Let the tiles of every group have copies of what they read several times.
@@ -319,17 +349,25 @@ class _Grouping:
             if part is None:
                 return None
             parts.setdefault(part)
+        if sum(not self.products.isdisjoint(part.nests()) for part in parts) > 1:
+            self._decided(group, list(parts), buffer, "several products", None)
+            return None
+        return self._grouped(list(parts), group, buffer)
+
+    def _grouped(self, parts: list[_Group], group: _Group, buffer: Buffer) -> _Group | None:
+        """Groups as one that ends with ``group``, if that is allowed and pays.
+
+        Args:
+            parts: the groups.
+            group: the last one of them.
+            buffer: that brings them together.
+        """
         stages = [stage for part in parts for stage in part.stages]
         stages.sort(key=lambda s: self.users.position(s.nest))
         if len(stages) > self.owner.max_stages or stages[-1].nest is not group.last:
             return None
         if sum(self.nodes[s.nest] for s in stages) > self.owner.max_nodes:
             return None
-        details: dict[str, Any] = {
-            "with_": [s.nest.name for part in parts if part is not group for s in part.stages],
-            "buffer": list(buffer.shape),
-            "buffer_bytes": buffer.nbytes,
-        }
         apart = sum(part.seconds for part in parts)
         reason, joined = self._separated(stages), None
         if not reason:
@@ -349,9 +387,28 @@ class _Grouping:
                 reason = "time"
             else:
                 reason = self._slowed(joined, apart)
+        self._decided(group, parts, buffer, reason, joined)
+        return None if reason else joined
+
+    def _decided(
+        self,
+        group: _Group,
+        parts: list[_Group],
+        buffer: Buffer,
+        reason: str,
+        joined: _Group | None,
+    ) -> None:
+        """Report whether groups are one; ``reason`` says why they are not."""
+        details: dict[str, Any] = {
+            "with_": [s.nest.name for part in parts if part is not group for s in part.stages],
+            "buffer": list(buffer.shape),
+            "buffer_bytes": buffer.nbytes,
+        }
+        if joined is not None:
+            assert joined.cost is not None
             details |= {
                 "tile": list(joined.elements),
-                "apart_seconds": apart,
+                "apart_seconds": sum(part.seconds for part in parts),
                 "fused_seconds": joined.seconds,
                 "compute_seconds": joined.cost.compute,
                 "memory_seconds": joined.cost.memory,
@@ -363,7 +420,6 @@ class _Grouping:
             details["reason"] = reason
         what = "kept apart" if reason else "fused"
         self.context.decide(self.owner.name, group.last.name, what, **details)
-        return None if reason else joined
 
     def _joined(
         self,
@@ -461,17 +517,21 @@ class _Grouping:
         views = FlatViews(self.sequence)
         found: list[float] = []
 
+        nest = Nest(body, [])
+
         def see(nodes: list[Node], around: list[For]) -> None:
             contraction = NestFacts(nodes).contraction
             if contraction is None or not _has_register_tiles(contraction, target):
                 return
             choices = Choices(self.sequence, nodes)
-            tilings = tilings_of(contraction, views, target, 1, self.preparation, choices)
+            ahead = prologues_of(self.sequence, nest, around, self.preparation)
+            tilings = tilings_of(contraction, views, target, 1, ahead, choices)
             if tilings and tilings[0].seconds is not None:
                 runs = prod(loop.trips for loop in around)
                 found.append(-(-runs // target.shared_level.size) * tilings[0].seconds)
+                found.append(filling_seconds(tilings[0].cost, ahead))
 
-        change_subnests(Nest(body, []), see)
+        change_subnests(nest, see)
         return sum(found) or None
 
     def _separated(self, stages: list[FusionStage]) -> str:
@@ -480,7 +540,7 @@ class _Grouping:
             have_dependent_reductions(stage.nest for stage in stages)
         ):
             return "option"
-        return "several products" if sum(s.seconds is not None for s in stages) > 1 else ""
+        return ""
 
     def _blocked(self, stages: list[FusionStage]) -> bool:
         """Whether a stage cannot move down to the last one past the nests between them."""

@@ -14,7 +14,7 @@ from polyblocks.affine.contraction.products.product import Product
 from polyblocks.affine.contraction.products.units import Grouped, in_groups
 from polyblocks.affine.contraction.products.windows import Windows, longest_last, windows_of
 from polyblocks.affine.expr import Expr, Var
-from polyblocks.affine.flat_views import FlatViews, flattenable
+from polyblocks.affine.flat_views import FlatViews, is_row
 from polyblocks.affine.model import AffineAccess, Load, Node, Op, Store, Value, clone
 from polyblocks.target import TargetDescription
 
@@ -164,7 +164,7 @@ def _strides(variables: list[Var]) -> dict[Var, int]:
 def _natural(operand: Operand, product: FlatProduct, views: FlatViews) -> Load | None:
     """An operand's load, with its steps in the order of ``product.strides``."""
     load = only_load(operand.nodes, operand.value)
-    if load is None or not flattenable(load.buffer):
+    if load is None or not is_row(load.buffer):
         return None
     loops = [Var(v.extent) for v in product.steps]
     number = Expr(0)
@@ -186,7 +186,7 @@ def _use_in_loops(operand: Operand, views: FlatViews) -> bool:
         load = only_load(operand.nodes, operand.value)
         if load is None:
             return False
-        if flattenable(load.buffer):
+        if is_row(load.buffer):
             place = address(load.buffer, load.index)
             load = Load(
                 load.result, views.of(load.buffer), (place,), load.location, padding=load.padding
@@ -339,7 +339,7 @@ def _digits(variables: list[Var], whole: Var) -> dict[Var, Expr]:
 
 def _flatten(node: Node, views: FlatViews) -> None:
     """Let an access at digits of variables be one of a view, where its address is linear."""
-    if not isinstance(node, AffineAccess) or not flattenable(node.buffer):
+    if not isinstance(node, AffineAccess) or not is_row(node.buffer):
         return
     if all(isinstance(atom, Var) for e in node.index for atom, _ in e.terms):
         return
@@ -353,7 +353,7 @@ def _in_place(
 ) -> Load | None:
     """The operand's load from a one-dimensional view, if the kernel can do it as it is."""
     load = only_load(nodes, value)
-    if load is None or not flattenable(load.buffer):
+    if load is None or not is_row(load.buffer):
         return None
     place = address(load.buffer, load.index)
     if any(place.coefficient(v) is None for v in (row, column, step)):

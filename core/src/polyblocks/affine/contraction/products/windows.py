@@ -14,7 +14,7 @@ from math import prod
 
 from polyblocks.affine.access import address
 from polyblocks.affine.expr import Expr, Var
-from polyblocks.affine.flat_views import flattenable
+from polyblocks.affine.flat_views import is_row
 from polyblocks.affine.model import Load
 
 
@@ -100,7 +100,7 @@ def windows_of(rows: Sequence[Var], steps: Sequence[Var], loads: Sequence[Load])
     if not places or any(p.coefficient(v) is None for p in places for v in (*rows, *steps)):
         return None
     runs, counts = _joined(rows, places), _joined(steps, places)
-    if not all(flattenable(n.buffer) for n in loads):
+    if not all(is_row(n.buffer) for n in loads):
         counts = [v.extent for v in steps if v.extent > 1] or [1]
         runs = [rows[-1].extent]
     if len(rows) == len(steps) == 1 or len(runs) == len(counts) == 1:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
+from math import prod
 
 from polyblocks.affine.analysis.contractions import Contraction
-from polyblocks.affine.contraction.kept_panels import can_be_kept
+from polyblocks.affine.contraction.copies import operand_time
+from polyblocks.affine.contraction.kept_panels import batch_of, can_be_kept
 from polyblocks.affine.contraction.products.flat_product import FlatProduct, products_of
+from polyblocks.affine.contraction.tile_prologue import Prologues, TilePrologue
 from polyblocks.affine.contraction.tiling import Tiling
 from polyblocks.affine.contraction.tilings.tiling_cost import TilingCost
 from polyblocks.affine.contraction.tilings.tiling_space import TilingSpace
@@ -15,7 +18,6 @@ from polyblocks.affine.element import element_bytes
 from polyblocks.affine.flat_views import FlatViews
 from polyblocks.affine.likeness import likeness
 from polyblocks.affine.model import Node, Sequence
-from polyblocks.affine.prologue import Prologue
 from polyblocks.target import TargetDescription
 
 
@@ -63,7 +65,7 @@ def tilings_of(
     views: FlatViews,
     target: TargetDescription,
     threads: int | None,
-    prologue: Prologue | None = None,
+    prologues: Prologues | None = None,
     choices: Choices | None = None,
 ) -> list[Tiled]:
     """The best tiling of each product that a contraction can be seen as, the fastest one first.
@@ -73,12 +75,12 @@ def tilings_of(
         views: one-dimensional views of the program's buffers.
         target: the chip.
         threads: threads for it; None for all that there are.
-        prologue: of the program, if it has constant arguments, or of the loop that this is in.
+        prologues: code ahead, which may fill panels.
         choices: those known for the contraction's code; None: each is made anew.
     """
     ranked: list[tuple[float, Tiled]] = []
-    for number, product in enumerate(candidate_products(contraction, views, target, prologue)):
-        cost = cost_of(product, target, threads, prologue)
+    for number, product in enumerate(candidate_products(contraction, views, target, prologues)):
+        cost = cost_of(product, target, threads, prologues)
         tiling = choose_tiling(cost) if choices is None else choices.of(cost, number)
         if tiling is not None:
             time = cost.time(tiling)
@@ -92,26 +94,47 @@ def candidate_products(
     contraction: Contraction,
     views: FlatViews,
     target: TargetDescription,
-    prologue: Prologue | None = None,
+    prologues: Prologues | None = None,
 ) -> list[FlatProduct]:
     """The products that a contraction can be seen as, with the operands that can be prepacked."""
     products = products_of(contraction, views, target)
-    if prologue is not None:
+    if prologues is not None:
         for product in products:
             for operand in product.operands:
-                operand.kept = can_be_kept(operand, product, prologue)
+                operand.kept = can_be_kept(operand, product, prologues)
     return products
 
 
 def cost_of(
-    product: FlatProduct, target: TargetDescription, threads: int | None, prologue: Prologue | None
+    product: FlatProduct,
+    target: TargetDescription,
+    threads: int | None,
+    prologues: Prologues | None,
 ) -> TilingCost:
     """The cost of tilings of a product; see :func:`tilings_of`."""
     bits = max(8 * element_bytes(v.type) for v in product.results)
-    lasting = 0 if prologue is None else prologue.lasting_bytes
+    lasting = 0 if prologues is None else prologues.lasting_bytes
     return TilingCost(product, target, target.vector_bits // bits, threads, lasting)
 
 
 def choose_tiling(cost: TilingCost) -> Tiling | None:
     """The fastest tiling of a product on a target, the first of equals; None if it has none."""
     return min(TilingSpace(cost).tilings(), key=cost.time, default=None)
+
+
+def filling_seconds(cost: TilingCost, prologues: Prologues | None) -> float:
+    """Seconds in which all threads fill the panels of a call, for a contraction in tiles.
+
+    Args:
+        cost: of the product.
+        prologues: what fills its panels.
+    """
+    product, total = cost.product, 0.0
+    for operand in product.operands if prologues is not None else ():
+        assert prologues is not None
+        if not operand.kept or not isinstance(prologues.of(operand.nodes), TilePrologue):
+            continue
+        each = operand_time(product, operand, cost.width) * cost.core.unit_rate
+        batch = prod(v.extent for v in batch_of(operand, product))
+        total += each * batch * product.column.extent * product.step.extent
+    return (cost.seconds(total) or 0.0) / max(cost.target.shared_level.size, 1)

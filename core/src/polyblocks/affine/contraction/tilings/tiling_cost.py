@@ -37,6 +37,8 @@ CHUNK_END = 3.0
 LOOP_EXIT = 24.0
 #: Trip counts whose exit a core predicts, and what such an exit takes.
 PREDICTABLE_TRIPS, PREDICTED_EXIT = 16, 4.0
+#: Vectors of a row of columns that is as good as a panel of them.
+MOST_VECTORS = 8
 
 
 @dataclass
@@ -58,6 +60,7 @@ class TilingCost:
         unpacked_bytes: of operands along M that may be used in place.
         by_rows: whether an operand along N is packed row by row.
         in_place: whether all operands along N that are not prepacked can be used in place.
+        dense: in a tile, whether they are so short rows then that they are as good as panels.
     """
 
     product: FlatProduct
@@ -84,6 +87,9 @@ class TilingCost:
         )
         self.by_rows = any(product.by_rows(o) for o in self.columns_to_load)
         self.in_place = all(self._is_contiguous(o) for o in self.columns_to_load)
+        lanes = self.columns <= MOST_VECTORS * self.width
+        # Other tiles would copy them again.
+        self.dense = self.available is not None and lanes and self.in_place
         rate = self.core.unit_rate
         self._packing = {
             o: 0.0 if o.kept else rate * operand_time(product, o, self.width)

@@ -257,7 +257,7 @@ class TilingSpace:
         # Rows of operands stay in the private cache, and results while they wait.
         row = max(depth, column_block) if product.waits else depth
         row_block = self._row_block(rows, tiles, tiles * rows * row * self._size)
-        pack_columns = not self._cost.in_place or tiles >= MIN_REUSE
+        pack_columns = not self._cost.in_place or (tiles >= MIN_REUSE and not self._cost.dense)
         pack_columns |= any(o.kept for o in product.operands if not o.of_rows)
         return Tiling(
             *(rows, lanes, depth, chain, row_block, column_block, row_pieces, column_pieces),
