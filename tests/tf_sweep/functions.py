@@ -447,6 +447,20 @@ sample(
 )
 
 # --- tf.linalg
+
+
+def _of_eigen(a: tf.Tensor) -> tuple[tf.Tensor, ...]:
+    """Eigenvalues, and the matrix that they and their vectors make: any vector's sign is right."""
+    values, vectors = tf.linalg.eigh(a)
+    return values, tf.matmul(vectors * values[..., None, :], vectors, transpose_b=True)
+
+
+def _of_singular(a: tf.Tensor) -> tuple[tf.Tensor, ...]:
+    """Singular values, and the matrix that they and their vectors make."""
+    values, left, right = tf.linalg.svd(a)
+    return values, tf.matmul(left * values[..., None, :], right, transpose_b=True)
+
+
 for _name in (
     "adjoint",
     "diag_part",
@@ -456,9 +470,7 @@ for _name in (
     "cholesky",
     "trace",
     "matrix_transpose",
-    "svd",
     "qr",
-    "eigh",
     "slogdet",
     "sqrtm",
     "expm",
@@ -472,6 +484,8 @@ for _name in (
             tf.matmul(m, m, transpose_b=True) + 3 * tf.eye(5)
         ),
     )
+sample("linalg.eigh", lambda m=MATRIX: _of_eigen(tf.matmul(m, m, transpose_b=True) + tf.eye(5)))
+sample("linalg.svd", lambda m=MATRIX: _of_singular(m), lambda x=X: _of_singular(x))
 sample("linalg.inv small", lambda m=array(4, 3, 3): tf.linalg.inv(m + 3 * tf.eye(3)))
 sample(
     "linalg.solve",
