@@ -124,7 +124,7 @@ def _search(
     if launches and not bisection.saves_launches(rows.extent, bits, len(places)):
         return None
     cycles = len(places) * bisection.cycles(rows.extent, bits)
-    if cycles > cycles_of(rows.extent, count, launches):
+    if cycles > cycles_of(rows.extent, count, launches) * max(1, bits // 32):
         return None
     alone = bisection.sweeps_alone(rows, context.target.shared_level.size, launches)
     zero = ir.AffineConstantExpr.get(0)
