@@ -46,7 +46,7 @@ def test_an_array_whose_layout_is_decided_votes() -> None:
     ballot = Ballot({b, c})
     assert ballot.votes(b, [first, second]) == [0, 4 * 4 * 8]
     assert ballot.votes(c, [second]) == [0, 0]
-    ballot.close(b, [first, second])
+    ballot.close(b, [first, second], 1)
     assert ballot.votes(c, [second]) == [0, 4 * 4 * 8]
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from math import prod
 
+from polyblocks.affine.analysis.dataflow import makers_of, slice_of, variables_of
 from polyblocks.affine.analysis.facts import facts_of
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
@@ -13,10 +14,12 @@ from polyblocks.affine.model import (
     Buffer,
     For,
     Index,
+    IndirectAccess,
     IndirectStore,
     Nest,
     Node,
     Value,
+    walk,
 )
 from polyblocks.affine.steps import stride_between_steps, without_steps
 
@@ -24,22 +27,54 @@ from polyblocks.affine.steps import stride_between_steps, without_steps
 _Walk = tuple[AffineAccess, list[Var], int]
 
 
+@dataclass(frozen=True)
+class Row:
+    """Elements along one dimension that are moved together, at a place known only at run time.
+
+    Attributes:
+        buffer: whose.
+        dimension: of the buffer.
+        var: of the loop that counts along the dimension.
+        moved: bytes, in all.
+    """
+
+    buffer: Buffer
+    dimension: int
+    var: Var
+    moved: int
+
+
 @dataclass
 class Ballot:
     """Who votes for which dimension.
 
+    Rows at run-time places that are no rows in memory take a line for every element. So their bytes
+    count as often as lines have elements; also those of arrays that have their layout from there.
+
     Attributes:
         open: arrays whose layout is not decided, and which do not vote.
+        line: bytes of a line of a cache.
     """
 
     open: set[Buffer]
+    line: int = 64
     _walks: dict[Nest, list[_Walk]] = field(default_factory=dict)
     _ordered: dict[int, list[Var]] = field(default_factory=dict)
+    _rows: dict[Nest, list[Row]] = field(default_factory=dict)
     _counted: dict[Nest, dict[Buffer, list[int]]] = field(default_factory=dict)
+    _weights: dict[Buffer, int] = field(default_factory=dict)
+    _heaviest: dict[tuple[Buffer, int], int] = field(default_factory=dict)
 
-    def close(self, buffer: Buffer, nests: list[Nest]) -> None:
-        """Let an array vote in these nests, which are all that touch it; its layout is decided."""
+    def close(self, buffer: Buffer, nests: list[Nest], dimension: int) -> None:
+        """Let an array vote in these nests, which are all that touch it; its layout is decided.
+
+        Args:
+            buffer: the array.
+            nests: all that touch it.
+            dimension: which of its dimensions comes last.
+        """
         self.open.remove(buffer)
+        self._weights[buffer] = self._heaviest.get((buffer, dimension), 1)
         for nest in nests:
             self._counted.pop(nest, None)
 
@@ -51,7 +86,8 @@ class Ballot:
             if buffer not in counted:
                 ordered = self.votes_of(buffer, self._of(nest))
                 scattered = scattered_along(buffer, nest)
-                counted[buffer] = [sum(both) for both in zip(ordered, scattered, strict=True)]
+                rows = self._votes_of_rows(buffer, nest)
+                counted[buffer] = [sum(each) for each in zip(ordered, scattered, rows, strict=True)]
             for dimension, mine in enumerate(counted[buffer]):
                 votes[dimension] += mine
         return votes
@@ -67,13 +103,34 @@ class Ballot:
                 continue
             for var in self._in_order(other, variables):
                 if var not in moves:
-                    moves[var] = [
-                        d
-                        for d in range(len(votes))
-                        if any(without_steps(n.index[d]).coefficient(var) for n in mine)
-                    ]
-                for dimension in moves[var]:
-                    votes[dimension] += moved
+                    moves[var] = _dimensions(mine, var, len(votes))
+                self._vote(buffer, moves[var], moved, other.buffer.base, votes)
+        return votes
+
+    def _vote(
+        self, buffer: Buffer, dimensions: list[int], moved: int, voter: Buffer, votes: list[int]
+    ) -> None:
+        """Add the vote of an array for some dimensions of a buffer."""
+        weight = self._weights.get(voter, 1)
+        for dimension in dimensions:
+            votes[dimension] += moved * weight
+            if weight > self._heaviest.get((buffer, dimension), 1):
+                self._heaviest[buffer, dimension] = weight
+
+    def _votes_of_rows(self, buffer: Buffer, nest: Nest) -> list[int]:
+        """As :meth:`votes`, of rows at run-time places: its own, or those that it is used with."""
+        votes = [0] * len(buffer.shape)
+        if nest not in self._rows:
+            self._rows[nest] = rows_at_run_time(nest)
+        for row in self._rows[nest]:
+            if row.buffer is buffer:
+                weight = max(1, self.line // buffer.bytes_per_element)
+                votes[row.dimension] += row.moved * weight
+                self._heaviest[buffer, row.dimension] = weight
+            elif row.buffer.base not in self.open and row.dimension == len(row.buffer.shape) - 1:
+                mine = [n for n, _, _ in self._of(nest) if n.buffer is buffer]
+                dimensions = _dimensions(mine, row.var, len(votes))
+                self._vote(buffer, dimensions, row.moved, row.buffer.base, votes)
         return votes
 
     def _of(self, nest: Nest) -> list[_Walk]:
@@ -123,6 +180,45 @@ def scattered_along(buffer: Buffer, nest: Nest) -> list[int]:
         if len(at_run_time) == 1 and still:
             votes[at_run_time[0]] += times * buffer.bytes_per_element
     return votes
+
+
+def rows_at_run_time(nest: Nest) -> list[Row]:
+    """The accesses of a nest at places whose last loop counts along a single dimension."""
+    makers = makers_of(walk(nest.body))
+    found: list[Row] = []
+
+    def visit(nodes: list[Node], inner: Var | None, times: int) -> None:
+        for node in nodes:
+            if isinstance(node, For):
+                visit(node.body, node.var, times * max(node.trips, 1))
+            elif isinstance(node, IndirectAccess) and inner is not None and inner.extent > 1:
+                along = _along(node, inner, makers)
+                if along is not None:
+                    nbytes = times * node.buffer.bytes_per_element
+                    found.append(Row(node.buffer, along, inner, nbytes))
+
+    visit(nest.body, None, 1)
+    return found
+
+
+def _along(node: IndirectAccess, var: Var, makers: dict[Value, Node]) -> int | None:
+    """The only dimension that moves with a loop, if others are at run-time places; or None."""
+    moving = []
+    for dimension, value in enumerate(node.index):
+        maker = makers.get(value)
+        if isinstance(maker, Index) and maker.expr.coefficient(var) == 1:
+            moving.append(dimension)
+        elif var in variables_of(slice_of([value], makers)):
+            return None
+    at_run_time = any(not isinstance(makers.get(value), Index) for value in node.index)
+    return moving[0] if len(moving) == 1 and at_run_time else None
+
+
+def _dimensions(accesses: list[AffineAccess], var: Var, rank: int) -> list[int]:
+    """Those along which some of the accesses move with a loop."""
+    return [
+        d for d in range(rank) if any(without_steps(n.index[d]).coefficient(var) for n in accesses)
+    ]
 
 
 def _repeats(node: AffineAccess, variables: list[Var]) -> int:

@@ -50,7 +50,7 @@ class ChooseLayoutsPass(NestPass):
         users = Users(sequence)
         free = self._free(sequence, users)
         nests = {b: list(_nests(users, b)) for b in free}
-        ballot = Ballot(set(free))
+        ballot = Ballot(set(free), context.target.line)
         while ballot.open:
             votes = {b: ballot.votes(b, nests[b]) for b in free if b in ballot.open}
             most = max(max(v) for v in votes.values())
@@ -59,10 +59,11 @@ class ChooseLayoutsPass(NestPass):
             for buffer, mine in votes.items():
                 if max(mine) < self.clear * most:
                     continue
-                ballot.close(buffer, nests[buffer])
                 best = max(range(len(mine)), key=lambda d: (mine[d], d))
                 counts = mine[best] * self.part >= buffer.nbytes
-                if counts and mine[best] > self.majority * mine[-1]:
+                moves = counts and mine[best] > self.majority * mine[-1]
+                ballot.close(buffer, nests[buffer], best if moves else len(mine) - 1)
+                if moves:
                     order = [*(d for d in range(len(mine)) if d != best), best]
                     _permute(buffer, order, nests[buffer], sequence)
                     context.decide(
