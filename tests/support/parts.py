@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 SUPPORT = Path(__file__).parent
+ROOT = SUPPORT.parents[1]
 #: Framework -> words in names of modules that import it, and its names as a frontend.
 FRAMEWORKS = {
     "torch": {"torch", "polyblocks_torch", "torch_polyblocks_compiler", "transformers"},
@@ -48,16 +49,24 @@ class Part:
 
 
 def frameworks_of(path: Path) -> frozenset[str]:
-    """Frameworks that a file imports or names, itself or through modules of tests/support."""
+    """Frameworks that a file imports or names.
+
+    Itself, or through modules of tests/support, or by imports of those of bench.
+    """
     words: set[str] = set()
     todo = [path.resolve()]
     seen = set()
     while todo:
         seen.add(file := todo.pop())
-        imported, strings = _words(file)
-        words |= imported | strings
-        support = {SUPPORT / f"{word}.py" for word in imported}
-        todo += [other for other in support - seen if other.is_file()]
+        modules, strings = _words(file)
+        imported = {word for name in modules for word in name.split(".")}
+        # Those of bench name each framework, and import those that they are of.
+        words |= imported if file.is_relative_to(ROOT / "bench") else imported | strings
+        inside = {SUPPORT / f"{word}.py" for word in imported}
+        inside |= {
+            ROOT / f"{name.replace('.', '/')}.py" for name in modules if name.startswith("bench.")
+        }
+        todo += [other for other in inside - seen if other.is_file()]
     return frozenset(name for name, known in FRAMEWORKS.items() if known & words)
 
 
@@ -94,14 +103,14 @@ def split(files: Iterable[str], durations: Mapping[str, float], longest: float) 
 
 @functools.cache
 def _words(path: Path) -> tuple[frozenset[str], frozenset[str]]:
-    """Words, between dots, of the modules that a file imports anywhere; strings that are a word."""
+    """Modules that a file imports anywhere, with what it takes of them; strings that are a word."""
     modules, strings = set(), set()
     for node in ast.walk(ast.parse(path.read_text())):
         match node:
             case ast.Import(names=names):
                 modules |= {alias.name for alias in names}
             case ast.ImportFrom(module=str(module), names=names):
-                modules |= {f"{module}.{alias.name}" for alias in names}
+                modules |= {module, *(f"{module}.{alias.name}" for alias in names)}
             case ast.Constant(value=str(text)) if text.isidentifier():
                 strings.add(text)
-    return frozenset(word for name in modules for word in name.split(".")), frozenset(strings)
+    return frozenset(modules), frozenset(strings)

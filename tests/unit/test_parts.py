@@ -25,6 +25,8 @@ RUN = [sys.executable, str(ROOT / "tests" / "run.py")]
         ("pytest.importorskip('tensorflow')", {"tensorflow"}),
         ("def f():\n    import jax\n    import torch", {"torch", "jax"}),
         ("import jax_bodies", {"jax"}),  # of tests/support
+        ("from bench.gpu_static import build", {"torch"}),  # of what it imports
+        ("from bench import ceilings", set()),
         ("polyblocks.compile(f, frontend='tf')", {"tensorflow"}),
         ("run_python('import jax')", set()),
         ("import polyblocks.torchlike", set()),
