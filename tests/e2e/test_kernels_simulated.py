@@ -16,6 +16,7 @@ from tests.support.captured import captured
 from torch.nn import functional
 
 from polyblocks import signature
+from polyblocks.api import compile_text
 from polyblocks.codegen.gpu.manifest import manifest_of
 from polyblocks.options import CompileOptions
 from polyblocks.passes.standard import standard_pipeline
@@ -215,6 +216,26 @@ def test_short_rows_are_in_registers_of_a_warp_each(columns: int, arch: str) -> 
     assert launch.findings == ()
     assert launch.counts.shared_loaded == launch.counts.barriers == 0
     assert launch.counts.global_loaded == inputs[0].nbytes
+
+
+@pytest.mark.parametrize("arch", ["sm_90a", "gfx1100"])
+def test_columns_are_read_by_neighbouring_threads(arch: str) -> None:
+    """Also where no block has room for a column of what comes between two reductions."""
+    inputs = [r(128, 8_000)]
+    (found,), (launch,) = simulate(lambda x: torch.softmax(x, 0), inputs, arch)
+    assert launch.findings == ()
+    torch.testing.assert_close(torch.from_numpy(found), torch.softmax(inputs[0], 0))
+    assert launch.counts.sectors <= 1.01 * launch.counts.ideal_sectors
+
+
+@pytest.mark.parametrize("arch", ["sm_90a", "gfx1100"])
+def test_rows_that_no_block_has_room_for_are_one_kernel(arch: str) -> None:
+    """Exponentials are computed again for the quotients, from what is read."""
+    module = captured(in_torch.softmax, [torch.zeros(1024, 50_257).half()]).module
+    text = module.operation.get_asm(enable_debug_info=True)
+    artifact = compile_text(text, CompileOptions(target=TARGETS[arch], arch=arch))
+    (kernel,) = artifact.manifest["kernels"]
+    assert kernel["resources"]["stack_bytes"] == 0
 
 
 @pytest.mark.parametrize(

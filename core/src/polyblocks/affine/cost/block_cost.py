@@ -10,6 +10,7 @@ from math import ceil, log2, prod
 
 from polyblocks.affine.analysis.reductions import ReductionNest
 from polyblocks.affine.cost import rates
+from polyblocks.affine.cost.block_room import room_of_tile
 from polyblocks.affine.cost.tile_cost import Cost, TileCost, _Extents
 from polyblocks.affine.expr import Var
 from polyblocks.affine.model import AffineAccess, Buffer, For, Node, walk
@@ -21,10 +22,6 @@ from polyblocks.target import MemoryLevel, Multiprocessor
 
 #: Threads of a block, where nothing speaks for another number.
 THREADS = 256
-#: Bytes of shared memory that the joins of reductions take, at most.
-SCRATCH = 4096
-#: Blocks that a multiprocessor should have room for, so that one works while the other waits.
-BLOCKS = 2
 #: Relative time added by recomputed work, beyond its operations.
 REPEATED = 0.1
 #: Handicap of a tile for each doubling of the rows that threads do one after the other.
@@ -114,15 +111,21 @@ class BlockCost(TileCost):
                 most = iterations * times * buffer.bytes_per_element
                 touched += runs * min(bytes_of.get(buffer, 0), most)
         busy = self._busy(count * min(widest, chip.threads_per_block), chip)
-        memory = self._traffic(count, bytes_of, chip, extent_of) / busy
-        room = min(chip.shared_per_block_optin, chip.shared // BLOCKS) - SCRATCH
+        memory = self._traffic(count, bytes_of, chip, extent_of, 1) / busy
+        by_rows = not all(row.vectorized for row in self._rows)
+        if by_rows and local * chip.warp <= room_of_tile(chip):
+            blocks = ceil(count / chip.warp)
+            sharing = min(busy, self._busy(blocks * chip.threads_per_block, chip))
+            traffic = self._traffic(count, bytes_of, chip, extent_of, chip.warp)
+            memory = min(memory, traffic / sharing)
+        room = room_of_tile(chip)
         on_chip = kept <= max(room, chip.registers * 4 * REGISTERS)
         cache = touched / self._on_chip_rate(on_chip)
         waits = min(self._waits(group, count, local, shared) for group in _groups(widest, chip))
         latency = chip.latencies.memory + waits
         compute = lanes / self._lane_rate / busy
         seconds = rates.overlapped(compute, memory, cache, latency) + self._overhead
-        if not all(row.vectorized for row in self._rows):
+        if by_rows:
             # Rows are better off in blocks of their own than one after the other.
             free = [n for y, n in sizes if y not in self.found.whole]
             seconds *= 1 + 0.004 * log2(max(prod(free), 1))
@@ -318,9 +321,18 @@ class BlockCost(TileCost):
         return max(1, min(by_threads, chip.shared // local if local else by_threads))
 
     def _traffic(
-        self, count: int, bytes_of: dict[Buffer, int], chip: Multiprocessor, extent_of: _Extents
+        self,
+        count: int,
+        bytes_of: dict[Buffer, int],
+        chip: Multiprocessor,
+        extent_of: _Extents,
+        together: int,
     ) -> float:
-        """Seconds to move what enters and leaves the tiles."""
+        """Seconds to move what enters and leaves the tiles.
+
+        Neighbouring threads may do that many neighbouring tiles, whose parts of a sector they move
+        together.
+        """
         seconds = through = 0.0
         for buffer, n in bytes_of.items():
             if buffer in self.local:
@@ -332,6 +344,8 @@ class BlockCost(TileCost):
                 length = extent_of(span, extent)
                 run *= length
                 if length < extent:
+                    if run < chip.sector:
+                        run, length = run * together, length * together
                     # Tiles without neighbours' parts begin where the one before ends.
                     whole = extent % length == 0 and run % chip.sector == 0
                     break
@@ -388,8 +402,3 @@ def _innermost(nodes: list[Node]) -> list[Node]:
 
 def _order(found: tuple[tuple[int, ...], Cost]) -> tuple[float, float]:
     return found[1].order()
-
-
-def room_of_block(chip: Multiprocessor) -> int:
-    """Bytes of shared memory that the buffers of a block may take."""
-    return max(chip.shared_per_block, chip.shared_per_block_optin) - SCRATCH

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 
 from polyblocks.affine.analysis.reductions import EXTENSIONS, INTEGER_EXTENSIONS
+from polyblocks.affine.cost.block_room import room_of_tile
 from polyblocks.affine.element import dtype_of
 from polyblocks.affine.fusion.recomputing import against_memory
 from polyblocks.affine.model import For, IndirectLoad, Load, Node, Op, walk, walk_with_trips
@@ -40,8 +42,8 @@ def against_cache(
     # Computed once, stored, and loaded at every read.
     stored = body + 2.0 + reads_ + found
     numbers = {"slots_anew": anew, "slots_stored": stored}
-    if anew > stored and found:
-        # No tile holds what is read at run-time places: it goes through memory.
+    if anew > stored and (found or not _fits_tile(candidate, target)):
+        # No tile holds what is read at run-time places, or is too long: it goes through memory.
         seconds = against_memory(candidate, producer, times, more, target)
         if seconds is not None:
             numbers |= seconds
@@ -92,6 +94,27 @@ def is_needless(node: Node, target: TargetDescription) -> bool:
         return False
     dtype = dtype_of(node.results[0].type).array
     return not any(dtype in unit.both for unit in target.matrix_units)
+
+
+def _fits_tile(candidate: Candidate, target: TargetDescription) -> bool:
+    """Whether a tile has room for the elements that each reduction of a consumer reads."""
+    chip = target.multiprocessor
+    if chip is None:
+        return True
+    buffer = candidate.buffer
+    for consumer in candidate.consumers:
+        for loop in walk(consumer.body):
+            if not isinstance(loop, For) or not loop.inits:
+                continue
+            inner = {loop.var} | {n.var for n in walk(loop.body) if isinstance(n, For)}
+            for load in (n for n in walk(loop.body) if isinstance(n, Load) and n.buffer is buffer):
+                moving = [bool(inner & set(e.variables())) for e in load.index]
+                read = prod(n for n, moves in zip(buffer.shape, moving, strict=True) if moves)
+                # Columns go together, as many as memory moves at once.
+                width = buffer.bytes_per_element if moving[-1:] == [True] else chip.sector
+                if read * width > room_of_tile(chip):
+                    return False
+    return True
 
 
 def _loads_are_there(candidate: Candidate, producer: Producer) -> bool:

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from math import inf
 
 from polyblocks.affine.analysis.access_order import fastest_last
-from polyblocks.affine.cost.block_cost import SCRATCH, THREADS
+from polyblocks.affine.cost.block_cost import THREADS
+from polyblocks.affine.cost.block_room import SCRATCH
 from polyblocks.affine.cost.predicted import Predicted
 from polyblocks.affine.gpu.mapping.atomics import form_atomics
 from polyblocks.affine.gpu.mapping.banks import pitch_rows

@@ -14,7 +14,8 @@ from polyblocks.affine.contraction.tile_prologue import prologues_of
 from polyblocks.affine.contraction.tilings.choice import Choices, filling_seconds, tilings_of
 from polyblocks.affine.contraction.tilings.eligibility import is_tiled
 from polyblocks.affine.cost import rates
-from polyblocks.affine.cost.block_cost import BlockCost, room_of_block
+from polyblocks.affine.cost.block_cost import BlockCost
+from polyblocks.affine.cost.block_room import room_of_block
 from polyblocks.affine.cost.group_cost import alone, cost_of
 from polyblocks.affine.cost.tile_cost import Cost
 from polyblocks.affine.flat_views import FlatViews
