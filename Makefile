@@ -31,6 +31,7 @@ help:
 	@echo "make lint    ruff, formatting, types"
 	@echo "make bench   times against eight peers, installed into .venv-bench (15 minutes or more);"
 	@echo "             BENCH_ARGS='--group contractions --rounds 3' for products and convolutions,"
+	@echo "             BENCH_ARGS='--group attention --rounds 3' for attention,"
 	@echo "             BENCH_ARGS='--group pipelines --rounds 3' for image pipelines, with Halide,"
 	@echo "             BENCH_ARGS='--group calls --rounds 9' for what the host spends on a call,"
 	@echo "             BENCH_ARGS='--group keras --rounds 3' for networks of Keras, with training steps"

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bench import contest, table
+from bench.attention.table import CASES as ATTENTION
 from bench.contractions.table import CASES as CONTRACTIONS
 from bench.contractions.table import SQUARE
 from bench.goals import Goal
@@ -64,6 +65,7 @@ GROUPS = {
         turn_s=0.1,
         decided=3.0,
     ),
+    "attention": Group(ATTENTION, "-attention", turn_s=0.1, decided=3.0),
     "pipelines": Group(PIPELINES, "-pipelines", pipeline_goals.GOALS, turn_s=0.1, decided=3.0),
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from bench.attention import page as attention_page
 from bench.cells import NONE, error, milliseconds, number, percent, table
 from bench.contractions import page as contraction_page
 from bench.engines import OURS
@@ -14,9 +15,10 @@ Json = dict[str, Any]
 
 #: Groups with a table of their own, its title and its module; the others' rows are held against the
 #: copy bandwidth.
-CONTRACTIONS, PIPELINES = "contractions", "pipelines"
+CONTRACTIONS, PIPELINES, ATTENTION = "contractions", "pipelines", "attention"
 PAGES: dict[str, tuple[str, Any]] = {
     CONTRACTIONS: ("Contractions", contraction_page),
+    ATTENTION: ("Attention", attention_page),
     PIPELINES: ("Image pipelines and simulations", pipeline_page),
 }
 

@@ -130,7 +130,7 @@ def test_no_point_is_nearly_as_near_to_another_centre() -> None:
 
 
 def test_groups_are_chosen_by_name() -> None:
-    assert list(groups.GROUPS) == ["memory", "contractions", "pipelines"]
+    assert list(groups.GROUPS) == ["memory", "contractions", "attention", "pipelines"]
     assert groups.GROUPS["memory"].cases == table.CASES
     found = table.named("depthwise,matmul_int8", CASES)
     assert [case.operands for case in found] == ["float32", "int8"]

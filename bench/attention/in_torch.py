@@ -1,0 +1,72 @@
+"""Attention in PyTorch: heads x length x size, batches in front."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy as loss_of
+from torch.nn.functional import scaled_dot_product_attention
+
+from bench.attention.table import CAP, WINDOW
+
+
+def library(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """The framework's operation."""
+    return scaled_dot_product_attention(q, k, v)
+
+
+def causal(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """The same, of keys that are not later."""
+    return scaled_dot_product_attention(q, k, v, is_causal=True)
+
+
+def grouped(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """The same, with several query heads for a key head."""
+    return scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
+
+
+def grouped_decode(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """One query, which sees all keys."""
+    return scaled_dot_product_attention(q, k, v, enable_gqa=True)
+
+
+def _scores(q: Tensor, k: Tensor) -> Tensor:
+    return (q @ k.transpose(-1, -2)) * q.shape[-1] ** -0.5
+
+
+def _distance(q: Tensor, k: Tensor) -> Tensor:
+    return torch.arange(q.shape[-2])[:, None] - torch.arange(k.shape[-2])[None, :]
+
+
+def written(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Two products with a softmax between them."""
+    return torch.softmax(_scores(q, k), -1) @ v
+
+
+def capped(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Causal, of scores that cannot be larger than a cap, as in Gemma 2."""
+    scores = CAP * torch.tanh(_scores(q, k) / CAP)
+    return torch.softmax(scores.masked_fill(_distance(q, k) < 0, float("-inf")), -1) @ v
+
+
+def window(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Causal, of the nearest keys."""
+    distance = _distance(q, k)
+    scores = _scores(q, k).masked_fill((distance < 0) | (distance >= WINDOW), float("-inf"))
+    return torch.softmax(scores, -1) @ v
+
+
+def biased(q: Tensor, k: Tensor, v: Tensor, bias: Tensor) -> Tensor:
+    """Scores that are not scaled, with a bias by position, as in T5."""
+    return torch.softmax(q @ k.transpose(-1, -2) + bias, -1) @ v
+
+
+def cross_entropy(states: Tensor, words: Tensor, following: Tensor) -> Tensor:
+    """The loss over a vocabulary whose embeddings are the last layer's weights."""
+    return loss_of(states @ words.T, following)
+
+
+def kernel_sum(x: Tensor, y: Tensor, w: Tensor) -> Tensor:
+    """Sums of weights over all points, by a kernel of the distance."""
+    squares = (x * x).sum(-1)[:, None] + (y * y).sum(-1)[None, :]
+    return torch.exp(2 * (x @ y.T) - squares) @ w

@@ -1,0 +1,177 @@
+"""The rows of attention and of other sums over pairs whose matrices need not be in memory."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from bench.contractions.table import TOLERANCES, random
+from bench.table import Arrays, Case
+
+_TOLERANCE = TOLERANCES["float32"]
+
+#: Keys that a query sees in rows with a window, itself included, and the cap of scores.
+WINDOW, CAP = 512, 50.0
+
+
+def attention(
+    title: str,
+    program: str,
+    queries: tuple[int, ...],
+    keys: tuple[int, ...],
+    *extra: tuple[int, ...],
+    bar: float,
+    bar_floor: float,
+    seen: float = 1.0,
+) -> Case:
+    """A row; shapes are heads x length x size, batches in front.
+
+    Args:
+        title: the row's name.
+        program: in the modules beside this one.
+        queries: shape of the queries.
+        keys: shape of keys and of values.
+        extra: shapes of further arguments.
+        bar: see :class:`Case`.
+        bar_floor: see :class:`Case`.
+        seen: part of the scores that are needed.
+    """
+    scores = math.prod(queries[:-1]) * keys[-2]
+    numbers = 2 * math.prod(queries) + 2 * math.prod(keys) + sum(math.prod(s) for s in extra)
+    return Case(
+        title,
+        f"attention.{program}",
+        random(queries, keys, keys, *extra),
+        4 * numbers,
+        bar=bar,
+        bar_floor=bar_floor,
+        tolerance=_TOLERANCE,
+        flops=int(2 * 2 * scores * queries[-1] * seen),
+    )
+
+
+def vocabulary(rows: int, size: int, words: int) -> Callable[[], Arrays]:
+    """States of a model, embeddings of its words, and the words that come next."""
+
+    def make() -> Arrays:
+        generator = np.random.default_rng(0)
+        states = generator.standard_normal((rows, size), np.float32)
+        embeddings = generator.standard_normal((words, size), np.float32) * np.float32(0.05)
+        return states, embeddings, generator.integers(0, words, rows)
+
+    return make
+
+
+def points(count: int, width: int, columns: int) -> Callable[[], Arrays]:
+    """Two sets of points in a cube, and columns of weights."""
+
+    def make() -> Arrays:
+        generator = np.random.default_rng(0)
+        sets: list[Any] = [generator.random((count, width), np.float32) for _ in range(2)]
+        return *sets, generator.standard_normal((count, columns), np.float32)
+
+    return make
+
+
+CASES: tuple[Case, ...] = (
+    attention(
+        "attention 12x512x64",
+        "library",
+        (1, 12, 512, 64),
+        (1, 12, 512, 64),
+        bar=1.2,
+        bar_floor=0.95,
+    ),
+    attention(
+        "attention 12x2048x64 written out",
+        "written",
+        (12, 2048, 64),
+        (12, 2048, 64),
+        bar=1.2,
+        bar_floor=0.95,
+    ),
+    attention(
+        "causal attention 12x2048x64",
+        "causal",
+        (1, 12, 2048, 64),
+        (1, 12, 2048, 64),
+        bar=2.0,
+        bar_floor=1.4,
+        seen=0.5,
+    ),
+    attention(
+        "causal attention 32/8 heads 1024x128",
+        "grouped",
+        (1, 32, 1024, 128),
+        (1, 8, 1024, 128),
+        bar=1.5,
+        bar_floor=1.0,
+        seen=0.5,
+    ),
+    attention(
+        "capped causal attention 8x1024x128",
+        "capped",
+        (8, 1024, 128),
+        (8, 1024, 128),
+        bar=1.5,
+        bar_floor=1.0,
+        seen=0.5,
+    ),
+    attention(
+        "window of 512 in 4096 8x64",
+        "window",
+        (8, 4096, 64),
+        (8, 4096, 64),
+        bar=2.0,
+        bar_floor=1.2,
+        seen=WINDOW / 4096,
+    ),
+    attention(
+        "T5 bias 2x8x512x64",
+        "biased",
+        (2, 8, 512, 64),
+        (2, 8, 512, 64),
+        (1, 8, 512, 512),
+        bar=1.1,
+        bar_floor=0.9,
+    ),
+    attention(
+        "cross-attention 16x1024 queries 77 keys of 40",
+        "library",
+        (1, 16, 1024, 40),
+        (1, 16, 77, 40),
+        bar=1.1,
+        bar_floor=0.9,
+    ),
+    attention(
+        "decode 32/8 heads 4096 keys of 128",
+        "grouped_decode",
+        (1, 32, 1, 128),
+        (1, 8, 4096, 128),
+        bar=1.5,
+        bar_floor=1.0,
+    ),
+    Case(
+        "cross-entropy 512x50257 from 768",
+        "attention.cross_entropy",
+        vocabulary(512, 768, 50257),
+        4 * (512 * 768 + 50257 * 768 + 1) + 8 * 512,
+        bar=1.3,
+        bar_floor=1.0,
+        tolerance=_TOLERANCE,
+        flops=2 * 512 * 50257 * 768,
+    ),
+    Case(
+        "kernel sum 16384x16384x3 32 columns",
+        "attention.kernel_sum",
+        points(16384, 3, 32),
+        4 * 16384 * (3 + 3 + 32 + 32),
+        bar=4.0,
+        bar_floor=2.0,
+        tolerance=_TOLERANCE,
+        flops=2 * 16384**2 * (3 + 32),
+    ),
+)
