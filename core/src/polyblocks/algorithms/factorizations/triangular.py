@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -18,6 +19,9 @@ _COLUMNS = 128
 
 #: Rows whose sums are lanes of vectors, where there are fewer columns than lanes.
 _SUMS = 16
+#: Products that are added up before they are subtracted from a sum: a sum that is stored and loaded
+#: again takes three times as long as an addition.
+_AT_ONCE = 8
 #: The most columns that count as few, and the fewest rows for which that is worth it.
 _FEW, _MANY = 8, 64
 
@@ -159,8 +163,10 @@ class _FewColumns:
             solved = (block + 1, whole) if self.upper else (0, block)
             with code.loop(whole, lower=solved[0], upper=solved[1]) as before:
                 self._transpose(block, before, square)
-                with code.loop(_SUMS) as k, code.loop(m) as j:
-                    self._subtract(code.load(self.x, before * _SUMS + k, j), square, k, sums, j)
+                with code.loop(_SUMS // _AT_ONCE) as part, code.loop(m) as j:
+                    ks = [part * _AT_ONCE + u for u in range(_AT_ONCE)]
+                    elements = [code.load(self.x, before * _SUMS + k, j) for k in ks]
+                    self._subtract(elements, square, ks, sums, j)
             if self.upper:
                 with code.loop(n, lower=whole * _SUMS) as k, code.loop(m) as j:
                     known = code.load(self.x, k, j)
@@ -177,11 +183,16 @@ class _FewColumns:
             at = block * _SUMS + r, before * _SUMS + k
             self.code.copy(self.t, at, square, (k, r))
 
-    def _subtract(self, known: Value, square: Part, k: Expr, sums: Part, j: Expr) -> None:
-        """Subtract the products of an element of X and a column of a square."""
+    def _subtract(
+        self, known: Sequence[Value], square: Part, ks: Sequence[Expr], sums: Part, j: Expr
+    ) -> None:
+        """Subtract the products of elements of X and as many columns of a square."""
         code = self.code
         with code.loop(_SUMS) as r:
-            code.subtract_from(code.multiply(known, code.load(square, k, r)), sums, j, r)
+            products = [
+                code.multiply(x, code.load(square, k, r)) for x, k in zip(known, ks, strict=True)
+            ]
+            code.subtract_from(functools.reduce(code.add, products), sums, j, r)
 
     def _solve_block(self, block: Expr, square: Part, sums: Part) -> None:
         """Solve for the rows of a square on the diagonal."""
@@ -195,7 +206,7 @@ class _FewColumns:
                 known = known if self.unit else code.divide(known, pivot)
                 code.store(known, self.x, block * _SUMS + k, j)
                 # Sums of rows that are solved already are not used any more.
-                self._subtract(known, square, k, sums, j)
+                self._subtract([known], square, [k], sums, j)
 
     def _solve_rest(self, first: int) -> None:
         """Solve for the last rows, which fill no square."""
