@@ -84,7 +84,7 @@ def test_every_extent(n: int) -> None:
 @pytest.mark.parametrize(
     "n, k",
     [
-        *((65, 64), (257, 1), (1009, 8), (5021, 50)),
+        *((65, 64), (257, 1), (1009, 8), (5021, 50), (2000, 500)),
         *(pytest.param(*case, marks=pytest.mark.slow) for case in ((2048, 50), (999, 998))),
     ],
 )

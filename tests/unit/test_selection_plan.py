@@ -36,9 +36,18 @@ def test_only_short_rows_are_sorted_by_rank(extent: int, sort_cost: float) -> No
 
 def test_few_of_many_are_selected_from_blocks() -> None:
     for launches in (False, True):
-        assert way(50257, 50, launches)["how"] == "blocks"
-        assert way(8192, 8, launches)["how"] == "blocks"
-    assert way(1000, 1000, False) == {"how": "digits"}
-    assert way(10**6, 10**6, True) == {"how": "network"}
-    assert way(50, 1, False) == {"how": "alone"}
-    assert way(50, 50, False) == {"how": "rank"}
+        assert way(50257, 50, 32, launches)["how"] == "blocks"
+        assert way(8192, 8, 32, launches)["how"] == "blocks"
+    assert way(1000, 1000, 32, False) == {"how": "digits"}
+    assert way(10**6, 10**6, 32, True) == {"how": "network"}
+    assert way(50, 1, 32, False) == {"how": "alone"}
+    assert way(50, 50, 32, False) == {"how": "rank"}
+
+
+def test_many_of_a_row_are_searched_for_and_sorted_on_cpus() -> None:
+    for bits in (16, 32, 64):
+        assert way(2000, 500, bits, False)["how"] == "cut"
+    assert way(2000, 500, 32, True)["how"] == "network"
+    assert way(2000, 1500, 32, False)["how"] == "digits"
+    # Several threads sort it.
+    assert way(10**6, 10**5, 32, False)["how"] == "digits"

@@ -17,11 +17,12 @@ from polyblocks.algorithms.sorting import tensors as t
 from polyblocks.algorithms.sorting.digits import RUN
 from polyblocks.algorithms.sorting.network import partner_masks
 from polyblocks.algorithms.sorting.rows import Rows
-from polyblocks.algorithms.sorting.selection import LANES
 from polyblocks.mlir import dialect, ir
 
-#: Cycles of a step: of 16 keys, and of the step.
-COUNT, STEP = 1.6, 30.0
+#: Cycles of a step, on a thread with vectors of 16 elements: of a key, and of the step.
+COUNT, STEP = 0.1, 30.0
+#: Cycles of a key that is put behind others, or left out.
+KEEP = 3.0
 
 #: Whether the element at a position, with a key, is among those that are counted for a number.
 _Counted = Callable[[Any, Any, Any], Any]
@@ -35,7 +36,12 @@ def cycles(extent: int, bits: int) -> float:
         bits: of a key.
     """
     wide = max(1, bits // 32)
-    return _steps(extent, bits) * (STEP + COUNT * wide * extent / LANES)
+    return _steps(extent, bits) * (STEP + COUNT * wide * extent)
+
+
+def cut_cycles(extent: int, bits: int) -> float:
+    """Predicted cycles of :func:`first_unordered`, for a row."""
+    return cycles(extent, bits) + KEEP * extent
 
 
 def saves_launches(extent: int, bits: int, places: int) -> bool:
@@ -64,11 +70,8 @@ def place_at(rows: Rows, number: Any, alone: bool) -> Any:
     Returns:
         int32 of the outer dimensions and 1.
     """
-    last, i32 = len(rows.outer), t.integer(32)
-    shape = [*rows.outer, rows.extent]
-    (keys,) = t.computed(
-        shape, [rows.kind], [rows.operand(last)], lambda loaded: [rows.key(loaded[0])]
-    )
+    i32 = t.integer(32)
+    keys = rows.ordered()
     if isinstance(number, int):
         numbers = t.filled(rows.outer, i32, number)
     else:
@@ -110,37 +113,105 @@ def _bit(bits: int, i: Any, kind: Any) -> Any:
 def _by_rows(keys: Any, numbers: Any) -> Any:
     """The places, by one nest over rows."""
     *outer, extent = keys.type.shape
-    kind, i32 = keys.type.element_type, t.integer(32)
-    key_buffer, number_buffer = _buffer(keys), _buffer(numbers)
+    i32 = t.integer(32)
+    number_buffer, search = _buffer(numbers), _RowSearch(_buffer(keys))
     found = dialect("memref").AllocOp(ir.MemRefType.get([*outer, 1], i32), [], []).result
 
     def row(at: list[Any]) -> None:
-        def count(number: Any, counted: _Counted) -> Any:
-            def step(i: Any, sums: list[Any]) -> list[Any]:
-                key = w.load(key_buffer, [*at, i])
-                return [_counted_too(sums[0], counted(number, key, lambda: t.as_integer(i, i32)))]
-
-            return w.steps(extent, [], [t.constant(i32, 0)], step)[0]
-
-        def search(kind: Any, bits: int, least: int, before: Any, counted: _Counted) -> Any:
-            def step(i: Any, carried: list[Any]) -> list[Any]:
-                trial = w.operation("AddIOp", carried[0], _bit(bits, i, kind))
-                fits = t.compare("sle", count(trial, counted), before)
-                return [t.select(fits, trial, carried[0])]
-
-            return w.steps(bits, [], [t.constant(kind, least)], step)[0]
-
         number = w.load(number_buffer, at)
-        key = search(kind, int(kind.width), -t.greatest(kind) - 1, number, _less)
-        ahead = w.operation("SubIOp", number, count(key, _less))
-        place = search(i32, extent.bit_length(), 0, ahead, _equal_before(key))
+        key = search.key(at, number)
+        ahead = w.operation("SubIOp", number, search.count(at, key, _less))
+        place = search.find(at, i32, extent.bit_length(), 0, ahead, _equal_before(key))
         w.store(place, found, at, [*w.dims(len(at)), ir.AffineConstantExpr.get(0)])
 
     w.loops(outer, row)
+    return _tensor(found)
+
+
+def first_unordered(keys: Any, count: int) -> Any:
+    """Places of the first elements of sorted rows, in the order in which they lie.
+
+    Args:
+        keys: signed, ascending, [..., n].
+        count: less than n.
+
+    Returns:
+        int32 [..., count].
+    """
+    *outer, extent = keys.type.shape
+    i32, memref = t.integer(32), dialect("memref")
+    key_buffer = _buffer(keys)
+    search = _RowSearch(key_buffer)
+    # The last place takes what is left out.
+    found = memref.AllocOp(ir.MemRefType.get([*outer, count + 1], i32), [], []).result
+
+    def row(at: list[Any]) -> None:
+        wanted, one = t.constant(i32, count), t.constant(i32, 1)
+        key = search.key(at, w.operation("SubIOp", wanted, one))
+        equal = w.operation("SubIOp", wanted, search.count(at, key, _less))
+
+        def keep(i: Any, carried: list[Any]) -> list[Any]:
+            kept, left = carried
+            other = w.load(key_buffer, [*at, i])
+            tie = w.operation(
+                "AndIOp", t.compare("eq", other, key), t.compare("sgt", left, t.constant(i32, 0))
+            )
+            takes = w.operation("OrIOp", tie, t.compare("slt", other, key))
+            memref.StoreOp(t.as_integer(i, i32), found, [*at, t.as_index(kept, count + 1)])
+            ties = dialect("arith").ExtUIOp(i32, tie).result
+            return [_counted_too(kept, takes), w.operation("SubIOp", left, ties)]
+
+        w.steps(extent, [], [t.constant(i32, 0), equal], keep)
+
+    w.loops(outer, row)
+    return _tensor(found)
+
+
+class _RowSearch:
+    """Searches in one row after the other.
+
+    Args:
+        keys: a buffer, along whose last dimension rows lie.
+    """
+
+    def __init__(self, keys: Any) -> None:
+        self._keys = keys
+        self._extent = int(keys.type.shape[-1])
+
+    def key(self, at: list[Any], number: Any) -> Any:
+        """The key at a place of the sorted row that variables say."""
+        kind = self._keys.type.element_type
+        return self.find(at, kind, int(kind.width), -t.greatest(kind) - 1, number, _less)
+
+    def count(self, at: list[Any], number: Any, counted: _Counted) -> Any:
+        """How many elements of the row are counted for a number."""
+        i32 = t.integer(32)
+
+        def step(i: Any, sums: list[Any]) -> list[Any]:
+            key = w.load(self._keys, [*at, i])
+            return [_counted_too(sums[0], counted(number, key, lambda: t.as_integer(i, i32)))]
+
+        return w.steps(self._extent, [], [t.constant(i32, 0)], step)[0]
+
+    def find(
+        self, at: list[Any], kind: Any, bits: int, least: int, before: Any, counted: _Counted
+    ) -> Any:
+        """The greatest number of a type that at most ``before`` elements are counted for."""
+
+        def step(i: Any, carried: list[Any]) -> list[Any]:
+            trial = w.operation("AddIOp", carried[0], _bit(bits, i, kind))
+            fits = t.compare("sle", self.count(at, trial, counted), before)
+            return [t.select(fits, trial, carried[0])]
+
+        return w.steps(bits, [], [t.constant(kind, least)], step)[0]
+
+
+def _tensor(buffer: Any) -> Any:
+    kind = ir.RankedTensorType.get(list(buffer.type.shape), buffer.type.element_type)
     return ir.Operation.create(
         "bufferization.to_tensor",
-        results=[ir.RankedTensorType.get([*outer, 1], i32)],
-        operands=[found],
+        results=[kind],
+        operands=[buffer],
         attributes={"restrict": ir.UnitAttr.get(), "writable": ir.UnitAttr.get()},
     ).result
 

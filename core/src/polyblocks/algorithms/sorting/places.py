@@ -45,23 +45,25 @@ def first_places(keys: Any, dim: int, order: Order, count: int, launches: bool) 
         )
         return places_of(ordered, wanted, place)
 
-    return select(Rows(keys, dim, order), count, _sort_cost(launches), sorted_places)
+    rows = Rows(keys, dim, order)
+    bits = 0 if launches else order.bits
+    return select(rows, count, _sort_cost(launches), sorted_places, bits)
 
 
-def way(extent: int, count: int, launches: bool) -> dict[str, Any]:
+def way(extent: int, count: int, bits: int, launches: bool) -> dict[str, Any]:
     """How the first elements are found, for a report: ``how``, with the ``block`` if there is one.
 
-    ``how`` is ``alone``, ``rank``, ``blocks``, ``digits`` or ``network``.
+    ``how`` is ``alone``, ``rank``, ``blocks``, ``cut``, ``digits`` or ``network``.
     """
-    chosen = plan(extent, count, _sort_cost(launches))
+    chosen = plan(extent, count, _sort_cost(launches), 0 if launches else bits)
     if chosen.kind == "sort":
         return {"how": "network" if launches else "digits"}
     return {"how": chosen.kind, **({"block": chosen.block} if chosen.block else {})}
 
 
-def cycles_of(extent: int, count: int, launches: bool) -> float:
+def cycles_of(extent: int, count: int, bits: int, launches: bool) -> float:
     """Predicted cycles of a thread that finds the first elements of a row."""
-    return plan(extent, count, _sort_cost(launches)).cycles
+    return plan(extent, count, _sort_cost(launches), 0 if launches else bits).cycles
 
 
 def _sort_cost(launches: bool) -> float:

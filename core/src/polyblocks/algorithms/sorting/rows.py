@@ -52,6 +52,13 @@ class Rows:
             element = _flipped(element, 1 << (self.order.bits - 1))
         return _flipped(element, -1) if self.order.descending else element
 
+    def ordered(self) -> Any:
+        """The keys as :meth:`key` gives them, along the last dimension."""
+        last = len(self.outer)
+        operands = [self.operand(last)]
+        shape = [*self.outer, self.extent]
+        return t.computed(shape, [self.kind], operands, lambda x: [self.key(x[0])])[0]
+
     def plain(self) -> Rows:
         """The same keys signed, along the last dimension, all of them still different."""
         last = len(self.outer)

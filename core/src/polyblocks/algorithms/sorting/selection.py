@@ -16,8 +16,16 @@ from functools import cache
 from typing import Any
 
 from polyblocks.algorithms.sorting import tensors as t
+from polyblocks.algorithms.sorting.bisection import cut_cycles, first_unordered
 from polyblocks.algorithms.sorting.ranks import first_alone, first_by_rank
-from polyblocks.algorithms.sorting.rows import Rows, ascending, concatenated, joined, split
+from polyblocks.algorithms.sorting.rows import (
+    Rows,
+    ascending,
+    concatenated,
+    first,
+    joined,
+    split,
+)
 from polyblocks.mlir import dialect, ir
 
 #: From rows and a count to the places of the first elements.
@@ -30,6 +38,10 @@ COMPARE, SWEEP, RESULT, GATHER, BLOCK, START = 0.3, 0.5, 20.0, 0.6, 40.0, 60.0
 LANES = 16
 #: The same of sorting a whole row by digits: of an element, and of the row.
 SORT, SORT_ROW = 12.0, 2500.0
+#: The cost of sorting keys of 64 bits, beside their places, relative to that of words.
+WIDE = 3.0
+#: Elements of the longest rows that are cut, by one thread each; several may sort longer ones.
+CUT = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -38,7 +50,7 @@ class Plan:
 
     Attributes:
         cycles: predicted cycles for a row.
-        kind: ``alone``, ``rank``, ``sort`` or ``blocks``.
+        kind: ``alone``, ``rank``, ``sort``, ``blocks`` or ``cut``.
         block: elements of a block.
     """
 
@@ -48,13 +60,14 @@ class Plan:
 
 
 @cache
-def plan(extent: int, count: int, sort_cost: float) -> Plan:
+def plan(extent: int, count: int, sort_cost: float, bits: int = 0) -> Plan:
     """The cheapest way to select.
 
     Args:
         extent: elements of a row.
         count: how many are wanted.
         sort_cost: of sorting whole rows, relative to sorting them by digits.
+        bits: of a key, where the first elements may be searched for and then sorted; else 0.
     """
     ways = [
         Plan(2 * START + COMPARE * extent * (extent + count), "rank"),
@@ -62,6 +75,11 @@ def plan(extent: int, count: int, sort_cost: float) -> Plan:
     ]
     if count == 1:
         ways.append(Plan(2 * START + 2 * RESULT + 2 * SWEEP * extent, "alone"))
+    if bits > 32:
+        ways[1] = Plan(WIDE * ways[1].cycles, "sort")
+    if bits and 2 * count < extent <= CUT:
+        cycles = plan(count, count, sort_cost, bits).cycles + GATHER * count
+        ways.append(Plan(cycles + cut_cycles(extent, bits), "cut"))
     for block in (4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 256):
         blocks, rest = divmod(extent, block)
         gathered = count * block + rest
@@ -76,25 +94,30 @@ def plan(extent: int, count: int, sort_cost: float) -> Plan:
     return min(ways, key=lambda way: way.cycles)
 
 
-def select(rows: Rows, count: int, sort_cost: float, sorted_places: Sorted) -> Any:
+def select(rows: Rows, count: int, sort_cost: float, sorted_places: Sorted, bits: int = 0) -> Any:
     """Places of the first elements of sorted rows.
 
     Args:
         rows: the keys.
         count: at least 1 and at most the elements of a row.
-        sort_cost: see :func:`plan`.
+        sort_cost, bits: see :func:`plan`.
         sorted_places: selects by sorting whole rows.
 
     Returns:
         int32 of the outer dimensions and ``count``.
     """
-    chosen = plan(rows.extent, count, sort_cost)
+    chosen = plan(rows.extent, count, sort_cost, bits)
     if chosen.kind == "rank":
         return first_by_rank(rows, count)
     if chosen.kind == "alone":
         return first_alone(rows)
     if chosen.kind == "sort":
         return sorted_places(rows, count)
+    if chosen.kind == "cut":
+        keys = rows.ordered()
+        ours = first(first_unordered(keys, count), count)
+        kept = ascending(_at(keys, ours))
+        return _at(ours, select(kept, count, sort_cost, sorted_places))
     block = chosen.block
     blocks = rows.extent // block
     ours = select(_block_minima(rows, blocks, block), count, sort_cost, sorted_places)

@@ -85,7 +85,7 @@ def _plan(op: Any, name: str, context: Any) -> None:
         return
     count = max(read.end for some in reads.values() for read in some)
     launches = context.target.launches_nests
-    numbers = way(shape[dim], count, launches)
+    numbers = way(shape[dim], count, order.bits, launches)
     context.decide(name, "main", "sorted", extent=shape[dim], count=count, **numbers)
     keyed = ir.IntegerAttr(op.attributes[KEYED]).value if KEYED in op.attributes else 0
     if count == shape[dim] and {*used} <= {0, keyed} and sorts_alone(rows, launches):
@@ -124,7 +124,7 @@ def _search(
     if launches and not bisection.saves_launches(rows.extent, bits, len(places)):
         return None
     cycles = len(places) * bisection.cycles(rows.extent, bits)
-    if cycles > cycles_of(rows.extent, count, launches) * max(1, bits // 32):
+    if cycles > cycles_of(rows.extent, count, bits, launches):
         return None
     alone = bisection.sweeps_alone(rows, context.target.shared_level.size, launches)
     zero = ir.AffineConstantExpr.get(0)
