@@ -91,3 +91,12 @@ def test_random_bounds_are_near(seed: int) -> None:
     except ZeroDivisionError:
         return
     assert mean_trips(loop, around) == pytest.approx(expected, rel=0.15, abs=0.5)
+
+
+def test_steps_of_the_program_around_a_nest() -> None:
+    step, i = Var(16), Var(16)
+    rows = For(i, [], lower=(Expr.of(step),))
+    before = For(Var(16), [], upper=(Expr.of(step),))
+    assert mean_trips(rows, []) == pytest.approx(8.5)
+    assert mean_trips(before, []) == pytest.approx(7.5)
+    assert mean_trips(before, [rows]) == pytest.approx(counted(before, [For(step, []), rows]))

@@ -25,18 +25,26 @@ def mean_trips(loop: For, around: Sequence[For]) -> float:
 
     Args:
         loop: the loop.
-        around: the loops that it is in, outer before inner.
+        around: the loops of its nest that it is in, outer before inner. Those of the program around
+            the nest follow from the bounds.
     """
     if not loop.bounded:
         return float(loop.var.extent)
     # A loop with bounds weighs how often those inside of it are run.
-    *order, loop = _digits([*around, loop])
+    *order, loop = _digits([*_of_program([*around, loop]), *around, loop])
     order = [outer for outer in order if outer.bounded or _used(outer.var, [*order, loop])]
     looked_at = [outer.var for outer in order if _used(outer.var, [*order, loop])]
     looked_at = looked_at[-NEAREST:]
     most = ALL if prod(var.extent for var in looked_at) <= ALL else ALL_OF_ONE
     trips, runs = _Count(loop, set(looked_at), most).within(order)
     return trips / runs if runs else 0.0
+
+
+def _of_program(loops: Sequence[For]) -> list[For]:
+    """Loops around the nest whose variables are in bounds."""
+    own = {loop.var for loop in loops}
+    variables = dict.fromkeys(v for one in loops for e in one.bounds for v in e.variables())
+    return [For(var, []) for var in variables if var not in own]
 
 
 def _used(var: Var, loops: Sequence[For]) -> bool:
