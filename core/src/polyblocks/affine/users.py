@@ -33,6 +33,7 @@ class Users:
         self._touched: dict[Item, tuple[set[Buffer], set[Buffer]]] = {}
         self._readers: dict[Buffer, set[Item]] = {}
         self._writers: dict[Buffer, set[Item]] = {}
+        self._at_run_time: dict[Nest, set[Buffer]] = {}
         for position, item in enumerate(sequence.items):
             self._position[item] = position
             self.refresh(item)
@@ -71,6 +72,8 @@ class Users:
             self._readers[buffer].discard(item)
         for buffer in written:
             self._writers[buffer].discard(item)
+        if isinstance(item, Nest):
+            self._at_run_time.pop(item, None)
 
     def __contains__(self, item: Item) -> bool:
         """Whether an item is there, and not dropped."""
@@ -100,12 +103,20 @@ class Users:
         """Whether a buffer is the program's own, and all accesses are loads and stores of nests."""
         if buffer.kind != "alloc" or buffer.outer is not None:
             return False
-        run_time = (IndirectLoad, IndirectStore, IndirectAtomic)
         return all(
-            isinstance(item, Nest)
-            and not any(isinstance(n, run_time) and n.buffer is buffer for n in walk(item.body))
-            for item in (*self.readers(buffer), *self.writers(buffer))
+            isinstance(item, Nest) and buffer not in self._indexed_at_run_time(item)
+            for users in (self._readers, self._writers)
+            for item in users.get(buffer, ())
         )
+
+    def _indexed_at_run_time(self, nest: Nest) -> set[Buffer]:
+        """The buffers that a nest accesses at places known at run time."""
+        found = self._at_run_time.get(nest)
+        if found is None:
+            kinds = (IndirectLoad, IndirectStore, IndirectAtomic)
+            found = {n.buffer for n in walk(nest.body) if isinstance(n, kinds)}
+            self._at_run_time[nest] = found
+        return found
 
     def written_between(
         self, buffers: Iterable[Buffer], first: Item, last: Item, but: Collection[Item] = ()
