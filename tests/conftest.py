@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import fcntl
+import functools
 import gc
 import logging
 import os
@@ -12,6 +14,7 @@ import sys
 import tempfile
 import textwrap
 import time
+import types
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -57,6 +60,7 @@ def pytest_collection_finish() -> None:
     # To compile makes many objects and few cycles.
     gc.set_threshold(100_000, 20, 50)
     _spare_pytorchs_records()
+    _spare_autographs_parses()
 
 
 def _spare_pytorchs_records() -> None:
@@ -73,6 +77,20 @@ def _spare_pytorchs_records() -> None:
             setattr(sys.modules["torch._dynamo.utils"], f"{config}_config_for_logging", lambda: "")
         # Files of tests end with one, see below.
         sys.modules["torch._dynamo.config"].run_gc_after_compile = False
+
+
+def _spare_autographs_parses() -> None:
+    """No file is parsed anew for each lambda in it: a tenth of the time of small functions."""
+    parser = sys.modules.get("tensorflow.python.autograph.pyct.parser")
+    if parser is None:
+        return
+    names = {
+        **vars(parser),
+        "parse": functools.lru_cache(4)(parser.parse),
+        # It gives the lambda other line numbers, and who asked for it converts it in place.
+        "_without_context": lambda node, *more: parser._without_context(copy.deepcopy(node), *more),
+    }
+    parser._parse_lambda = types.FunctionType(parser._parse_lambda.__code__, names)
 
 
 #: CPU seconds of tests after which a file of them ends with a collection.
