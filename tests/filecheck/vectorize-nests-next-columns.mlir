@@ -2,12 +2,12 @@
 // ARCH: x86-64-v4
 //
 // Few rows: columns are used where they are, in a matrix that fits no cache. Each step is in another
-// page, so lines of the next tiles are fetched by the steps of this one.
+// page, so lines of the next tiles are fetched by the steps of this one, into the second cache.
 
 // CHECK-LABEL: func.func @main
 // CHECK:         affine.for %[[K:.*]] = 0 to {{.*}} iter_args(
-// CHECK:           memref.prefetch %{{.*}}[%{{.*}}], read, locality<3>, data
-// CHECK:           memref.prefetch %{{.*}}[%{{.*}}], read, locality<3>, data
+// CHECK:           memref.prefetch %{{.*}}[%{{.*}}], read, locality<2>, data
+// CHECK:           memref.prefetch %{{.*}}[%{{.*}}], read, locality<2>, data
 // CHECK:           vector.load %{{.*}} : memref<16777216xf32>, vector<32xf32>
 
 module {

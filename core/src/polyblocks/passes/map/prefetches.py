@@ -23,6 +23,9 @@ from polyblocks.affine.model import (
 
 #: Bytes that a sweep reads ahead at least, if it goes from row to row.
 AHEAD = 4096
+#: Bytes from a step to the next one from which on hardware does not read a register tile's columns
+#: ahead. 8 x 4096 x 1000 on one core of a Zen 4, 4,000 bytes: 3.4 ms without prefetches, 0.7 with.
+APART = 1024
 #: A sweep that stores less than the longest one, by this factor, does not count.
 MINOR = 4
 #: A cache is asked to take this part of its size ahead at most, beside what is in use.
@@ -72,7 +75,7 @@ def _is_near(buffer: Buffer, caches: list[Any]) -> bool:
 
 
 def mark_next_columns(lanes: For, target: Any) -> None:
-    """Let a register tile fetch the columns of the next ones, where each step is in another page.
+    """Let a register tile fetch the columns of the next ones, where steps are far apart in memory.
 
     So it is with columns that are used where they are. Hardware fetches neither across pages nor as
     many streams at a time as there are steps, which then wait one after the other.
@@ -92,13 +95,14 @@ def mark_next_columns(lanes: For, target: Any) -> None:
                 continue
             size = node.buffer.bytes_per_element
             step = (stride_along(node.buffer, node.index, loop.var) or 0) * size
-            if _is_near(node.buffer, caches) or step < AHEAD:
+            if _is_near(node.buffer, caches) or step < APART:
                 continue
             columns = lanes.lanes * size
             tiles = -(-2 * AHEAD // (columns * loop.var.extent))
             *outer, last = node.index
             ahead = (*outer, last + tiles * lanes.lanes)
-            loop.prefetches.append(Prefetch(node.buffer, ahead, False, 0))
+            # Into the second: the first one can wait for few lines at a time, and loads need them.
+            loop.prefetches.append(Prefetch(node.buffer, ahead, False, 1))
 
 
 def mark_next_panel(nest: Nest, lanes: For, around: list[For], target: Any) -> None:
