@@ -119,6 +119,11 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], Callable[[], list[torch.Tensor]]]]
     "total": (in_torch.total, lambda: [r(1000, 300)]),
     "argmax": (in_torch.row_argmax, lambda: [r(30, 500)]),
     "sort": (lambda x: torch.sort(x, dim=-1)[0], lambda: [r(10, 20)]),
+    # Copies of a tile: several elements a thread, some of which are beyond the end of a row.
+    "depthwise": (
+        lambda x, w: functional.conv2d(x, w, padding=1, groups=6),
+        lambda: [r(8, 6, 28, 28).half(), r(6, 1, 3, 3).half()],
+    ),
     "average pool": (lambda x: functional.avg_pool2d(x, 3, 1, 1), lambda: [r(2, 3, 40, 40)]),
     "convolution": (
         lambda x, w: functional.conv2d(x, w, padding=1),
@@ -145,8 +150,8 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], Callable[[], list[torch.Tensor]]]]
     # The others are looked at below, beside what becomes of them.
     sweep(
         PROGRAMS,
-        *("layer norm", "heat", "scan and maximum", "take", "total", "average pool", "convolution"),
-        *("attention", "ordered updates", "integers"),
+        *("layer norm", "heat", "scan and maximum", "take", "total", "depthwise"),
+        *("average pool", "convolution", "attention", "ordered updates", "integers"),
     ),
 )
 def test_kernels_compute_what_pytorch_does_without_a_finding(name: str, arch: str) -> None:

@@ -166,6 +166,7 @@ class _Plans:
         plan = GroupPlan(self.outer, list(order), self.body, group, groups, strided)
         plan.warp, plan.live = self.chip.warp, self._live
         plan.access_bytes = self.chip.access_bits // 8
+        plan.in_flight = self.chip.loads_in_flight
         plan.distributed = self._sharing.of(group, scans=not strided)
         if group > 1 and plan.may_differ():
             plan.groups, plan.strided = 1, False

@@ -221,6 +221,7 @@ class _Groups:
         plan = GroupPlan(self.outer, order, self.body, group, groups, strided)
         plan.warp, plan.live = self.chip.warp, live_registers(self.body)
         plan.access_bytes = self.chip.access_bits // 8
+        plan.in_flight = self.chip.loads_in_flight
         self._distribute(plan)
         self._widen_loops(plan)
         self._place(plan)

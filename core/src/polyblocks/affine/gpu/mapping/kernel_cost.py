@@ -106,8 +106,10 @@ def _waits_for_loads(
     """Seconds that a thread waits for what its iterations of a distributed loop load themselves."""
     loads = [n for n in distributed.body if isinstance(n, AnyLoad)]
     if any(n.buffer not in plan.places and n.buffer not in plan.copied for n in loads):
-        # Without a loop around them, loads do not wait for each other.
-        together = chip.loads_in_flight if per_thread <= written_out([len(distributed.body)]) else 1
+        # Without a loop around them, loads do not wait for each other; iterations that depend on no
+        # others are several at a time.
+        written = per_thread <= written_out([len(distributed.body)])
+        together = chip.loads_in_flight if written or not distributed.combiners else 1
         return -(-per_thread // (together * distributed.width)) * chip.latencies.load_step
     own = all(plan.places.get(n.buffer) is Place.DISTRIBUTED_REGISTERS for n in loads)
     return per_thread * (chip.latencies.issue if own else chip.latencies.shared_load)

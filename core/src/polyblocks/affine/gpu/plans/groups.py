@@ -107,6 +107,7 @@ class GroupPlan:
             rows; the last thread may have fewer.
         warp: threads of a warp.
         access_bytes: of the widest load or store of a thread.
+        in_flight: iterations whose loads a thread begins before it waits for the first of them.
         held: registers of a thread that elements of buffers in ``places`` take.
         live: registers that the other values of one iteration take at once.
     """
@@ -127,6 +128,7 @@ class GroupPlan:
     as_one: bool = False
     warp: int = 32
     access_bytes: int = 16
+    in_flight: int = 1
     held: int = 0
     live: int = 0
 

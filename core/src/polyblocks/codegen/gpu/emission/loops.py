@@ -8,7 +8,18 @@ from typing import Any
 from polyblocks.affine.analysis.dataflow import makers_of, slice_of
 from polyblocks.affine.analysis.reductions import ROUNDING, identity
 from polyblocks.affine.gpu.plans.groups import DistributedLoop, Place
-from polyblocks.affine.model import AffineAccess, For, Node, Op, Value, walk
+from polyblocks.affine.model import (
+    AffineAccess,
+    AnyLoad,
+    AnyStore,
+    For,
+    Node,
+    Op,
+    Pure,
+    Store,
+    Value,
+    walk,
+)
 from polyblocks.affine.vectors.reduction_vectors import IDEMPOTENT, combine
 from polyblocks.codegen.gpu.emission.cascade import block_of, cascade, combiners_of, terms_inside
 from polyblocks.codegen.gpu.emission.combine import Joiner
@@ -141,6 +152,8 @@ class LoopEmitter:
                 self.nodes.round = round_ * width
                 number, _ = code.round_of(self.thread.member, round_, pieces, group)
                 carried = self._iteration(distributed, number, None, carried)
+        elif self._waits_for_memory(distributed) and (split := _loads_and_stores(distributed)):
+            self._by_several(distributed, rounds, *split)
         elif rounds:
 
             def body(count: Any, inside: list[Any]) -> list[Any]:
@@ -155,6 +168,71 @@ class LoopEmitter:
             self.nodes.round = rounds * width
             carried = self._iteration(distributed, number, mine, carried)
         return carried
+
+    def _waits_for_memory(self, distributed: DistributedLoop) -> bool:
+        """Whether iterations load from memory of the program, and several may be written out."""
+        plan = self.plan
+        size = plan.in_flight * len(distributed.body)
+        return (
+            plan.in_flight > 1
+            and size <= UNROLLED
+            and any(
+                isinstance(n, AnyLoad)
+                and n.buffer not in plan.places
+                and n.buffer not in plan.copied
+                for n in distributed.body
+            )
+        )
+
+    def _by_several(
+        self, distributed: DistributedLoop, rounds: int, before: list[Node], after: list[Node]
+    ) -> None:
+        """Rounds of independent iterations: several load before the first of them stores."""
+        code, together = self.code, min(self.plan.in_flight, rounds)
+        made = {r for n in before for r in n.defines}
+        used = list(dict.fromkeys(v for n in after for v in n.uses if v in made))
+
+        def several(first: Any, count: int) -> None:
+            waiting = []
+            for number in range(count):
+                at = code.add(
+                    code.times(code.plus(first, number), self.plan.group), self.thread.member
+                )
+                self._decode(distributed, at)
+                guard = code.both(self._bounds(distributed))
+                zeros = [self.nodes.zero(v.type) for v in used]
+                found = code.when(
+                    guard,
+                    lambda: self.nodes.run(before, False, used),
+                    partial(list, zeros),
+                    [v.type for v in used],
+                )
+                variables = {v: self.nodes.variables[v] for v in distributed.order}
+                waiting.append((variables, self.nodes.walk, guard, found))
+            for variables, walked, guard, found in waiting:
+                self.nodes.variables.update(variables)
+                self.nodes.values.update(zip(used, found, strict=True))
+                self.nodes.walk = walked
+                code.when(guard, lambda: self.nodes.run(after, False, []))
+            self.nodes.walk = None
+
+        def body(count: Any, carried: list[Any]) -> list[Any]:
+            several(code.times(count, together), together)
+            return carried
+
+        whole = rounds // together
+        code.loop(code.integer(0), code.integer(whole), code.integer(1), [], body)
+        if rounds % together:
+            several(code.integer(whole * together), rounds % together)
+
+    def _decode(self, distributed: DistributedLoop, number: Any) -> None:
+        """Let the variables be those of iteration ``number``."""
+        self.nodes.decode(number, distributed.order, distributed.counted)
+        if distributed.lead:
+            last = distributed.order[-1]
+            before = self.code.integer(-distributed.lead)
+            self.nodes.variables[last] = self.code.add(self.nodes.variables[last], before)
+        self.nodes.walk = None if distributed.pitch else (distributed.order, number)
 
     def _scan(self, distributed: DistributedLoop) -> None:
         """A scan whose ``group`` threads process as many iterations at a time."""
@@ -225,17 +303,12 @@ class LoopEmitter:
         number = self.code.times(number, width)
 
         def inside() -> list[Any]:
-            self.nodes.decode(number, distributed.order, distributed.counted)
-            if distributed.lead:
-                last = distributed.order[-1]
-                before = self.code.integer(-distributed.lead)
-                self.nodes.variables[last] = self.code.add(self.nodes.variables[last], before)
+            self._decode(distributed, number)
             return self.code.when(
                 self.code.both(self._bounds(distributed)), run, lambda: carried, types
             )
 
         def run() -> list[Any]:
-            self.nodes.walk = None if distributed.pitch else (distributed.order, number)
             if width > 1:
                 body = WideBody(self.nodes, distributed.order[-1], width)
                 given = innermost.body, innermost.arguments, carried, innermost.yields
@@ -267,6 +340,21 @@ class LoopEmitter:
                 if expr.range()[1] > 0:
                     found.append(code.compare("sge", variable, self.nodes.expr(expr)))
         return found
+
+
+def _loads_and_stores(distributed: DistributedLoop) -> tuple[list[Node], list[Node]] | None:
+    """What independent iterations do up to their stores, and these; None of any others.
+
+    Wide accesses have enough on their way.
+    """
+    body = distributed.body
+    first = next((i for i, n in enumerate(body) if isinstance(n, AnyStore)), 0)
+    before, after = body[:first], body[first:]
+    if distributed.combiners or distributed.width > 1 or not before:
+        return None
+    if not all(isinstance(n, (AnyLoad, Pure)) for n in before):
+        return None
+    return (before, after) if all(isinstance(n, (Store, Pure)) for n in after) else None
 
 
 def _parts(loop: For, ops: list[Op], terms: list[Value]) -> tuple[list[Node], list[Node]]:
