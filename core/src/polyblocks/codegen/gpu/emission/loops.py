@@ -343,7 +343,7 @@ class LoopEmitter:
 
 
 def _loads_and_stores(distributed: DistributedLoop) -> tuple[list[Node], list[Node]] | None:
-    """What independent iterations do up to their stores, and these; None of any others.
+    """The nodes of independent iterations up to their stores, and these; None of any others.
 
     Wide accesses have enough on their way.
     """
