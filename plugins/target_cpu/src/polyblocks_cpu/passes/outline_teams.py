@@ -78,9 +78,10 @@ def _declare(module: Any) -> None:
     from polyblocks import mlir
 
     text = f"llvm.func @{PARALLEL}(!llvm.ptr, !llvm.ptr, i32, i32)"
-    declaration = mlir.parse(text, module.context).body.operations[0].operation
+    # An op does not keep its module: without a name that would be freed before it is copied from.
+    parsed = mlir.parse(text, module.context)
     with mlir.ir.InsertionPoint.at_block_begin(module.body):
-        declaration.clone()
+        parsed.body.operations[0].operation.clone()
 
 
 def _captured(parallel: Any) -> list[Any]:
