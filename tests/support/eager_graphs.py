@@ -63,6 +63,8 @@ _ROUNDINGS = {
         special_erfcx special_log_ndtr tanh_backward gelu_backward""".split(),
         1e4,
     ),
+    # Steps of a recurrence are off by a rounding each.
+    "special_laguerre_polynomial_l": 1e4,
 }
 
 
@@ -190,6 +192,13 @@ def difference(func: Any, args: Any, kwargs: Any) -> str:
     for index, (mine, theirs) in enumerate(zip(results, expected, strict=True)):
         if index and name in _CHOOSING:
             break
+        if "polynomial" in name:
+            # Eager mode returns unwritten memory for what is no number.
+            unknown = torch.as_tensor(args[0]).isnan()
+            mine, theirs = (torch.where(unknown, 0, each) for each in (mine, theirs))
+            # Near their zeros the error is that of the terms that cancel.
+            near = (mine - theirs).abs() < 1e4 * torch.finfo(theirs.dtype).eps
+            mine = torch.where(near, theirs, mine)
         if index and name in _MEANS:
             # Eager mode's mean of an infinity is no number.
             mine = torch.where(theirs.isnan(), torch.nan, mine)

@@ -7,7 +7,16 @@ from math import ceil, prod
 
 from polyblocks.affine.access import address, row_of_lines
 from polyblocks.affine.expr import Expr, Var
-from polyblocks.affine.model import AffineAccess, Alloca, Buffer, For, Node, Value, clone, walk
+from polyblocks.affine.model import (
+    AffineAccess,
+    Alloca,
+    Buffer,
+    For,
+    Node,
+    Value,
+    clone,
+    walk,
+)
 from polyblocks.affine.tiles.contiguity import held_by_iterations
 from polyblocks.affine.tiles.fusion_stages import FusionStage, full, lifetimes
 from polyblocks.affine.tiles.row_padding import ROW, padded_rows, row_of
@@ -146,9 +155,13 @@ class _Tile:
         return out
 
     def _flatten(self, stages: list[FusionStage], nodes: list[Node]) -> None:
-        """Let what contractions read be one row of memory: they use it where it is then."""
-        products = [stage for stage in stages if stage.seconds is not None]
-        wanted = {self.buffers.get(load.buffer) for stage in products for load in stage.loads}
+        """Let what contractions read be one row of memory: they use it where it is then.
+
+        Buffers that are read through windows stay as they are: margins are those of dimensions.
+        """
+        loads = [n for stage in stages if stage.seconds is not None for n in stage.loads]
+        windows = {n.buffer for n in loads if any(len(e.terms) > 1 for e in n.index)}
+        wanted = {self.buffers.get(n.buffer) for n in loads if n.buffer not in windows}
         flat = {b for b in wanted if b is not None and len(b.shape) > 1}
         for node in walk(nodes):
             if isinstance(node, AffineAccess) and node.buffer in flat:

@@ -45,7 +45,10 @@ def _graph_of(
         inner.track(value, node)
     with inner:
         found = function(*values)
-    results = [found] if isinstance(found, torch.Tensor) else list(found)
-    output = graph.output(tuple(inner.node_of(result) for result in results))
-    output.meta["val"] = tuple(results)
+    # A condition gives a number, a body several.
+    if isinstance(found, torch.Tensor):
+        graph.output(inner.node_of(found)).meta["val"] = found
+    else:
+        output = graph.output(tuple(inner.node_of(result) for result in found))
+        output.meta["val"] = tuple(found)
     return graph_module(attributes, graph)
