@@ -63,7 +63,8 @@ _ROUNDINGS = {
         special_erfcx special_log_ndtr tanh_backward gelu_backward""".split(),
         1e4,
     ),
-    # Steps of a recurrence are off by a rounding each.
+    # Angles and steps of a recurrence are off by a rounding each, times the degree.
+    **{f"special_{s}chebyshev_polynomial_{k}": 1e4 for s in ("", "shifted_") for k in "tuvw"},
     "special_laguerre_polynomial_l": 1e4,
 }
 
