@@ -19,14 +19,16 @@ PACKAGES := core[compile] plugins/target_cpu plugins/target_nvgpu plugins/target
 WITHOUT_DEPENDENCIES := plugins/frontend_tf
 PYPROJECTS := $(addsuffix /pyproject.toml,$(PACKAGES:[compile]=) $(WITHOUT_DEPENDENCIES))
 
-.PHONY: help demo test test-all lint bench cliffs bench-gpu docs tables opinfo opinfo-gpu jax-sweep tf-sweep
+.PHONY: help demo test test-extended test-all lint bench cliffs bench-gpu docs tables opinfo opinfo-gpu jax-sweep tf-sweep
 .PHONY: foreign random-programs random-launches random-sorts type-matrices
 .PHONY: gpu-conformance gpu-resources gpu-static gpu-matrix models test-versions acceptance-users format clean
 .DELETE_ON_ERROR:
 
 help:
 	@echo "make demo    blur a photograph; writes before/after pictures and prints a table"
-	@echo "make test    the tests, but for those marked slow (up to 15 minutes on two cores)"
+	@echo "make test    the tests, but for those marked slow (up to 12 minutes on two cores)"
+	@echo "make test-extended  programs on simulated GPUs, random ones, those of the documentation,"
+	@echo "             benchmarks and bisection (up to 4 minutes); all else is in make test"
 	@echo "make test-all  all tests (up to 40 minutes)"
 	@echo "make lint    ruff, formatting, types"
 	@echo "make bench   times against eight peers, installed into .venv-bench (15 minutes or more);"
@@ -66,9 +68,15 @@ help:
 demo: $(VENV)/.done-demo
 	$(PY) examples/blur_demo.py
 
+# Programs on simulated GPUs, random programs, benchmarks, bisection, examples of the docs.
+EXTENDED := tests/extended
+
 # The prerequisite has it, too.
-test: SELECTION := -m "not slow"
+test: SELECTION := --without=$(EXTENDED) -m "not slow"
 test: test-all
+
+test-extended: SELECTION := $(EXTENDED) -m "not slow"
+test-extended: test-all
 
 test-all: $(VENV)/.done-test $(VENV)/.done-demo $(VENV)/.done-docs $(VENV)/.done-bench
 	$(PY) tests/run.py --processes=$(TEST_PROCESSES) $(SELECTION) $(PYTEST_ARGS)

@@ -25,7 +25,7 @@ import preloaded as processes
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-E2E, USERS = (ROOT / "tests" / name for name in ("e2e", "users"))
+WHOLE_PROGRAMS = [ROOT / "tests" / name for name in ("e2e", "users", "extended")]
 
 # What a program leaves unwritten of its results shows. Read where the package is first imported, in
 # child processes as well.
@@ -139,7 +139,7 @@ def compiled_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def isolated_where_it_is_marked(request: pytest.FixtureRequest) -> None:
     """End-to-end tests and those of users' programs are about processes where they say so."""
-    whole_programs = request.path.is_relative_to(E2E) or request.path.is_relative_to(USERS)
+    whole_programs = any(request.path.is_relative_to(folder) for folder in WHOLE_PROGRAMS)
     if whole_programs and request.node.get_closest_marker("isolated") is None:
         request.getfixturevalue("compiled_in_this_process")
 

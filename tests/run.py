@@ -44,17 +44,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the parts, the longest first; print what pytest says of each, and what all come to."""
     parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
     parser.add_argument("--processes", type=int, default=2, help="at once; 0: all in this one")
+    parser.add_argument("--without", metavar="FOLDER", help="unless something is selected")
     parser.add_argument("--junitxml", metavar="FILE", help="results of all parts, as pytest's")
     arguments, rest = parser.parse_known_args(argv)
     results = Path(arguments.junitxml).absolute() if arguments.junitxml else None
     os.chdir(ROOT)
     if arguments.processes == 0:
         rest += [f"--junitxml={results}"] if results else []
+        if arguments.without and not any(map(is_path, rest)):
+            rest.append(f"--ignore={arguments.without}")
         os.execv(sys.executable, [sys.executable, "-m", "pytest", *rest])
     try:
         selected, options = split(rest)
     except ValueError as error:
         parser.error(str(error))
+    if arguments.without and not selected:
+        selected = others(Path(arguments.without))
     wanted: dict[str, list[str]] = {name: [] for name in files_of(selected)}
     for name in selected:
         for file in files_of([name]):
@@ -124,6 +129,11 @@ def is_path(argument: str) -> bool:
     """Whether an argument names tests: a folder, a file, or ``file::test``."""
     path = Path(argument.partition("::")[0]).resolve()
     return path.exists() and path.is_relative_to(ROOT / "tests")
+
+
+def others(folder: Path) -> list[str]:
+    """Files of all tests that are not in a folder."""
+    return [name for name in files_of([]) if not (ROOT / name).is_relative_to(folder.resolve())]
 
 
 def files_of(selected: Sequence[str]) -> list[str]:

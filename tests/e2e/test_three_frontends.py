@@ -54,7 +54,7 @@ def compiled(language: str, name: str, **options: Any) -> Callable[..., Any]:
 @pytest.mark.parametrize("language", ["in_jax", "in_tensorflow"])
 @pytest.mark.parametrize("algorithm", SWEPT_ALGORITHMS, ids=lambda a: a.name)
 def test_results_are_near_float64(algorithm: Algorithm, language: str) -> None:
-    """PyTorch's are looked at in tests/unit/test_bench_frontends.py."""
+    """PyTorch's are looked at in tests/extended/test_bench_frontends.py."""
     _, convert = FACES[language]
     result = compiled(language, algorithm.name)(*map(convert, algorithm.small()))
     assert max_error(joined(result), reference(algorithm)) < algorithm.tolerance

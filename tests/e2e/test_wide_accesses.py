@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 from bench.programs import in_torch
-from tests.e2e.test_kernels_simulated import simulate
+from tests.extended.test_kernels_simulated import simulate
 
 from polyblocks.affine.gpu import choose
 from polyblocks.affine.gpu.mapping.wide import widest

@@ -65,9 +65,9 @@ CHECKS = (
     Check("fragments", pytest("tests/unit/test_fragments.py")),
     Check(
         "kernels, and faults planted in them",
-        pytest("tests/unit/test_simt_planted.py", "tests/e2e/test_matrix_units_simulated.py"),
+        pytest("tests/unit/test_simt_planted.py", "tests/extended/test_matrix_units_simulated.py"),
     ),
-    Check("modes", pytest("tests/e2e/test_precision_modes_simulated.py")),
+    Check("modes", pytest("tests/extended/test_precision_modes_simulated.py")),
 )
 
 

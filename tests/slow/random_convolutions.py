@@ -21,7 +21,7 @@ from torch.nn import functional
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT / "tests" / "support"), str(ROOT)]
 
-from tests.e2e.test_kernels_simulated import simulate  # noqa: E402
+from tests.extended.test_kernels_simulated import simulate  # noqa: E402
 from tests.support.any_unit import any_unit  # noqa: E402
 
 CHIPS = ("sm_80", "gfx1100", "gfx1200", "sm_75", "sm_90a")

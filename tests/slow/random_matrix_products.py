@@ -22,8 +22,8 @@ import torch
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT / "tests" / "support"), str(ROOT)]
 
-from tests.e2e.test_kernels_simulated import TARGETS, simulate  # noqa: E402
-from tests.e2e.test_precision_modes_simulated import ROUNDED, options  # noqa: E402
+from tests.extended.test_kernels_simulated import TARGETS, simulate  # noqa: E402
+from tests.extended.test_precision_modes_simulated import ROUNDED, options  # noqa: E402
 from tests.support.any_unit import any_unit  # noqa: E402
 
 from polyblocks.registry.honoured_options import describe_target  # noqa: E402

@@ -29,7 +29,7 @@ from bench.algorithms import in_torch as algorithms
 from bench.algorithms.table import ALGORITHMS
 from bench.programs import in_torch as programs
 from bench.table import CASES
-from tests.e2e.test_matrix_units_simulated import PROGRAMS
+from tests.extended.test_matrix_units_simulated import PROGRAMS
 from tests.support.any_unit import any_unit
 from tests.support.captured import captured
 

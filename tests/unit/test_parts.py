@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import subprocess
 import sys
@@ -110,6 +111,18 @@ def test_arguments_that_parts_cannot_follow(arguments: list[str], message: str) 
     done = subprocess.run([*RUN, *arguments], capture_output=True, text=True, timeout=60)
     assert done.returncode == 2
     assert message in " ".join(done.stderr.split())
+
+
+def test_a_folder_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = importlib.util.spec_from_file_location("run", ROOT / "tests" / "run.py")
+    assert spec is not None
+    assert spec.loader is not None
+    run = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(run)
+    monkeypatch.chdir(ROOT)
+    rest = set(run.files_of([])) - set(run.others(Path("tests/extended")))
+    assert rest == {str(p.relative_to(ROOT)) for p in ROOT.glob("tests/extended/test_*.py")}
+    assert len(rest) > 20
 
 
 def test_a_part_that_dies_is_a_failure() -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import torch
 from sweeps import sweep
-from tests.e2e.test_kernels_simulated import simulate
+from tests.extended.test_kernels_simulated import simulate
 from tests.support.any_unit import predict_by
 from torch import nn
 from torch.nn import functional

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from tests.e2e.test_kernels_simulated import TARGETS, simulate
+from tests.extended.test_kernels_simulated import TARGETS, simulate
 from tests.support.captured import captured
 from tests.support.sweeps import sweep
 from torch.nn import functional

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tests.e2e.test_half_programs_simulated import _units_are_quick  # noqa: F401
-from tests.e2e.test_kernels_simulated import TARGETS, simulate
+from tests.extended.test_half_programs_simulated import _units_are_quick  # noqa: F401
+from tests.extended.test_kernels_simulated import TARGETS, simulate
 from tests.support.captured import captured
 from tests.support.sweeps import sweep
 from torch.nn import functional

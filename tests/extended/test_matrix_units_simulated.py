@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import torch
-from tests.e2e.test_kernels_simulated import TARGETS, simulate
+from tests.extended.test_kernels_simulated import TARGETS, simulate
 from tests.support.any_unit import any_unit, predict_by
 from tests.support.sweeps import sweep
 from torch.nn import functional

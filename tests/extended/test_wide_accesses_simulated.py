@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from tests.e2e.test_kernels_simulated import simulate
+from tests.extended.test_kernels_simulated import simulate
 from torch.nn import functional
 
 from polyblocks.affine.gpu import choose, predict

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from tests.e2e.test_kernels_simulated import simulate
+from tests.extended.test_kernels_simulated import simulate
 from tests.support.any_unit import predict_by
 from torch.nn import functional
 
