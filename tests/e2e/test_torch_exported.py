@@ -38,8 +38,6 @@ FOLDER = Path(__file__).parent.parent / "models"
 def test_models(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """All twenty are checked by ``make models MODELS=--exported``."""
     monkeypatch.syspath_prepend(str(FOLDER))
-    # Other sweeps have a file of this name.
-    monkeypatch.delitem(sys.modules, "check", raising=False)
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     exported = importlib.import_module("exported")
     assert name in exported.NAMES

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 import torch
-from check import called, differ, distance, leave_nothing_neutral, line
 from forked_sweep import Outcome
+from model_check import called, differ, distance, leave_nothing_neutral, line
 from zoo import Model
 
 import polyblocks

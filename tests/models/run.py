@@ -53,10 +53,10 @@ def _run(arguments: argparse.Namespace) -> int:
     logging.disable(logging.ERROR)
     torch.set_num_threads(1)
     import transformers
-    from check import check
     from exported import NAMES, check_exported
     from forked_sweep import Entry, sweep
     from known import known
+    from model_check import check
     from preloading import preload
     from rich.console import Console
     from rich.progress import Progress

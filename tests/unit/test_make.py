@@ -22,13 +22,14 @@ def pytest_arguments(target: str, *variables: str) -> list[str]:
     return shlex.split(line)[2:]
 
 
-def test_only_test_leaves_out_what_is_slow() -> None:
-    quick, everything = pytest_arguments("test"), pytest_arguments("test-all")
-    assert quick == [*everything, "-m", "not slow"]
+def test_two_commands_run_what_is_not_slow() -> None:
+    quick, extended, everything = map(pytest_arguments, ("test", "test-extended", "test-all"))
+    assert quick == [*everything, "--without=tests/extended", "-m", "not slow"]
+    assert extended == [*everything, "tests/extended", "-m", "not slow"]
     assert not [argument for argument in everything if not argument.startswith("--")]
 
 
-@pytest.mark.parametrize("target", ["test", "test-all"])
+@pytest.mark.parametrize("target", ["test", "test-extended", "test-all"])
 def test_more_arguments_for_pytest(target: str) -> None:
     more = ["-x", "tests/unit"]
     given = pytest_arguments(target, f"PYTEST_ARGS={shlex.join(more)}")
@@ -44,6 +45,6 @@ def test_every_target_is_explained() -> None:
 def test_continuous_integration_runs_what_contributors_are_told() -> None:
     run = re.findall(r"^make (\S+)$", (ROOT / ".ci/run").read_text(), re.MULTILINE)
     page = (ROOT / "docs/contributing.md").read_text()
-    assert run == ["lint", "test"]
+    assert run == ["lint", "test", "test-extended"]
     for target in run:
         assert re.search(rf"^make {target} |`make {target}`", page, re.MULTILINE), target
