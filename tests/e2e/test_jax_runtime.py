@@ -124,7 +124,8 @@ def test_many_calls_keep_no_memory(run_python, calls):
         str(calls),
     )
     assert done.stderr == ""
-    assert int(done.stdout) < 1 << 20
+    # Less than the smallest object for each of 40,000; allocators take some pages themselves.
+    assert int(done.stdout) < 3 << 19
 
 
 @pytest.mark.cpu
