@@ -8,7 +8,6 @@ of up to 300 elements.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from pathlib import Path
 from typing import Any
@@ -17,39 +16,21 @@ ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT / "tests" / "support")]
 
 from sort_samples import draw  # noqa: E402
+from sort_sweep import Outcome, sweep  # noqa: E402
 
 from polyblocks.torch_polyblocks_compiler import polyblocks_jit_torch  # noqa: E402
 
-#: The target of each architecture.
-TARGETS = {"sm_90a": "nvgpu", "gfx1100": "amdgpu"}
 
+def drawn(number: int, longest: int) -> tuple[str, Outcome]:
+    """What a sample is, and how its results differ."""
+    sample = draw(number, longest)
 
-def main() -> int:
-    """Run the samples; the exit status is 1 if one is wrong."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--count", type=int, default=200)
-    parser.add_argument("--first", type=int, default=0, help="number of the first sample")
-    parser.add_argument("--arch", choices=TARGETS, help="default: this machine's CPU")
-    parser.add_argument("--longest", type=int, help="elements of a row")
-    arguments = parser.parse_args()
-    options: dict[str, Any] = {"strict_target": True}
-    if arguments.arch:
-        options |= {"target": TARGETS[arguments.arch], "arch": arguments.arch, "simulate": True}
-    longest = arguments.longest or (300 if arguments.arch else 6000)
-    wrong = 0
-    for number in range(arguments.first, arguments.first + arguments.count):
-        sample = draw(number, longest)
-        try:
-            results = polyblocks_jit_torch(sample.function, compile_options=options)(sample.x)
-            difference = sample.difference(results)
-        except Exception as failure:
-            difference = str(failure).partition("\n")[0]
-        if difference:
-            wrong += 1
-            print(f"{number}: {sample.text}: {difference}", flush=True)
-    print(f"{arguments.count} samples, {wrong} wrong")
-    return int(wrong > 0)
+    def outcome(options: dict[str, Any]) -> str:
+        ours = polyblocks_jit_torch(sample.function, compile_options=options)(sample.x)
+        return sample.difference(ours)
+
+    return sample.text, outcome
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(sweep(__doc__, 200, 6000, drawn))

@@ -6,20 +6,23 @@ they run on a simulated GPU, with rows of up to 300 elements.
 
 from __future__ import annotations
 
-import argparse
 import random
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
 from jax import numpy as jnp
 
-from polyblocks.jax_polyblocks_compiler import polyblocks_jit_jax
+ROOT = Path(__file__).parents[2]
+sys.path[:0] = [str(ROOT / "tests" / "support")]
 
-#: The target of each architecture.
-TARGETS = {"sm_90a": "nvgpu", "gfx1100": "amdgpu"}
+from sort_sweep import Outcome, sweep  # noqa: E402
+
+from polyblocks.jax_polyblocks_compiler import polyblocks_jit_jax  # noqa: E402
+
 DTYPES = ("float32", "bfloat16", "float16", "int32", "int16", "int8", "uint32", "uint8", "bool")
 
 
@@ -69,30 +72,16 @@ def difference(ours: Any, theirs: Any) -> str:
     return ""
 
 
-def main() -> int:
-    """Run the samples; the exit status is 1 if one is wrong."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--count", type=int, default=60)
-    parser.add_argument("--first", type=int, default=0, help="number of the first sample")
-    parser.add_argument("--arch", choices=TARGETS, help="default: this machine's CPU")
-    arguments = parser.parse_args()
-    options: dict[str, Any] = {"strict_target": True}
-    if arguments.arch:
-        options |= {"target": TARGETS[arguments.arch], "arch": arguments.arch, "simulate": True}
-    wrong = 0
-    for number in range(arguments.first, arguments.first + arguments.count):
-        text, function, operands = draw(number, 300 if arguments.arch else 3000)
-        try:
-            ours = polyblocks_jit_jax(function, compile_options=options)(*operands)
-            found = difference(ours, jax.jit(function)(*operands))
-        except Exception as failure:
-            found = str(failure).partition("\n")[0]
-        if found:
-            wrong += 1
-            print(f"{number}: {text}: {found}", flush=True)
-    print(f"{arguments.count} samples, {wrong} wrong")
-    return int(wrong > 0)
+def drawn(number: int, longest: int) -> tuple[str, Outcome]:
+    """What a sample is, and how its results differ."""
+    text, function, operands = draw(number, longest)
+
+    def outcome(options: dict[str, Any]) -> str:
+        ours = polyblocks_jit_jax(function, compile_options=options)(*operands)
+        return difference(ours, jax.jit(function)(*operands))
+
+    return text, outcome
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(sweep(__doc__, 60, 3000, drawn))

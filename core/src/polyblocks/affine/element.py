@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -92,3 +93,13 @@ def zero_of(type_: Any) -> Any:
 
     is_float = isinstance(type_, ir.FloatType)
     return ir.FloatAttr.get(type_, 0.0) if is_float else ir.IntegerAttr.get(type_, 0)
+
+
+def as_float32(number: float) -> float:
+    """The nearest number of 32 bits.
+
+    Raises:
+        OverflowError: it is beyond these.
+    """
+    (rounded,) = struct.unpack("f", struct.pack("f", number))
+    return float(rounded)

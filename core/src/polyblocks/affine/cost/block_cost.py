@@ -113,12 +113,12 @@ class BlockCost(TileCost):
         busy = self._busy(count * min(widest, chip.threads_per_block), chip)
         memory = self._traffic(count, bytes_of, chip, extent_of, 1) / busy
         by_rows = not all(row.vectorized for row in self._rows)
-        if by_rows and local * chip.warp <= room_of_tile(chip):
+        room = room_of_tile(chip)
+        if by_rows and local * chip.warp <= room:
             blocks = ceil(count / chip.warp)
             sharing = min(busy, self._busy(blocks * chip.threads_per_block, chip))
             traffic = self._traffic(count, bytes_of, chip, extent_of, chip.warp)
             memory = min(memory, traffic / sharing)
-        room = room_of_tile(chip)
         on_chip = kept <= max(room, chip.registers * 4 * REGISTERS)
         cache = touched / self._on_chip_rate(on_chip)
         waits = min(self._waits(group, count, local, shared) for group in _groups(widest, chip))

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import struct
-
 from polyblocks.affine.analysis.intervals import Interval, Intervals
-from polyblocks.affine.element import F32, I1, dtype_of
+from polyblocks.affine.element import F32, I1, as_float32, dtype_of
 from polyblocks.affine.model import Check, For, Node, Op, Value, remove_dead, replace_values
 from polyblocks.affine.ops import Floats, Ops, constant
 
@@ -156,6 +154,6 @@ class _Folding:
 def _is_single(number: float) -> bool:
     """Whether a number is one of 32 bits."""
     try:
-        return bool(struct.unpack("f", struct.pack("f", number))[0] == number)
+        return as_float32(number) == number
     except OverflowError:
         return False

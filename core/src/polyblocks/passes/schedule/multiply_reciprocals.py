@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import struct
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from polyblocks.affine.cleanup.invariants import invariants
-from polyblocks.affine.element import F32, F64, dtype_of
+from polyblocks.affine.element import F32, F64, as_float32, dtype_of
 from polyblocks.affine.model import For, Node, Op, Sequence, Value, walk
 from polyblocks.affine.ops import Floats, Ops, has_flag
 from polyblocks.affine.subnests import parallel_shell
@@ -158,13 +157,7 @@ def _reciprocal(attribute: Any) -> float | None:
     number = float(attribute.value)
     if not 2.0**low <= abs(number) <= 2.0**high:
         return None
-    return _single(1.0 / number) if dtype == F32 else 1.0 / number
-
-
-def _single(number: float) -> float:
-    """The nearest number of 32 bits."""
-    (rounded,) = struct.unpack("f", struct.pack("f", number))
-    return float(rounded)
+    return as_float32(1.0 / number) if dtype == F32 else 1.0 / number
 
 
 def _invert(d: Value, front: list[Node]) -> tuple[Value, Value]:
