@@ -31,6 +31,9 @@ from polyblocks.errors import InputError
 from polyblocks.isolation.isolation import run_isolated
 from polyblocks.options import CompileOptions
 
+#: What is looked for kills its process.
+pytestmark = pytest.mark.isolated
+
 ADD = """
 func.func @main(%a: tensor<4x3xf32>, %b: tensor<4x3xf32>) -> tensor<4x3xf32> {
   %e = tensor.empty() : tensor<4x3xf32>

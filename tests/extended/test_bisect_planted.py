@@ -20,6 +20,9 @@ from polyblocks.passes.facts import declared
 from polyblocks.passes.rules import RulePass
 from polyblocks.pipeline import FunctionPass, Pipeline
 
+#: What is looked for kills its process.
+pytestmark = pytest.mark.isolated
+
 #: With a constant, a reduction, a comparison, a division, a function and a boolean result.
 PROGRAM = """
 #ij = affine_map<(i, j) -> (i, j)>
