@@ -144,6 +144,15 @@ def isolated_where_it_is_marked(request: pytest.FixtureRequest) -> None:
         request.getfixturevalue("compiled_in_this_process")
 
 
+@pytest.fixture(autouse=True)
+def fresh_dynamo(request: pytest.FixtureRequest) -> None:
+    """Dynamo keeps compiled code per code object: no test sees another's."""
+    torch = sys.modules.get("torch")  # tests of other frameworks do not load it
+    if torch is not None and request.path.parent.name in ("e2e", "extended"):
+        torch._dynamo.reset()
+        torch.manual_seed(0)
+
+
 #: A target that does as little as a target can.
 TARGET = """
 from polyblocks.hookspecs import hookimpl

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -28,15 +27,6 @@ def chip(request: pytest.FixtureRequest) -> Iterator[None]:
         yield
     assert seen.launches
     assert not seen.findings
-
-
-@pytest.fixture(autouse=True)
-def fresh_dynamo() -> None:
-    """Dynamo keeps compiled code per code object: no test sees another's."""
-    torch = sys.modules.get("torch")  # tests of other frameworks do not load it
-    if torch is not None:
-        torch._dynamo.reset()
-        torch.manual_seed(0)
 
 
 def assert_same(ours: Any, eager: Any) -> None:

@@ -9,40 +9,22 @@ from typing import Any
 
 import pytest
 import torch
+from tests.support.factorization_check import (
+    LOSSES,
+    compiled,
+    definite,
+    factors_agree,
+    gradients_agree,
+    orthogonal,
+    random,
+    residual,
+    systems_agree,
+)
 from tests.support.sweeps import sweep
 from torch import Tensor
 
 from polyblocks.errors import FallbackError
 from polyblocks.torch_polyblocks_compiler import polyblocks_jit_torch
-
-STRICT = {"target": "cpu", "strict_target": True}
-
-
-def compiled(function: Callable[..., Any], *arguments: Tensor) -> Any:
-    return polyblocks_jit_torch(function, compile_options=STRICT)(*arguments)
-
-
-def random(*shape: int, dtype: torch.dtype = torch.float64) -> Tensor:
-    generator = torch.Generator().manual_seed(sum(shape))
-    return torch.randn(*shape, generator=generator, dtype=dtype)
-
-
-def definite(*shape: int, dtype: torch.dtype = torch.float64) -> Tensor:
-    a = random(*shape, dtype=dtype)
-    return a @ a.mT + torch.eye(shape[-1], dtype=dtype)
-
-
-def residual(found: Tensor, expected: Tensor) -> float:
-    """The largest distance of a batch, in units of the last place of the norm."""
-    eps = torch.finfo(found.dtype).eps
-    distance = torch.linalg.matrix_norm(found.double() - expected.double())
-    norm = torch.linalg.matrix_norm(expected.double()).clamp_min(1e-300)
-    return float((distance / norm).max()) / eps
-
-
-def orthogonal(q: Tensor) -> float:
-    return residual(q.mT @ q, torch.eye(q.shape[-1], dtype=q.dtype).expand(*q.shape[:-2], -1, -1))
-
 
 SHAPES = sweep([(1, 1), (3, 3), (7, 3, 3), (2, 3, 17, 17), (37, 37)], (1, 1), (7, 3, 3), (37, 37))
 #: Of matrices that are rotated.
@@ -205,41 +187,9 @@ def values_close(found: Tensor, exact: Tensor) -> None:
     assert error < 4 + found.shape[-1]
 
 
-#: Enough matrices for the lanes of vectors, with some left: whole blocks, and as columns of others.
-MANY = [(37, 1, 1), (70, 3, 3), (3, 6, 4, 4), (19, 16, 16)]
-MANY_RECTANGLES = [pytest.param(s, marks=pytest.mark.slow) for s in ((17, 5, 9), (18, 9, 5))]
-
-
-@pytest.mark.each_choice
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("shape", [*MANY, *MANY_RECTANGLES], ids=str)
-def test_many_matrices(shape: tuple[int, ...], dtype: torch.dtype) -> None:
-    a = random(*shape, dtype=dtype)
-    least = min(shape[-2:])
-    factors, pivots = compiled(torch.linalg.lu_factor, a)
-    p, lower, upper = torch.lu_unpack(factors, pivots)
-    assert residual(p @ lower @ upper, a) < 8
-    q, r = compiled(lambda a: torch.linalg.qr(a.mT.contiguous().mT), a)
-    assert max(residual(q @ r, a), orthogonal(q)) < 20
-    u, s, vh = compiled(lambda a: tuple(torch.linalg.svd(a, full_matrices=False)), a)
-    assert residual(u[..., :least] * s.unsqueeze(-2) @ vh, a) < 30
-    assert max(orthogonal(u), orthogonal(vh.mT)) < 30
-
-
-@pytest.mark.each_choice
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("shape", [s for s in MANY if s[-1] == s[-2]], ids=str)
-def test_systems_of_many_matrices(shape: tuple[int, ...], dtype: torch.dtype) -> None:
-    a, b = definite(*shape, dtype=dtype), random(*shape[:-1], 2, dtype=dtype)
-    bound = 16 * float(torch.linalg.cond(a.double()).max())
-    exact = torch.linalg.solve(a.double(), b.double())
-    assert residual(compiled(torch.linalg.solve, a, b), exact) < bound
-    assert residual(compiled(torch.linalg.inv, a), torch.linalg.inv(a.double())) < bound
-    lower = compiled(torch.linalg.cholesky, a)
-    assert residual(lower @ lower.mT, a) < 8
-    values, vectors = compiled(torch.linalg.eigh, a)
-    assert residual(vectors * values.unsqueeze(-2) @ vectors.mT, a) < 20
-    assert orthogonal(vectors) < 20
+def test_many_matrices() -> None:
+    factors_agree(random(70, 3, 3))
+    systems_agree(definite(70, 3, 3), random(70, 3, 2))
 
 
 def test_one_singular_matrix_of_many() -> None:
@@ -325,40 +275,11 @@ def test_triangular_systems(shape: tuple[int, ...], columns: int, dtype: torch.d
             assert residual(found, exact) < 3 * residual(eager, exact) + 4
 
 
-LOSSES: dict[str, Callable[[Tensor], Tensor]] = {
-    "cholesky": lambda a: torch.linalg.cholesky(a @ a.mT).sum(),
-    "inv": lambda a: torch.linalg.inv(a).sum(),
-    "solve": lambda a: torch.linalg.solve(a, a.mT.sin()).sum(),
-    "det": lambda a: torch.linalg.det(a).sum(),
-    "slogdet": lambda a: torch.linalg.slogdet(a).logabsdet.sum(),
-    "lu": lambda a: (torch.linalg.lu(a).L.sin() + torch.linalg.lu(a).U).sum(),
-    "qr": lambda a: (torch.linalg.qr(a).Q.sin() + torch.linalg.qr(a).R).sum(),
-    "eigvalsh": lambda a: (torch.linalg.eigvalsh(a @ a.mT) ** 2).sum(),
-    "svdvals": lambda a: (torch.linalg.svdvals(a) ** 3).sum(),
-    "pinv": lambda a: torch.linalg.pinv(a).sum(),
-}
-
-
 @pytest.mark.parametrize(
     "name", sweep(LOSSES, "cholesky", "solve", "lu", "qr", "eigvalsh", "svdvals")
 )
 def test_gradients(name: str) -> None:
     gradients_agree(name, random(2, 5, 5) + 3 * torch.eye(5, dtype=torch.float64))
-
-
-@pytest.mark.parametrize("name", sweep(LOSSES, "inv", "qr", "svdvals"))
-def test_gradients_of_many_matrices(name: str) -> None:
-    gradients_agree(name, random(35, 4, 4) + 3 * torch.eye(4, dtype=torch.float64))
-
-
-def gradients_agree(name: str, a: Tensor) -> None:
-    """Those of a loss are eager's."""
-    grads = []
-    for run in (polyblocks_jit_torch(LOSSES[name], compile_options=STRICT), LOSSES[name]):
-        x = a.clone().requires_grad_()
-        run(x).backward()
-        grads.append(x.grad)
-    torch.testing.assert_close(*grads)
 
 
 @pytest.mark.simulated
