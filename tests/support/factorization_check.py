@@ -53,7 +53,7 @@ def factors_agree(a: Tensor) -> None:
 
 
 def systems_agree(a: Tensor, b: Tensor) -> None:
-    """What definite matrices of a batch are factorized to, and solutions with right-hand sides b."""
+    """Factors of definite matrices, and solutions for the right-hand sides ``b``."""
     bound = 16 * float(torch.linalg.cond(a.double()).max())
     exact = torch.linalg.solve(a.double(), b.double())
     assert residual(compiled(torch.linalg.solve, a, b), exact) < bound
