@@ -147,6 +147,22 @@ def test_common_divisors_and_multiples() -> None:
     same(polyblocks_jit_torch(compile_options=STRICT)(function)(*xs), function(*xs))
 
 
+@pytest.mark.parametrize("target", ["sm_90a", "gfx1100"])
+def test_common_multiples_on_a_gpu(target: str) -> None:
+    options = {"target": "nvgpu" if target == "sm_90a" else "amdgpu", "arch": target}
+    x = torch.arange(-30, 67)
+    found = polyblocks_jit_torch(compile_options={**STRICT, **options, "simulate": True})(torch.lcm)
+    assert torch.equal(found(x[:, None], x[:41]), torch.lcm(x[:, None], x[:41]))
+
+
+def test_common_multiples_of_many_lanes() -> None:
+    """An odd number of lanes, any numbers; C takes the lowest 64 bits of what is larger."""
+    x, y = (torch.randint(-(2**62), 2**62, (1003,)) * n for n in (1, 2))
+    x[:9], y[6:20] = 0, 0
+    compiled = polyblocks_jit_torch(compile_options=STRICT)(torch.lcm)
+    assert torch.equal(compiled(x, y), torch.lcm(x, y))
+
+
 @pytest.mark.parametrize("dtype", [torch.int64, torch.int16, torch.uint8])
 def test_common_divisors_that_take_the_most_steps(dtype: torch.dtype) -> None:
     """Neighbours of powers of two take a bit off at a time, and so do Fibonacci's numbers."""

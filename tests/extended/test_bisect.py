@@ -151,6 +151,9 @@ def test_every_operation_of_math(type_: str) -> None:
     for name in ("absi", "ctlz", "cttz", "ctpop"):
         bodies.append((name, f"math.{name} %a : {integer}", integer, integer))
     bodies.append(("ipowi", f"math.ipowi %a, %a : {integer}", integer, integer))
+    bodies.append(
+        ("gcd", f'"polyblocks.gcd"(%a, %a) : ({integer}, {integer}) -> {integer}', integer, integer)
+    )
     bodies.append(("fma", f"math.fma %a, %a, %a : {type_}", type_, type_))
     text = "func.func @main() { return } // polyblocks.arg\n" + "\n".join(
         f"func.func @of_{name}(%x: memref<{argument}>, %y: memref<{result}>) {{ "

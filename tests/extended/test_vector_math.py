@@ -283,6 +283,22 @@ def _integer_power(x: int, n: int, width: int) -> int:
     return value - (1 << width) if value >> (width - 1) else value
 
 
+@pytest.mark.parametrize("lanes", [0, 8])
+def test_greatest_common_divisors(lanes: int) -> None:
+    """Lanes are done after different numbers of steps, and keep what they have found."""
+    kinds = {"i8": np.uint8, "i16": np.uint16, "i32": np.uint32, "i64": np.uint64}
+    compiled = Compiled({k: Loop("polyblocks.gcd", (k, k), (k,), lanes) for k in kinds})
+    for kind, dtype in kinds.items():
+        powers = [1 << n for n in range(int(kind[1:]))]
+        most = np.iinfo(dtype).max
+        numbers = np.array([*range(70), *powers, *(p - 1 for p in powers), most - 1, most], dtype)
+        x, y = (g.ravel() for g in np.meshgrid(numbers, numbers))
+        x, y = (np.resize(g, -(-len(g) // 8) * 8) for g in (x, y))
+        (result,) = compiled(kind, x, y)
+        expected = [math.gcd(a, b) for a, b in zip(x.tolist(), y.tolist(), strict=True)]
+        assert result.view(dtype).tolist() == expected
+
+
 _EXPONENTS = [
     "-1.0",
     "0.0",

@@ -87,6 +87,8 @@ LAYOUT_ATTRIBUTE = "polyblocks.layout"
 
 # The operations of our own dialect.
 
+#: ``"polyblocks.gcd"(x, y)``: greatest common divisor of two unsigned integers; gcd(0, y) is y.
+GCD = "polyblocks.gcd"
 #: ``"polyblocks.multiply"(a, b, accumulator, indices...)``: a matrix unit's product of two tiles.
 MULTIPLY = "polyblocks.multiply"
 #: ``"polyblocks.copy"(source, destination, indices...)``: a box of elements.

@@ -46,6 +46,11 @@ __all__ = [
 #: ``docs/s3.md``.
 _OWN_DIALECT = """
 irdl.dialect @polyblocks {
+  irdl.operation @gcd {
+    %type = irdl.any
+    irdl.operands(x: %type, y: %type)
+    irdl.results(divisor: %type)
+  }
   irdl.operation @multiply {
     %a = irdl.base "!builtin.memref"
     %b = irdl.base "!builtin.memref"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from polyblocks.affine.model import For, IndirectAccess, Node, Op, Value
+from polyblocks.attributes import GCD
 
 #: Nodes of one straight-line body: more spill registers and take long to compile.
 MAX_NODES = 600
@@ -52,6 +53,8 @@ OPERATIONS = {
     "math.erfc": 80,
     "math.cbrt": 120,
     "math.powf": 150,
+    # Of numbers of some digits; those of all bits take six times as long.
+    GCD: 120,
 }
 #: Any other function of the math dialect: an exponential, or a power that is mostly constant.
 FUNCTION = 20

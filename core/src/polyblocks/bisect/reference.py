@@ -1,9 +1,10 @@
 """The reference lowering: a module of any stage, to LLVM IR, by upstream passes only.
 
-Of this project's own passes `define-arithmetic` alone takes part, which says what a module means,
-and nothing is optimized, so that what the module says is what runs. Elementary functions come from
-C's mathematical library. Loads and stores are checked against the extents of their memref, and the
-loops of a parallel nest can be run backwards: a result that depends on their order is wrong.
+Of this project's own code only what says what a module means takes part: `define-arithmetic`, and
+what a greatest common divisor is. Nothing is optimized, so that what the module says is what runs.
+Elementary functions come from C's mathematical library. Loads and stores are checked against the
+extents of their memref, and the loops of a parallel nest can be run backwards: a result that
+depends on their order is wrong.
 """
 
 from __future__ import annotations
@@ -14,9 +15,12 @@ from functools import partial
 from typing import Any
 
 from polyblocks import signature
+from polyblocks.attributes import GCD
 from polyblocks.bisect.box_copies import expand_box_copies
 from polyblocks.bisect.intrinsics import to_intrinsics, widen_fma
 from polyblocks.bisect.scalar_accesses import scalarize
+from polyblocks.codegen.greatest_divisors import gcd
+from polyblocks.codegen.rewrite import expand_ops
 
 #: Called with the index of its message when a check fails; does not return.
 CHECK_FAILED = "polyblocks_check_failed"
@@ -190,6 +194,7 @@ def _lower_func(module: Any) -> Lowered:
         scalarize(partial(_operations, module))
         widen_fma(partial(_operations, module))
         _run(module, _IN_FLOAT32)
+        expand_ops(module, {GCD: gcd})
         to_intrinsics(partial(_operations, module))
         # Modules mean more by conversions and shifts than LLVM does.
         DefineArithmeticPass().run(module, None)

@@ -16,6 +16,7 @@ from polyblocks.attributes import (
     COPY,
     ESTIMATE_ATTRIBUTE,
     FREE_ROUNDING_ATTRIBUTE,
+    GCD,
     KERNEL_ATTRIBUTE,
     KIND_ATTRIBUTE,
     LAYOUT_ATTRIBUTE,
@@ -202,6 +203,11 @@ MATH = {
     "math.absi": Operation(_ANYWHERE, "of the lowest number: itself"),
     **_group(_ANYWHERE, "math.ctlz math.cttz", "of zero: the width"),
     "math.ctpop": Operation(_ANYWHERE),
+    GCD: Operation(
+        _ANYWHERE,
+        "greatest common divisor of integers without signs, the other one of zero; `expand_math` "
+        "makes a loop of it",
+    ),
 }
 
 COMPLEX = _group(

@@ -37,6 +37,7 @@ from polyblocks.attributes import (
     BARRIER,
     COMMIT,
     COPY,
+    GCD,
     LANES_ATTRIBUTE,
     LAYOUT_ATTRIBUTE,
     LEVEL_ATTRIBUTE,
@@ -51,7 +52,7 @@ from polyblocks.mlir import ir
 from polyblocks.target import DOT_PREFIX
 
 #: Dialects whose operations without regions compute scalars from scalars.
-SCALAR_DIALECTS = ("arith.", "math.", "complex.", "index.")
+SCALAR_DIALECTS = ("arith.", "math.", "complex.", "index.", GCD)
 
 
 class NestReader:

@@ -30,6 +30,7 @@ from polyblocks.affine.model import (
 )
 from polyblocks.affine.vectors.interleaves import Interleave, complete_interleaves, interleaves
 from polyblocks.affine.vectors.scan_vectors import scan_combiners
+from polyblocks.attributes import GCD
 
 #: Integer divisions: no vector unit has them, and they are checked one by one.
 _DIVISIONS = {
@@ -42,7 +43,7 @@ _DIVISIONS = {
     "arith.remui",
 }
 #: Operations that do on vectors what they do on each lane; intrinsics are those of matrix units.
-_LANE_BY_LANE = ("arith.", "math.", "llvm.call_intrinsic")
+_LANE_BY_LANE = ("arith.", "math.", "llvm.call_intrinsic", GCD)
 #: Operations from which on lanes pay for what a gather takes longer than loads one by one: it
 #: moves less than an element per cycle on most chips, and a core starts a few operations in one.
 PER_GATHER = 4

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from polyblocks.attributes import GCD
 from polyblocks.codegen.builder import Builder, Scale, Table, Val
+from polyblocks.codegen.greatest_divisors import gcd
 from polyblocks.codegen.rewrite import Expansion, expand_ops
 from polyblocks.codegen.vector_math import (
     classify,
@@ -58,6 +60,7 @@ EXPANDED = frozenset(
     {
         *_FLOAT,
         *(f"math.{name}" for name in ("powf", "fpowi", "ipowi", "clampf", *_CLASSES)),
+        GCD,
     }
 )
 
@@ -95,6 +98,7 @@ def expand_math(
     expansions["math.fpowi"] = _power(power.fpowi)
     expansions["math.ipowi"] = _expand_ipowi
     expansions["math.clampf"] = classify.clampf
+    expansions[GCD] = gcd
     for name in _CLASSES:
         expansions[f"math.{name}"] = classify.classify
     return expand_ops(module, expansions, fma=fma, ldexp=ldexp, scale=scale, table=table)

@@ -117,13 +117,3 @@ def _floor_divide_integers(x: Tensor, y: Tensor | float) -> Tensor:
     divisor = y.to(dtype) if isinstance(y, Tensor) else y
     quotient = torch.div(x.to(dtype), divisor, rounding_mode="trunc")
     return quotient - _turns(x.to(dtype) - quotient * divisor, divisor).to(dtype)
-
-
-@decomposition(aten.lcm.default)
-def lcm(x: Tensor, y: Tensor) -> Tensor:
-    """C computes with 32 bits at least."""
-    dtype = torch.result_type(x, y)
-    wide = dtype if dtype.itemsize >= 4 else torch.int32
-    divisor = torch.gcd(x, y).to(wide)
-    quotient = torch.div(x.to(wide), torch.where(divisor == 0, 1, divisor), rounding_mode="trunc")
-    return (quotient * y.to(wide)).abs().to(dtype)

@@ -177,29 +177,33 @@ def _sign(operands: Sequence[Scalar], node: fx.Node) -> Scalar:
 
 
 def _greatest_divisor(operands: Sequence[Scalar], node: fx.Node) -> Scalar:
-    """J. Stein's binary method: a step takes a bit off one number at least, without divisions.
+    # The magnitude of the least integer is its bits without a sign.
+    return s.greatest_divisor(*(_absolute([x], node) for x in operands))
 
-    The numbers are odd or zero. Their difference is even, so that it is shifted; when they are
-    equal, one of them becomes zero, and from then on they only change places.
+
+def _least_multiple(operands: Sequence[Scalar], node: fx.Node) -> Scalar:
+    """One number over the divisor, times the other, without divisions.
+
+    The quotient is exact: zeros at the end are shifted out, and an odd number has an inverse modulo
+    the power of two. Newton's steps double the bits of the inverse that are right, five at first
+    (P. Montgomery).
     """
-    dtype = operands[0].dtype
-    # A shift by the width is undefined, and zero has as many zeros.
-    most = s.constant(INTEGERS[dtype] - 1, dtype)
+    x, y = operands
+    divisor = _greatest_divisor(operands, node)
+    zeros = s.bit_and(s.trailing_zeros(divisor), s.constant(INTEGERS[x.dtype] - 1, x.dtype))
+    odd = s.shift_right_logically(divisor, zeros)
+    two, three = (s.constant(n, x.dtype) for n in (2, 3))
+    inverse, right = s.bit_xor(s.multiply(odd, three), two), 5
+    while right < INTEGERS[x.dtype]:
+        inverse = s.multiply(inverse, s.subtract(two, s.multiply(odd, inverse)))
+        right *= 2
+    quotient = s.multiply(s.shift_right(x, zeros), inverse)
+    return _absolute([s.multiply(quotient, y)], node)
 
-    def zeros(x: Scalar) -> Scalar:
-        return s.bit_and(s.trailing_zeros(x), most)
 
-    def odd(x: Scalar) -> Scalar:
-        return s.shift_right_logically(x, zeros(x))
-
-    # The magnitude of the least integer is its bits without a sign: one, when it is shifted.
-    first, second = (_absolute([x], node) for x in operands)
-    a, b = odd(first), odd(second)
-    bits = INTEGERS[dtype] - (not a.is_unsigned)
-    for _ in range(2 * bits - 1):
-        low = s.minimum(a, b)
-        a, b = odd(s.subtract(s.maximum(a, b), low)), low
-    return s.shift_left(s.bit_or(a, b), zeros(s.bit_or(first, second)))
+def _of_c(node: fx.Node) -> torch.dtype:
+    """C computes with 32 bits at least."""
+    return torch.promote_types(result_dtype(node), torch.int32)
 
 
 def _copy(operands: Sequence[Scalar], node: fx.Node) -> Scalar:
@@ -395,6 +399,7 @@ OPERATIONS: dict[Any, Operation] = {
     ),
     **dict.fromkeys((aten.fmod.Tensor, aten.fmod.Scalar), Operation(_fmod, operands=2)),
     aten.gcd.default: Operation(_greatest_divisor, operands=2, floats=False),
+    aten.lcm.default: Operation(_least_multiple, _of_c, operands=2, floats=False),
     aten.abs.default: Operation(_absolute, floats=False),
     aten.neg.default: Operation(_negate, floats=False),
     **dict.fromkeys((aten.sign.default, aten.sgn.default), Operation(_sign)),

@@ -14,7 +14,7 @@ import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
 from polyblocks import mlir
-from polyblocks.attributes import FREE_ROUNDING_ATTRIBUTE
+from polyblocks.attributes import FREE_ROUNDING_ATTRIBUTE, GCD
 
 #: Floating-point types -> their widths.
 FLOATS = {torch.float64: 64, torch.float32: 32, torch.float16: 16, torch.bfloat16: 16}
@@ -257,16 +257,12 @@ def shift_right(x: Scalar, y: Scalar) -> Scalar:
     return binary(None, "ShRUIOp" if x.is_unsigned else "ShRSIOp")(x, y)
 
 
-def minimum(x: Scalar, y: Scalar) -> Scalar:
-    """The lesser of two integers."""
-    return binary(None, "MinUIOp" if x.is_unsigned else "MinSIOp")(x, y)
-
-
-def maximum(x: Scalar, y: Scalar) -> Scalar:
-    """The greater of two integers."""
-    return binary(None, "MaxUIOp" if x.is_unsigned else "MaxSIOp")(x, y)
-
-
 def trailing_zeros(x: Scalar) -> Scalar:
     """How many zeros an integer ends with; its width for zero."""
     return Scalar(mlir.dialect("math").CountTrailingZerosOp(x.value).result, x.dtype)
+
+
+def greatest_divisor(x: Scalar, y: Scalar) -> Scalar:
+    """Of two integers that are read without a sign; the other one of zero."""
+    made = mlir.ir.Operation.create(GCD, results=[x.value.type], operands=[x.value, y.value])
+    return Scalar(made.result, x.dtype)

@@ -30,7 +30,7 @@ from polyblocks_torch.control_flow.reversed_scans import fold_reversals
 from polyblocks_torch.elementwise import element_type
 from polyblocks_torch.graphs import drop_unused, graph_module
 from polyblocks_torch.importing.fourier import FOURIERS, take_calls, write_calls
-from polyblocks_torch.importing.opaque_constants import hidden
+from polyblocks_torch.importing.hidden_operations import disguised, hidden
 from polyblocks_torch.importing.padding import PADDINGS, mark_products
 from polyblocks_torch.importing.products import PRODUCTS
 from polyblocks_torch.importing.refusals import refusal
@@ -114,7 +114,8 @@ def lower_graph(
                 _run(module, _TO_BACKEND)
                 _run(module, _without_check(_TO_LINALG))
                 transforms = take_calls(module)
-                _run(module, f"builtin.module({_CHECK})")
+                with disguised(module):
+                    _run(module, f"builtin.module({_CHECK})")
             write_calls(transforms)
             expand(module)
             mark_products(module)
