@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 import torch
 from bench.programs import in_torch
-from sweeps import sweep
 from tests.support.captured import captured
+from tests.support.sweeps import sweep
 from torch.nn import functional
 
 from polyblocks import signature

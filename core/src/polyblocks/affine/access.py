@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 from functools import lru_cache
 
 from polyblocks.affine.expr import Atom, Div, Expr, Mod, Var
-from polyblocks.affine.model import AffineAccess, Buffer, Node, walk
+from polyblocks.affine.model import Access, AffineAccess, Buffer, Node, walk
 
 #: Longest stride worth loading whole for a part: as many vectors are in registers at once.
 MAX_STEP = 4
@@ -159,6 +159,11 @@ def stride_along(buffer: Buffer, index: Collection[Expr], var: Var) -> int | Non
 def accesses(nodes: list[Node]) -> list[AffineAccess]:
     """All affine accesses in these nodes."""
     return [n for n in walk(nodes) if isinstance(n, AffineAccess)]
+
+
+def all_accesses(nodes: list[Node]) -> list[Access]:
+    """As :func:`accesses`, with those at run-time indices."""
+    return [n for n in walk(nodes) if isinstance(n, Access)]
 
 
 def row_of_lines(elements: int, size: int, line: int = 64) -> int:

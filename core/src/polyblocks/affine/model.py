@@ -297,6 +297,11 @@ class AffineAccess(Access):
 
     index: tuple[Expr, ...]
 
+    @property
+    def where(self) -> tuple[Expr, ...]:
+        """It is done only where none of these is negative; see :class:`Load`."""
+        return ()
+
     def index_by(self, expr: Callable[[Expr], T], value: Callable[[Value], T]) -> list[T]:
         return [expr(e) for e in self.index]
 
@@ -928,6 +933,16 @@ def writes(item: Nest | Opaque) -> Set[Buffer]:
 def reads_from(item: Nest | Opaque, buffer: Buffer) -> bool:
     """Whether an item reads the buffer or a view of it."""
     return any(b.base is buffer for b in reads(item))
+
+
+def index_exprs(nodes: Iterable[Node]) -> dict[Value, Expr]:
+    """The values that nodes and those in them make of affine expressions."""
+    return {n.result: n.expr for n in walk(nodes) if isinstance(n, Index)}
+
+
+def stored_bases(nodes: Iterable[Node]) -> set[Buffer]:
+    """The buffers that nodes and those in them store to, with views resolved."""
+    return {n.buffer.base for n in walk(nodes) if isinstance(n, AnyStore)}
 
 
 def clone(

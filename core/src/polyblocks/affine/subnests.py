@@ -9,7 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from polyblocks.affine.model import Alloca, For, Nest, Node, Sequence, remove_dead, walk
+from polyblocks.affine.model import (
+    Alloca,
+    For,
+    Load,
+    Nest,
+    Node,
+    Sequence,
+    Store,
+    remove_dead,
+    walk,
+)
 
 #: Gets a sub-nest's nodes and the tile loops around it (none for a nest that stands alone);
 #: returns the nodes that take their place, or None to leave them.
@@ -23,6 +33,45 @@ def parallel_shell(nodes: list[Node]) -> tuple[list[For], list[Node]]:
         loops.append(nodes[0])
         nodes = nodes[0].body
     return loops, nodes
+
+
+def perfect_loops(nodes: list[Node]) -> tuple[list[For], list[Node]]:
+    """The loops that are nested perfectly from the outside in, and the innermost body."""
+    loops: list[For] = []
+    while len(nodes) == 1 and isinstance(nodes[0], For):
+        loops.append(nodes[0])
+        nodes = nodes[0].body
+    return loops, nodes
+
+
+def straight_loops(
+    nodes: list[Node], *without: type[Node], bounded: bool = False
+) -> tuple[list[For], list[Node]] | None:
+    """The loops of a perfect nest that carries no values, and the straight-line code in them.
+
+    Args:
+        nodes: of a nest.
+        without: classes of nodes that the code must not have.
+        bounded: whether loops may run over a part of their variables' values.
+
+    Returns:
+        None for any other nest.
+    """
+    loops, body = perfect_loops(nodes)
+    if any(loop.inits or (loop.bounded and not bounded) for loop in loops):
+        return None
+    return None if any(isinstance(n, (For, *without)) for n in body) else (loops, body)
+
+
+def copy_of(nodes: list[Node]) -> tuple[list[For], Load, Store] | None:
+    """The loops, the load and the store of a nest that does nothing but copy; None of others."""
+    found = straight_loops(nodes)
+    if found is None or len(found[1]) != 2:
+        return None
+    loops, (load, store) = found
+    if not isinstance(load, Load) or not isinstance(store, Store) or load.where:
+        return None
+    return (loops, load, store) if store.value is load.result else None
 
 
 def has_register_tile(nodes: list[Node]) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from math import gcd
 
 from polyblocks.affine.expr import Atom, Expr, Var
-from polyblocks.affine.model import Buffer, For, Node
+from polyblocks.affine.model import Buffer
 
 
 def digits(
@@ -195,12 +195,3 @@ def _split(expr: Expr, inner: Set[Var] | None) -> tuple[Expr, Expr]:
         variables = (atom,) if isinstance(atom, Var) else atom.dividend.variables()
         (moving if any(v in inner for v in variables) else fixed)[atom] = factor
     return Expr(expr.const, fixed), Expr(0, moving)
-
-
-def perfect_loops(body: list[Node]) -> tuple[list[For], list[Node]]:
-    """The loops that are nested perfectly from the outside in, and the innermost body."""
-    loops: list[For] = []
-    while len(body) == 1 and isinstance(body[0], For):
-        loops.append(body[0])
-        body = body[0].body
-    return loops, body

@@ -26,7 +26,6 @@ from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
     Access,
     AnyLoad,
-    AnyStore,
     Buffer,
     For,
     Index,
@@ -288,7 +287,7 @@ def _collect(level: Level, nodes: Iterable[Node], scope: _Scope) -> None:
             level.inner.append(inner)
         elif isinstance(node, Access):
             buffer, index = scope.place(node)
-            store = isinstance(node, AnyStore)
+            store = node.writes
             terms = tuple(e.terms for e in index)
             group = found.get((buffer, store, terms))
             if group is None:

@@ -13,14 +13,13 @@ from polyblocks.affine.model import (
     Access,
     AffineAccess,
     Alloca,
-    AnyStore,
     Buffer,
     For,
-    Index,
     IndirectAccess,
     Node,
     Store,
     Value,
+    index_exprs,
     walk,
 )
 
@@ -29,14 +28,14 @@ def is_parallel(loop: For, nodes: list[Node]) -> bool:
     """Whether no iteration of ``loop`` touches what another one writes, but for atomic updates."""
     local = {n.buffer for n in walk(loop.body) if isinstance(n, Alloca)}
     accesses = [n for n in walk(loop.body) if isinstance(n, Access) and n.buffer not in local]
-    stores = [n for n in accesses if isinstance(n, AnyStore)]
+    stores = [n for n in accesses if n.writes]
     inside = [n for n in walk(loop.body) if isinstance(n, For)]
     blocks = _Blocks(inside)
     inner = {n.var for n in inside} | blocks.numbers
     reach: _Reach | None = None
     exprs: dict[Value, Expr] = {}
     if any(isinstance(n, IndirectAccess) for n in accesses):
-        exprs = {n.result: n.expr for n in walk(nodes) if isinstance(n, Index)}
+        exprs = index_exprs(nodes)
     sharing: dict[Buffer, list[Access]] = {store.buffer.base: [] for store in stores}
     for access in accesses:
         if (base := access.buffer.base) in sharing:
@@ -72,7 +71,7 @@ def _all_apart(accesses: list[Access], loop: For, inner: set[Var], blocks: _Bloc
 
 
 def _apart_in_memory(
-    store: AnyStore, other: Access, loop: For, inner: set[Var], blocks: _Blocks
+    store: Access, other: Access, loop: For, inner: set[Var], blocks: _Blocks
 ) -> bool:
     """Whether accesses through two views of one buffer meet in one iteration only."""
     if not isinstance(store, Store) or not isinstance(other, AffineAccess):

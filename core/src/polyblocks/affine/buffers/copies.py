@@ -13,6 +13,7 @@ from typing import Any
 from polyblocks.affine.analysis.boxes import reach
 from polyblocks.affine.expr import Var
 from polyblocks.affine.model import For, Load, Node, Op, Renaming, Store
+from polyblocks.affine.subnests import perfect_loops
 
 #: Memory spaces of buffers: the default, that of a block's threads, and that of each.
 MAIN, SHARED, REGISTERS = "", "shared", "registers"
@@ -89,11 +90,7 @@ class BoxCopy:
 
     @classmethod
     def _of(cls, loop: For) -> BoxCopy:
-        loops: list[For] = []
-        nodes: list[Node] = [loop]
-        while len(nodes) == 1 and isinstance(nodes[0], For):
-            loops.append(nodes[0])
-            nodes = nodes[0].body
+        loops, nodes = perfect_loops([loop])
         if any(each.inits or each.level or each.unit or each.lanes for each in loops):
             raise CopyError("expected loops that carry nothing and have no other meaning")
         if len(nodes) < 2 or not isinstance(nodes[0], Load) or not isinstance(nodes[-1], Store):

@@ -6,8 +6,6 @@ from polyblocks.affine.analysis.coverage import digits
 from polyblocks.affine.expr import Var
 from polyblocks.affine.model import (
     Access,
-    AnyLoad,
-    AnyStore,
     Buffer,
     For,
     Load,
@@ -49,14 +47,11 @@ def _overwrites(nest: Nest, buffer: Buffer) -> bool:
         body = inner[0].body
     if len(stores) != 1 or digits(buffer, stores[0].index, loops) is None:
         return False
-    for n in walk(nest.body):
-        if isinstance(n, AnyStore) and n.buffer.base is buffer and n is not stores[0]:
-            return False
-        reads_it = isinstance(n, AnyLoad) and n.buffer.base is buffer
-        same = isinstance(n, Load) and n.buffer is buffer and n.index == stores[0].index
-        if reads_it and not same:
-            return False
-    return True
+    return all(
+        isinstance(n, Load) and n.buffer is buffer and n.index == stores[0].index
+        for n in nest.touching(buffer)
+        if n is not stores[0]
+    )
 
 
 def _rename_before(sequence: Sequence, users: Users, nest: Nest, buffer: Buffer) -> None:

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from polyblocks.affine.model import (
+    Access,
     Alloca,
-    AnyStore,
-    Buffer,
     Check,
     For,
-    Index,
-    IndirectLoad,
-    Load,
+    IndirectAccess,
     Node,
     Op,
     Value,
+    stored_bases,
     walk,
 )
+
+
+def _may_fault(node: Node) -> bool:
+    """Whether a node is an access at an index known only at run time, or a division."""
+    if isinstance(node, Op):
+        return "div" in node.name or "rem" in node.name
+    return isinstance(node, IndirectAccess)
 
 
 def invariants(loop: For) -> tuple[list[Node], list[Node]]:
@@ -27,26 +32,19 @@ def invariants(loop: For) -> tuple[list[Node], list[Node]]:
     if loop.bounded or loop.var.extent == 0:
         return [], loop.body
     varying: set[Value] = set(loop.arguments)
-    written: set[Buffer] = {n.buffer.base for n in walk(loop.body) if isinstance(n, AnyStore)}
+    written = stored_bases(loop.body)
     local = {n.buffer for n in walk(loop.body) if isinstance(n, Alloca)}
     taken: list[Node] = []
     kept: list[Node] = []
     checked = True
     for node in loop.body:
-        fixed = not any(v in varying for v in node.uses)
-        if isinstance(node, (For, AnyStore, Alloca)):
+        fixed = loop.var not in node.variables() and not any(v in varying for v in node.uses)
+        if isinstance(node, (For, Alloca)) or node.writes:
             fixed = False
-        elif isinstance(node, Index):
-            fixed = loop.var not in set(node.expr.variables())
-        elif isinstance(node, Load):
-            fixed = all(loop.var not in set(e.variables()) for e in (*node.index, *node.where))
+        elif isinstance(node, Access):
             fixed = fixed and node.buffer.base not in written and node.buffer not in local
-        elif isinstance(node, IndirectLoad):
-            # A check that stays inside may guard this index.
-            fixed = fixed and checked and node.buffer.base not in written
-        elif isinstance(node, Op):
-            # A division may be behind a check as well.
-            fixed = fixed and (checked or "div" not in node.name and "rem" not in node.name)
+        # A check that stays inside may guard it.
+        fixed = fixed and (checked or not _may_fault(node))
         if fixed:
             taken.append(node)
             continue

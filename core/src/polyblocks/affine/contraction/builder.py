@@ -22,6 +22,7 @@ from polyblocks.affine.contraction.staging import Staging
 from polyblocks.affine.contraction.tiling import Tiling
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
+    Buffer,
     For,
     Node,
     Store,
@@ -60,31 +61,30 @@ class ContractionBuilder:
         self.product = product
         self.tiling = tiling
         self.frame = Frame(product, tiling, width, level is None)
-        copied = [
-            o
-            for o in product.operands
-            if o.in_place is None
-            or (tiling.pack_rows if o.of_rows else tiling.pack_columns or o.kept)
-            # A unit's tiles are lines of memory.
-            or (self.frame.in_tiles and not product.in_lines(o))
-        ]
+        copied = [o for o in product.operands if self._is_copied(o)]
         for operand in copied:
             if operand.kept and kept is not None:
                 kept.add(operand)
         self.staging = Staging(self.frame, [o for o in copied if not o.kept])
         self.partial = PartialResults(self.frame)
         one_by_one = not self.partial and len(product.after) > LONG
-        self.sums = (
-            [self.frame.local((tiling.rows, tiling.lanes), r.type) for r in product.results]
-            if self.tiling.chained
-            or one_by_one
-            or (self.frame.in_tiles and not self._stored_at_once())
-            else []
-        )
+        self.sums: list[Buffer] = []
+        stored_later = self.frame.in_tiles and not self._stored_at_once()
+        if tiling.chained or one_by_one or stored_later:
+            tile = tiling.rows, tiling.lanes
+            self.sums = [self.frame.local(tile, r.type) for r in product.results]
         self.operands = StepCode(self.frame, self.staging, kept)
         self.tiles = RegisterTiles(
             self.frame, self.operands, self.partial, self.sums, one_by_one, absent
         )
+
+    def _is_copied(self, operand: Operand) -> bool:
+        """Whether an operand is used from a panel, or kept in one."""
+        tiling = self.tiling
+        packed = tiling.pack_rows if operand.of_rows else tiling.pack_columns or operand.kept
+        # A unit's tiles are lines of memory.
+        scattered = self.frame.in_tiles and not self.product.in_lines(operand)
+        return operand.in_place is None or packed or scattered
 
     def nodes(self) -> list[Node]:
         """The nest."""

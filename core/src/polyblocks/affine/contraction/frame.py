@@ -81,6 +81,14 @@ class Blocks:
         return self.extent - rest - (self.count - 1) * self.size, rest
 
 
+def _digits(number: Expr, variables: list[Var]) -> Place:
+    """The values of variables whose number, the last one counting fastest, is given."""
+    place: Place = {}
+    for var in reversed(variables[1:]):
+        place[var], number = number % var.extent, number // var.extent
+    return place | dict.fromkeys(variables[:1], number)
+
+
 class Frame:
     """A block of rows and columns, of a piece that a thread computes.
 
@@ -113,26 +121,12 @@ class Frame:
         self.thread, self.turn = Var(shares, "t"), Var(-(-total // shares))
         at = Expr.of(self.thread) * self.turn.extent + self.turn
         self.over = (Expr(total) - Expr.of(self.thread) * self.turn.extent,)
-        self.place: Place = {}
-        rest = at // pieces
-        for position in range(len(product.batch) - 1, -1, -1):
-            var = product.batch[position]
-            self.place[var] = rest % var.extent if position else rest
-            rest = rest // var.extent
-        piece = at % pieces
-        self.row = Blocks.of(
-            product.row.extent,
-            tiling.row_block,
-            piece // tiling.column_pieces,
-            tiling.row_pieces,
-            tiling.rows,
-        )
+        self.place = _digits(at // pieces, product.batch)
+        down, across = tiling.row_pieces, tiling.column_pieces
+        row, column = at % pieces // across, at % pieces % across
+        self.row = Blocks.of(product.row.extent, tiling.row_block, row, down, tiling.rows)
         self.column = Blocks.of(
-            product.column.extent,
-            tiling.column_block,
-            piece % tiling.column_pieces,
-            tiling.column_pieces,
-            tiling.lanes,
+            product.column.extent, tiling.column_block, column, across, tiling.lanes
         )
         self.by_pass = tiling.by_pass(product)
         self.one_pass = tiling.depth >= product.step.extent

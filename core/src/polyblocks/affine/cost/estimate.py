@@ -24,7 +24,6 @@ from polyblocks.affine.expr import Var
 from polyblocks.affine.model import (
     Access,
     AffineAccess,
-    AnyLoad,
     Buffer,
     For,
     Index,
@@ -326,10 +325,8 @@ class _Work:
                 wide = lanes_per_element(straight, *self._loops[-1], self.lanes)
             self.operations += times * wide * cost.operations(straight)
         for node in straight:
-            if isinstance(node, Multiply):
-                self.flops += times * 2 * self.in_a_word.get(node.unit, 1)
-            elif isinstance(node, Op):
-                self.flops += times * flops(node)
+            if isinstance(node, Op):
+                self.flops += times * flops(node, self.in_a_word)
             elif isinstance(node, Access):
                 self.accessed += self._moves(node, times) * node.buffer.bytes_per_element
         for loop, inner in zip(loops, level.inner, strict=True):
@@ -359,21 +356,21 @@ def lanes_per_element(nodes: Iterable[Node], var: Var, trips: float, lanes: int)
     for node in nodes:
         if isinstance(node, Index):
             walks[node.result] = node.expr.coefficient(var)
-        elif isinstance(node, IndirectAccess):
+            continue
+        if isinstance(node, IndirectAccess):
             # Whole rows are copied in vectors, whatever row it is.
             *rows, column = [walks.get(v, 0) for v in node.index] or [0]
             if any(row != 0 for row in rows) or column not in (0, 1):
                 return float(lanes)
         elif isinstance(node, AffineAccess) and not _contiguous(node, var):
             return float(lanes)
-        if isinstance(node, (Op, AnyLoad)):
-            moved = _depends(node, var, walks)
-            walks.update(dict.fromkeys(node.defines, None if moved else 0))
+        moved = _depends(node, var, walks)
+        walks.update(dict.fromkeys(node.defines, None if moved else 0))
     return ceil(trips / lanes) * lanes / trips if trips else 1.0
 
 
-def _depends(node: Op | AnyLoad, var: Var, walks: dict[Value, int | None]) -> bool:
-    """Whether a result differs among the iterations of ``var``."""
+def _depends(node: Node, var: Var, walks: dict[Value, int | None]) -> bool:
+    """Whether what a node defines differs among the iterations of ``var``."""
     if isinstance(node, Load):
         return any(var in set(e.variables()) for e in node.index)
     return any(walks.get(v, 0) != 0 for v in node.uses)
@@ -389,8 +386,15 @@ def _contiguous(node: AffineAccess, var: Var) -> bool:
     return stride_along(node.buffer, node.index, var) in (0, 1)
 
 
-def flops(op: Op) -> int:
-    """Floating-point operations of one op."""
+def flops(op: Op, in_a_word: Mapping[str, int]) -> int:
+    """Floating-point operations of one op.
+
+    Args:
+        op: the op.
+        in_a_word: numbers that a matrix unit multiplies at a time, by its name.
+    """
+    if isinstance(op, Multiply):
+        return 2 * in_a_word.get(op.unit, 1)
     if op.name in _FLOPS:
         return 1
     if op.name in _SIMPLE:

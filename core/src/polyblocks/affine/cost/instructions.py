@@ -16,16 +16,13 @@ from polyblocks.affine.model import (
     AffineAccess,
     Alloca,
     AnyLoad,
-    AnyStore,
     Check,
     For,
     Index,
-    IndirectAtomic,
     IndirectLoad,
     Load,
     Node,
     Op,
-    Store,
     Value,
 )
 from polyblocks.affine.multiply import Multiply
@@ -140,10 +137,9 @@ class ScalarMix:
             elif node.name not in _FREE:
                 mix.scalars += max(1, cost.operation_cost(node.name))
             return mix
-        if isinstance(node, (AnyLoad, IndirectAtomic)):
-            mix.loaded += node.buffer.bytes_per_element
-        if isinstance(node, AnyStore):
-            mix.stored += node.buffer.bytes_per_element
+        if isinstance(node, Access):
+            mix.loaded += node.reads * node.buffer.bytes_per_element
+            mix.stored += node.writes * node.buffer.bytes_per_element
         # A check compares and branches; where an access is belongs to its instruction.
         mix.scalars += 2 if isinstance(node, Check) else 1
         return mix
@@ -242,7 +238,7 @@ class VectorMix:
         size = node.buffer.bytes_per_element
         moved = self.width * size
         filled = self._filled(8 * size)
-        store = isinstance(node, AnyStore)
+        store = node.writes
         if isinstance(node, IndirectLoad) and node in self.lanes.gathered:
             mix.gathered += self.width
             return
@@ -303,10 +299,8 @@ def square_mix(loop: For, registers: Registers) -> Mix:
             count(node, width * filled, mix, users, makers)
         elif isinstance(node, AffineAccess):
             moved = width * node.buffer.bytes_per_element
-            if isinstance(node, Store):
-                mix.stored += width * moved
-            else:
-                mix.loaded += width * moved
+            mix.stored += width * moved * node.writes
+            mix.loaded += width * moved * node.reads
             if node in crossed:
                 filled = max(registers.narrow, 8 * moved / registers.bits)
                 mix.shuffles += width * filled * log2(width)

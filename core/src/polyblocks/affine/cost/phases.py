@@ -21,6 +21,7 @@ from polyblocks.affine.model import (
     Node,
     Op,
     Value,
+    stored_bases,
     walk,
 )
 from polyblocks.affine.vectors.lanes import NoLanesError
@@ -93,7 +94,7 @@ class _Builder:
         self._constants = {
             n.results[0]: n for n in walk(nodes) if isinstance(n, Op) and n.name == "arith.constant"
         }
-        self._stored = {n.buffer.base for n in walk(nodes) if isinstance(n, AnyStore)}
+        self._stored = stored_bases(nodes)
 
     def phase(self, level: Level, nodes: list[Node], around: list[_Around], times: float) -> Phase:
         """A loop's phase; ``times`` is how often its body runs."""

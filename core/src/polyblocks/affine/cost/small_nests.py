@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from polyblocks.affine.cost import rates
-from polyblocks.affine.model import AffineAccess, For, Index, Nest, Op, walk_with_trips
+from polyblocks.affine.model import AffineAccess, For, Nest, Pure, walk_with_trips
 from polyblocks.target import TargetDescription
 
 
@@ -17,7 +17,7 @@ def seconds_of_small(nest: Nest, target: TargetDescription) -> float | None:
     """Time that the whole chip takes for what a nest moves; None of one that is not simple."""
     moved = 0
     for node, trips in walk_with_trips(nest.body):
-        if not isinstance(node, (For, Index, AffineAccess, Op)):
+        if not isinstance(node, (For, Pure, AffineAccess)):
             return None
         if isinstance(node, For) and (node.bounded or node.unit or node.lanes):
             return None

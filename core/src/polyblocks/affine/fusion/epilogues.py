@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from polyblocks.affine.analysis.coverage import digits, iteration_at, perfect_loops
+from polyblocks.affine.analysis.coverage import digits, iteration_at
 from polyblocks.affine.analysis.facts import facts_of
 from polyblocks.affine.fusion.candidates import count_nodes
 from polyblocks.affine.mlir.regions import stands_before
@@ -13,7 +13,6 @@ from polyblocks.affine.mlir.source import merged_sources
 from polyblocks.affine.model import (
     Buffer,
     For,
-    IndirectLoad,
     IndirectStore,
     Load,
     Nest,
@@ -31,9 +30,11 @@ from polyblocks.affine.model import (
 from polyblocks.affine.rewrites.digit_loops import split_at_digits
 from polyblocks.affine.rewrites.inlining import Candidate, is_plain
 from polyblocks.affine.rewrites.moving import in_the_way, move_before
+from polyblocks.affine.rewrites.run_time_places import gathers
 from polyblocks.affine.rewrites.simplify import (
     eliminate_common,
 )
+from polyblocks.affine.subnests import perfect_loops, straight_loops
 from polyblocks.affine.users import Users
 from polyblocks.target import TargetDescription
 
@@ -61,16 +62,13 @@ class EpilogueFusion:
             return None
         consumer = candidate.consumers[0]
         store = candidate.store
-        loops, body = perfect_loops(consumer.body)
-        if any(isinstance(n, (For, IndirectStore)) for n in body):
+        shape = straight_loops(consumer.body, IndirectStore)
+        if shape is None:
             return None
-        if any(f.inits or f.bounded for f in loops):
-            return None
+        loops, body = shape
         variables = [f.var for f in loops]
         loads = [n for n in walk(body) if isinstance(n, Load) and n.buffer is candidate.buffer]
-        others = [
-            n for n in walk(body) if isinstance(n, IndirectLoad) and n.buffer is candidate.buffer
-        ]
+        others = gathers(body, candidate.buffer)
         if others or not loads or any(n.index != loads[0].index for n in loads):
             return None
         found = digits(candidate.buffer, loads[0].index, variables)

@@ -7,7 +7,6 @@ from math import inf
 from typing import Any
 
 from polyblocks.affine.access import MAX_STEP, stride_along
-from polyblocks.affine.analysis.coverage import perfect_loops
 from polyblocks.affine.analysis.facts import facts_of
 from polyblocks.affine.contraction.products.factors import ON_THE_WAY, has_units, is_product
 from polyblocks.affine.fusion.candidates import count_nodes, count_sites, distinct_reads
@@ -26,6 +25,7 @@ from polyblocks.affine.rewrites.simplify import (
     eliminate_common,
 )
 from polyblocks.affine.steps import stride_between_steps
+from polyblocks.affine.subnests import perfect_loops
 from polyblocks.affine.users import Users
 from polyblocks.target import TargetDescription
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from polyblocks.affine import operation_cost as cost
+from polyblocks.affine.access import all_accesses
 from polyblocks.affine.analysis.facts import facts_of
 from polyblocks.affine.cleanup.dead_nests import drop_stores
 from polyblocks.affine.mlir.regions import stands_before
@@ -23,7 +24,6 @@ from polyblocks.affine.model import (
     writes,
 )
 from polyblocks.affine.rewrites.merging import (
-    accesses,
     fills_gaps,
     fits,
     forward,
@@ -120,7 +120,7 @@ class SiblingFusion:
 
     def _worth(self, a: For, b: For) -> bool:
         """Whether one loop has less to load than two, and is not too long."""
-        mine, theirs = accesses([a]), accesses([b])
+        mine, theirs = all_accesses([a]), all_accesses([b])
         touched = {n.buffer for n in mine}
         common = any(n.buffer in touched and isinstance(n, AnyLoad) for n in theirs)
         if not common and not fills_gaps(a, b):
@@ -156,7 +156,7 @@ def clean(nest: Nest) -> None:
             forward(node.body, known)
     replace_values(nest.body, known)
     local = {n.buffer for n in walk(nest.body) if isinstance(n, Alloca)}
-    used = {n.buffer for n in accesses(nest.body) if isinstance(n, AnyLoad)}
+    used = {n.buffer for n in all_accesses(nest.body) if isinstance(n, AnyLoad)}
     drop_stores(nest.body, local - used)
     remove_dead(nest.body)
     nest.replace()

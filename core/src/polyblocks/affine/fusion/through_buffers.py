@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from polyblocks.affine.analysis.coverage import perfect_loops
 from polyblocks.affine.cleanup.dead_nests import drop_dead_nests
 from polyblocks.affine.fusion.candidates import candidate_buffers, distinct_reads
 from polyblocks.affine.fusion.epilogues import EpilogueFusion
@@ -19,6 +18,7 @@ from polyblocks.affine.model import (
 )
 from polyblocks.affine.naming.names import name_nests
 from polyblocks.affine.rewrites.inlining import Candidate
+from polyblocks.affine.subnests import perfect_loops
 from polyblocks.affine.users import Users
 
 #: A way to fuse: returns the nest that is needed no more.

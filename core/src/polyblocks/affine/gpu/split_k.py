@@ -16,7 +16,7 @@ from polyblocks.affine.gpu.choose import choose
 from polyblocks.affine.gpu.plans.unit_access import unit_accesses
 from polyblocks.affine.gpu.tiles.lanes_cost import least_of_all
 from polyblocks.affine.gpu.tiles.units_cost import least_units
-from polyblocks.affine.model import AffineAccess, For, Load, Nest, Op, clone, walk
+from polyblocks.affine.model import AffineAccess, For, Nest, Op, clone, walk
 from polyblocks.affine.rewrites.parts import split
 from polyblocks.target import TargetDescription
 
@@ -113,8 +113,8 @@ class Choice:
                     strides(buffer),
                     str(buffer.element),
                     with_loop_positions(node.index),
+                    with_loop_positions(node.where),
                 )
-                row += (with_loop_positions(node.where),) if isinstance(node, Load) else ()
             rows.append(row)
         return tuple(rows)
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from polyblocks.affine.analysis.boxes import covered
-from polyblocks.affine.analysis.coverage import perfect_loops
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
     AnyStore,
@@ -26,6 +25,7 @@ from polyblocks.affine.model import (
     writes,
 )
 from polyblocks.affine.padding.margins import is_zero
+from polyblocks.affine.subnests import straight_loops
 
 
 @dataclass(frozen=True)
@@ -114,9 +114,10 @@ def _lattice(buffer: Buffer, items: list[Any]) -> Lattice | None:
 
 def _only_store(nest: Nest) -> tuple[Store, list[For]] | None:
     """The store of a nest of independent loops around straight-line code, if it is the only one."""
-    loops, body = perfect_loops(nest.body)
-    if any(f.inits or f.bounded for f in loops) or any(isinstance(n, For) for n in body):
+    shape = straight_loops(nest.body)
+    if shape is None:
         return None
+    loops, body = shape
     stores = [n for n in body if isinstance(n, AnyStore)]
     if len(stores) != 1 or not isinstance(stores[0], Store):
         return None

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from polyblocks.affine.analysis.coverage import perfect_loops
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
     For,
@@ -23,6 +22,7 @@ from polyblocks.affine.model import (
 )
 from polyblocks.affine.rewrites.run_time_places import known_exprs
 from polyblocks.affine.rewrites.simplify import eliminate_common
+from polyblocks.affine.subnests import perfect_loops
 
 
 def split_at_digits(loops: list[For]) -> bool:

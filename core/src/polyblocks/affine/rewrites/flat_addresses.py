@@ -9,7 +9,16 @@ from polyblocks.affine.access import strides
 from polyblocks.affine.analysis.intervals import Intervals
 from polyblocks.affine.element import I64, INDEX, dtype_of
 from polyblocks.affine.flat_views import FlatViews, flattenable
-from polyblocks.affine.model import AnyStore, For, Index, IndirectLoad, Node, Op, Value, walk
+from polyblocks.affine.model import (
+    For,
+    Index,
+    IndirectLoad,
+    Node,
+    Op,
+    Value,
+    stored_bases,
+    walk,
+)
 from polyblocks.affine.ops import Ops
 
 
@@ -121,7 +130,7 @@ def flatten_addresses(nodes: list[Node], views: FlatViews, intervals: Intervals)
     the same for all iterations of the innermost loop: vectors are loaded there.
     """
     in_order = {n for loop in walk(nodes) if isinstance(loop, For) for n in _along_rows(loop)}
-    written = {n.buffer.base for n in walk(nodes) if isinstance(n, AnyStore)}
+    written = stored_bases(nodes)
 
     def wanted(node: IndirectLoad) -> bool:
         buffer = node.buffer

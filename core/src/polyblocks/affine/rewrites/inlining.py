@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from polyblocks.affine.analysis.coverage import digits, iteration_at, perfect_loops
+from polyblocks.affine.analysis.coverage import digits, iteration_at
 from polyblocks.affine.analysis.dataflow import variables_of
 from polyblocks.affine.analysis.reductions import EXTENSIONS
 from polyblocks.affine.expr import Expr, Var
@@ -32,6 +32,7 @@ from polyblocks.affine.model import (
     writes,
 )
 from polyblocks.affine.rewrites.run_time_places import body_at_values, gathers, known_exprs
+from polyblocks.affine.subnests import straight_loops
 from polyblocks.affine.users import Users
 
 #: Nodes of a nest into which no more producers are taken to see what it is. Steps of a simulation
@@ -61,9 +62,10 @@ class Producer:
     @classmethod
     def of(cls, candidate: Candidate) -> Producer | None:
         """The producer of a candidate; None if it is not point-wise."""
-        loops, body = perfect_loops(candidate.producer.body)
-        if any(isinstance(n, (For, IndirectStore)) for n in body):
+        shape = straight_loops(candidate.producer.body, IndirectStore, bounded=True)
+        if shape is None:
             return None
+        loops, body = shape
         stores = [n for n in body if isinstance(n, Store)]
         if len(stores) != 1:
             return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from polyblocks.affine.access import all_accesses
 from polyblocks.affine.analysis.boxes import overlap, touched
 from polyblocks.affine.analysis.coverage import same_for
 from polyblocks.affine.analysis.parallel import is_parallel
@@ -9,33 +10,21 @@ from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
     Access,
     AffineAccess,
-    Alloca,
     AnyStore,
     Buffer,
     Check,
     For,
-    Index,
     IndirectAccess,
     Load,
     Node,
-    Op,
     Store,
     Value,
     clone,
+    stored_bases,
     transform_indices,
     walk,
 )
 from polyblocks.affine.vectors.lanes import NoLanesError, lanes_of
-
-
-def accesses(nodes: list[Node]) -> list[Access]:
-    """All accesses, those at run-time indices included."""
-    return [n for n in walk(nodes) if isinstance(n, Access)]
-
-
-def _written(nodes: list[Node]) -> set[Buffer]:
-    """The buffers that nodes store to, with views resolved."""
-    return {n.buffer.base for n in walk(nodes) if isinstance(n, AnyStore)}
 
 
 def same_header(a: For, b: For) -> bool:
@@ -52,8 +41,8 @@ def may_merge(a: For, b: For) -> bool:
     or never.
     The caller checks results of ``a`` that ``b`` uses.
     """
-    mine, theirs = accesses(a.body), accesses(b.body)
-    written = _written(a.body) | _written(b.body)
+    mine, theirs = all_accesses(a.body), all_accesses(b.body)
+    written = stored_bases(a.body) | stored_bases(b.body)
     inner = {n.var for n in (*walk(a.body), *walk(b.body)) if isinstance(n, For)}
     at = {b.var: Expr.of(a.var)}
     for x in mine:
@@ -160,34 +149,32 @@ def split_between(nodes: list[Node], a: For, b: For) -> tuple[list[Node], list[N
 
     None if ``b`` needs what only is there after ``a``.
     """
-    written_a = _written(a.body)
+    if any(isinstance(n, (For, Check, IndirectAccess)) for n in nodes):
+        return None
+    written_a = stored_bases(a.body)
     late: set[Value] = set(a.results)
     late_buffers: set[Buffer] = set()
+    loaded: set[Buffer] = set()
     before: list[Node] = []
     after: list[Node] = []
     for node in nodes:
-        ready = isinstance(node, (Alloca, Index, Load, Op))
-        ready = ready and not any(v in late for v in node.uses)
-        if isinstance(node, Load):
+        ready = not node.writes and not any(v in late for v in node.uses)
+        if isinstance(node, Access):
             ready = ready and node.buffer.base not in written_a | late_buffers
         if ready:
             before.append(node)
             continue
-        if isinstance(node, (For, Check, IndirectAccess)):
-            return None
         after.append(node)
         late.update(node.defines)
-        if isinstance(node, Store):
-            late_buffers.add(node.buffer.base)
-    loaded = {n.buffer.base for n in after if isinstance(n, Load)}
+        if isinstance(node, Access):
+            (late_buffers if node.writes else loaded).add(node.buffer.base)
     for node in (b, *walk(b.body)):
         if any(v in late for v in node.uses):
             return None
-        if isinstance(node, Access):
-            if node.buffer.base in late_buffers:
-                return None
-            if isinstance(node, AnyStore) and node.buffer.base in loaded:
-                return None
+        if isinstance(node, Access) and (
+            node.buffer.base in late_buffers or (node.writes and node.buffer.base in loaded)
+        ):
+            return None
     return before, after
 
 
@@ -207,8 +194,8 @@ def forward(body: list[Node], known: dict[Value, Value]) -> None:
                 known[node.result] = at[place]
                 continue
             at[place] = node.result
-        elif isinstance(node, (AnyStore, For)):
-            written = _written([node])
+        elif node.writes or isinstance(node, For):
+            written = stored_bases([node])
             at = {place: value for place, value in at.items() if place[0].base not in written}
             if isinstance(node, Store):
                 at[node.buffer, node.index] = known.get(node.value, node.value)

@@ -6,15 +6,15 @@ from typing import Any
 
 from polyblocks.affine.analysis.dataflow import makers_of
 from polyblocks.affine.model import (
-    AnyStore,
     Buffer,
     For,
-    Index,
     Load,
     Node,
     Op,
+    Pure,
     Value,
     replace_values,
+    stored_bases,
     walk,
 )
 from polyblocks.attributes import FREE_ROUNDING_ATTRIBUTE
@@ -90,29 +90,17 @@ def _block(nodes: list[Node], known: dict[Any, list[Value]], mapping: dict[Value
     kept: list[Node] = []
     for node in nodes:
         key: Any = None
-        results: list[Value] = []
-        if isinstance(node, Op):
-            results = node.results
-            attributes: tuple[Any, ...] = ()
-            if node.attributes:
-                attributes = tuple([(n, hash(a)) for n, a in sorted(node.attributes.items())])
+        results = node.defines
+        if isinstance(node, Pure):
             types = tuple([hash(r.type) for r in results])
-            key = (node.name, tuple([use(v) for v in node.operands]), attributes, types)
-        elif isinstance(node, Index):
-            key = ("index", node.expr)
-            results = [node.result]
+            key = (node.marks, tuple([use(v) for v in node.uses]), node.exprs, types)
         elif isinstance(node, Load):
             key = ("load", node.buffer.base, node.buffer, node.index, node.where, node.padding)
-            results = [node.result]
-        elif isinstance(node, AnyStore):
-            forget(known, {node.buffer.base})
-        elif isinstance(node, For):
-            if known:
-                stored = {n.buffer.base for n in walk(node.body) if isinstance(n, AnyStore)}
-                forget(known, stored)
-            # A matrix unit's loops are one operation, and so is a copy.
-            if not node.unit and not node.copy:
-                _block(node.body, dict(known), mapping)
+        elif known and (node.writes or isinstance(node, For)):
+            forget(known, stored_bases([node]))
+        # A matrix unit's loops are one operation, and so is a copy.
+        if isinstance(node, For) and not node.unit and not node.copy:
+            _block(node.body, dict(known), mapping)
         if key is not None:
             if key in known:
                 mapping.update(zip(results, known[key], strict=True))

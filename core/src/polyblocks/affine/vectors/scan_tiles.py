@@ -23,6 +23,7 @@ from polyblocks.affine.model import (
     Nest,
     Node,
     Op,
+    Pure,
     Renaming,
     Store,
     Value,
@@ -271,9 +272,7 @@ def _local(shape: tuple[int, ...], value: Value) -> Buffer:
 
 def _is_plain(node: Node) -> bool:
     """Whether a node may be in a lane's code; the loop of the scan itself is not asked."""
-    if isinstance(node, Load):
-        return not node.where
-    return isinstance(node, (Op, Index, Store))
+    return isinstance(node, Pure) or (isinstance(node, AffineAccess) and not node.where)
 
 
 def _constants(shape: ReductionNest, loop: For) -> list[Node] | None:

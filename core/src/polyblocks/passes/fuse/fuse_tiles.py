@@ -158,6 +158,28 @@ def _better(a: _Group, b: _Group) -> bool:
     return (a.cost.over, a.seconds) < (b.cost.over, b.seconds)
 
 
+def _shrink(group: _Group, target: TargetDescription) -> bool:
+    """Make the tiles of a group smaller until a block has the memory for one; whether it has.
+
+    The model of a block knows which buffers live at once, not whether one can take the place
+    of another.
+    """
+    assert group.found is not None
+    chip = target.multiprocessor
+    if chip is None:
+        return True
+    stages, most = group.staged or group.stages, room_of_block(chip)
+    if shared_bytes(stages, group.found, group.tile, group.local) <= most:
+        return True
+    model = cost_of(target, stages, group.found, group.local)
+    assert isinstance(model, BlockCost)
+    for tile, cost in model.smaller(group.tile):
+        if shared_bytes(stages, group.found, tile, group.local) <= most:
+            group.tile, group.cost, group.seconds = tile, cost, cost.seconds
+            return True
+    return False
+
+
 class _Grouping:
     def __init__(self, owner: FuseTilesPass, sequence: Sequence, context: Any) -> None:
         self.owner = owner
@@ -304,7 +326,7 @@ class _Grouping:
         if joined is not None:
             joined.staged, joined.stages = stages, group.stages
         accept = joined is not None and joined.cost is not None and joined.cost.over == 0
-        accept = accept and joined is not None and self._shrunk(joined)
+        accept = accept and joined is not None and _shrink(joined, self.context.target)
         # The model does not see all that copies spare, but a tile may be too small for them.
         accept = accept and joined is not None and joined.seconds < self.owner.worse * group.seconds
         if joined is not None and joined.cost is not None:
@@ -382,7 +404,7 @@ class _Grouping:
                 joined = self._with_best_tile(stages, group.elements, slicing)
         if joined is not None:
             assert joined.cost is not None
-            if joined.cost.over > 0 or not self._shrunk(joined):
+            if joined.cost.over > 0 or not _shrink(joined, self.context.target):
                 reason = "room"
             elif joined.seconds >= apart:
                 reason = "time"
@@ -472,27 +494,6 @@ class _Grouping:
         if found is None or not all(all_run(s, found) for s in stages if s.checked):
             return None
         return _Slicing(found, local)
-
-    def _shrunk(self, group: _Group) -> bool:
-        """Whether a block has the memory for a group's tiles, which get smaller if that helps.
-
-        The model of a block knows which buffers live at once, not whether one can take the place
-        of another.
-        """
-        assert group.found is not None
-        chip = self.context.target.multiprocessor
-        if chip is None:
-            return True
-        stages, most = group.staged or group.stages, room_of_block(chip)
-        if shared_bytes(stages, group.found, group.tile, group.local) <= most:
-            return True
-        model = cost_of(self.context.target, stages, group.found, group.local)
-        assert isinstance(model, BlockCost)
-        for tile, cost in model.smaller(group.tile):
-            if shared_bytes(stages, group.found, tile, group.local) <= most:
-                group.tile, group.cost, group.seconds = tile, cost, cost.seconds
-                return True
-        return False
 
     def _slowed(self, group: _Group, apart: float) -> str:
         """The reason against a product in a tile; empty if there is no product, or no reason."""

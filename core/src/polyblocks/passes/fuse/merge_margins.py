@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from polyblocks.affine.analysis.boxes import Box, covered, difference, with_loops
-from polyblocks.affine.analysis.coverage import perfect_loops
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
     AffineAccess,
@@ -24,6 +23,7 @@ from polyblocks.affine.model import (
 from polyblocks.affine.naming.names import name_nests
 from polyblocks.affine.padding.margins import Margin, margins_of, zeros_in
 from polyblocks.affine.rewrites.moving import like
+from polyblocks.affine.subnests import copy_of
 from polyblocks.affine.users import Users
 from polyblocks.passes import facts
 from polyblocks.passes.base import NestPass
@@ -150,14 +150,10 @@ class _Padded:
 
 def _copied(nest: Nest, inside: Box) -> Buffer | None:
     """The array that a nest copies, as a whole, into a box."""
-    loops, body = perfect_loops(nest.body)
-    if len(body) != 2 or any(loop.bounded or loop.inits for loop in loops):
+    copy = copy_of(nest.body)
+    if copy is None or len(copy[1].index) != len(copy[2].index):
         return None
-    load, store = body
-    if not isinstance(load, Load) or not isinstance(store, Store) or load.where:
-        return None
-    if store.value is not load.result or len(load.index) != len(store.index):
-        return None
+    loops, load, store = copy
     apart = [a - b for a, b in zip(store.index, load.index, strict=True)]
     if [a.const if a.is_constant else None for a in apart] != [low for low, _ in inside]:
         return None

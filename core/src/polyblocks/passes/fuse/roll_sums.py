@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from polyblocks.affine.analysis.coverage import perfect_loops
 from polyblocks.affine.analysis.reductions import identities
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.mlir.regions import stands_before
@@ -14,6 +13,7 @@ from polyblocks.affine.naming.names import own_name
 from polyblocks.affine.operation_cost import MAX_NODES
 from polyblocks.affine.ops import like
 from polyblocks.affine.rewrites.rolling import NotAlikeError, Roller, digit_shapes
+from polyblocks.affine.subnests import perfect_loops
 from polyblocks.affine.users import Users
 from polyblocks.passes import facts
 from polyblocks.passes.base import NestPass

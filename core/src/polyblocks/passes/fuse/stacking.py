@@ -6,13 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from polyblocks.affine.analysis.coverage import perfect_loops
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.mlir.source import merged_sources
 from polyblocks.affine.model import (
     Buffer,
     Check,
-    For,
     IndirectStore,
     Load,
     Nest,
@@ -26,6 +24,7 @@ from polyblocks.affine.model import (
 from polyblocks.affine.ops import Integers, Ops
 from polyblocks.affine.rewrites.moving import like
 from polyblocks.affine.steps import StepFunction
+from polyblocks.affine.subnests import straight_loops
 from polyblocks.affine.users import Users
 
 #: Parts of an array, at most: all of them are computed for every element.
@@ -52,11 +51,10 @@ class _Part:
     @classmethod
     def of(cls, nest: Nest, buffer: Buffer) -> _Part | None:
         """The slab that a point-wise nest computes; None for other nests and results."""
-        loops, body = perfect_loops(nest.body)
-        if any(isinstance(n, (For, IndirectStore, Check)) for n in body):
+        shape = straight_loops(nest.body, IndirectStore, Check)
+        if shape is None or any(f.level for f in shape[0]):
             return None
-        if any(f.bounded or f.inits or f.level for f in loops):
-            return None
+        loops, body = shape
         stores = [n for n in body if isinstance(n, Store)]
         if len(stores) != 1 or stores[0].buffer is not buffer:
             return None

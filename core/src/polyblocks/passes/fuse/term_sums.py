@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from polyblocks.affine.analysis.coverage import perfect_loops
 from polyblocks.affine.analysis.reductions import COMMUTATIVE
 from polyblocks.affine.expr import Expr
 from polyblocks.affine.model import AffineAccess, Load, Nest, Op, Sequence, Store, Value
 from polyblocks.affine.rewrites.inlining import Candidate
+from polyblocks.affine.subnests import perfect_loops
 from polyblocks.affine.users import Users
 
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from polyblocks.affine.access import address, begins_and_ends_with_memory
-from polyblocks.affine.analysis.coverage import perfect_loops
 from polyblocks.affine.analysis.reductions import ReductionNest
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
@@ -23,6 +22,7 @@ from polyblocks.affine.model import (
     transform_indices,
     walk,
 )
+from polyblocks.affine.subnests import perfect_loops
 from polyblocks.affine.users import Users
 from polyblocks.passes.base import NestPass
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, ClassVar
 
-from polyblocks.affine.analysis.coverage import perfect_loops
 from polyblocks.affine.analysis.dataflow import makers_of, slice_of
 from polyblocks.affine.model import (
     AnyLoad,
@@ -21,6 +20,7 @@ from polyblocks.affine.model import (
     reads,
     remove_dead,
 )
+from polyblocks.affine.subnests import perfect_loops
 from polyblocks.passes.base import NestPass
 
 

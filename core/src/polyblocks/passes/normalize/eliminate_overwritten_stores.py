@@ -17,7 +17,6 @@ from polyblocks.affine.analysis.boxes import (
     touched,
     volume,
 )
-from polyblocks.affine.analysis.coverage import perfect_loops
 from polyblocks.affine.cost import rates
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
@@ -39,6 +38,7 @@ from polyblocks.affine.model import (
 )
 from polyblocks.affine.naming.names import own_name
 from polyblocks.affine.rewrites.moving import like
+from polyblocks.affine.subnests import straight_loops
 from polyblocks.passes.base import NestPass
 from polyblocks.target import TargetDescription
 
@@ -143,11 +143,10 @@ class _Fill:
 
     @classmethod
     def of(cls, nest: Nest) -> _Fill | None:
-        loops, body = perfect_loops(nest.body)
-        if any(f.inits for f in loops):
+        shape = straight_loops(nest.body, IndirectStore, Check, bounded=True)
+        if shape is None:
             return None
-        if any(isinstance(n, (For, IndirectStore, Check)) for n in body):
-            return None
+        loops, body = shape
         stores = [n for n in body if isinstance(n, Store)]
         if len(stores) != 1 or stores[0].buffer.kind not in ("alloc", "output"):
             return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from polyblocks.affine.analysis.coverage import is_injective, perfect_loops
+from polyblocks.affine.analysis.coverage import is_injective
 from polyblocks.affine.buffers.renaming import rename_buffers
 from polyblocks.affine.expr import Var
 from polyblocks.affine.model import (
@@ -20,6 +20,7 @@ from polyblocks.affine.model import (
     Value,
     replace_values,
 )
+from polyblocks.affine.subnests import straight_loops
 from polyblocks.passes import facts
 from polyblocks.passes.base import NestPass
 
@@ -62,11 +63,10 @@ class FormReductionsPass(NestPass):
 
 
 def _form(nest: Nest) -> None:
-    loops, body = perfect_loops(nest.body)
-    if not loops or any(isinstance(n, (For, IndirectStore)) for n in body):
+    shape = straight_loops(nest.body, IndirectStore, bounded=True)
+    if shape is None or not shape[0]:
         return
-    if any(loop.inits for loop in loops):
-        return
+    loops, body = shape
     stores = [n for n in body if isinstance(n, Store)]
     if not stores or len({s.buffer.base for s in stores}) != len(stores):
         return
@@ -106,6 +106,7 @@ def _form(nest: Nest) -> None:
     replace_values(inner, replaced)
 
     arguments = carried
+    made: list[For] = []
     for loop in reversed(reduction):
         results = [Value(v.type) for v in carried]
         new = For(
@@ -118,22 +119,16 @@ def _form(nest: Nest) -> None:
             lower=loop.lower,
             upper=loop.upper,
         )
+        made.append(new)
         inner, yields = [new], results
         arguments = [Value(v.type) for v in carried]
     # From the outside in, each loop starts with what the next outer one carries.
     starts = [load.result for load in inits]
-    node = inner[0]
-    while isinstance(node, For):
-        node.inits = starts
-        starts = node.arguments
-        nested = [n for n in node.body if isinstance(n, For)]
-        if not nested:
-            break
-        node = nested[0]
-    outermost = inner[0]
-    assert isinstance(outermost, For)
-    body = [*inits, outermost]
-    for store, result in zip(stores, outermost.results, strict=True):
+    for new in reversed(made):
+        new.inits = starts
+        starts = new.arguments
+    body = [*inits, made[-1]]
+    for store, result in zip(stores, made[-1].results, strict=True):
         body.append(Store(result, store.buffer, store.index, store.location))
     for loop in reversed(parallel):
         body = [For(loop.var, body, lower=loop.lower, upper=loop.upper)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from polyblocks.affine.analysis.coverage import is_injective, perfect_loops
+from polyblocks.affine.analysis.coverage import is_injective
 from polyblocks.affine.buffers.renaming import rename_buffers
 from polyblocks.affine.expr import Var
 from polyblocks.affine.model import (
@@ -21,6 +21,7 @@ from polyblocks.affine.model import (
     replace_values,
 )
 from polyblocks.affine.naming.names import own_name
+from polyblocks.affine.subnests import straight_loops
 from polyblocks.passes import facts
 from polyblocks.passes.base import NestPass
 
@@ -96,11 +97,10 @@ class _Scan:
 
     @classmethod
     def of(cls, nest: Nest) -> _Scan | None:
-        loops, body = perfect_loops(nest.body)
-        if any(loop.inits or loop.bounded for loop in loops):
+        shape = straight_loops(nest.body, IndirectStore)
+        if shape is None:
             return None
-        if any(isinstance(n, (For, IndirectStore)) for n in body):
-            return None
+        loops, body = shape
         stores = [n for n in body if isinstance(n, Store)]
         bases = [s.buffer.base for s in stores]
         if len(set(bases)) != len(bases):

@@ -12,7 +12,6 @@ from polyblocks.affine.analysis.coverage import (
     digits,
     is_injective,
     iteration_at,
-    perfect_loops,
 )
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
@@ -32,6 +31,7 @@ from polyblocks.affine.model import (
 )
 from polyblocks.affine.rewrites.digit_loops import split_at_digits
 from polyblocks.affine.rewrites.moving import moved
+from polyblocks.affine.subnests import copy_of, straight_loops
 from polyblocks.affine.users import Item, Users
 from polyblocks.passes.base import NestPass
 
@@ -109,7 +109,7 @@ class _Copy:
 
     @classmethod
     def of(cls, nest: Nest, viewed: set[Buffer]) -> _Copy | None:
-        plain = _plain_copy(nest)
+        plain = copy_of(nest.body)
         if plain is None:
             return None
         loops, load, store = plain
@@ -183,7 +183,7 @@ class _Copy:
 
     def _repeats(self, item: Item) -> bool:
         """Whether an item copies once more what this copy brings to the same place."""
-        plain = _plain_copy(item) if isinstance(item, Nest) else None
+        plain = copy_of(item.body) if isinstance(item, Nest) else None
         if plain is None:
             return False
         _, load, store = plain
@@ -216,11 +216,10 @@ class _Copy:
         """Whether a nest reads what the loop around carries, just where it would put the result."""
         if not isinstance(item, Nest) or self.target.kind != "carried":
             return False
-        loops, body = perfect_loops(item.body)
-        if any(f.inits or f.bounded for f in loops):
+        shape = straight_loops(item.body, IndirectAccess)
+        if shape is None:
             return False
-        if any(isinstance(n, (For, IndirectAccess)) for n in body):
-            return False
+        loops, body = shape
         stores = [n for n in body if isinstance(n, Store)]
         if len(stores) != 1 or stores[0].buffer is not self.source:
             return False
@@ -307,25 +306,13 @@ class _Copy:
         nest.replace()
 
 
-def _plain_copy(nest: Nest) -> tuple[list[For], Load, Store] | None:
-    """The loops, the load and the store of a nest that does nothing but copy."""
-    loops, body = perfect_loops(nest.body)
-    if len(body) != 2 or any(f.inits or f.bounded for f in loops):
-        return None
-    load, store = body
-    if not isinstance(load, Load) or not isinstance(store, Store):
-        return None
-    return (loops, load, store) if store.value is load.result else None
-
-
 def _by_digits(nest: Nest) -> tuple[list[For], Load, Store]:
     """The loops, the load and the store of a copy that counts the digits of loops by themselves."""
     body = clone(nest.body, {}, {})
     split_at_digits([n for n in walk(body) if isinstance(n, For)])
-    loops, (load, store) = perfect_loops(body)
-    assert isinstance(load, Load)
-    assert isinstance(store, Store)
-    return loops, load, store
+    found = copy_of(body)
+    assert found is not None
+    return found
 
 
 def _keeps_neighbours(variables: dict[Var, tuple[int, int]], store: Store, target: Buffer) -> bool:
@@ -349,8 +336,7 @@ def _is_linear(index: Items[Expr]) -> bool:
 def _is_pointwise(item: Item) -> bool:
     if not isinstance(item, Nest):
         return False
-    loops, body = perfect_loops(item.body)
-    return not any(isinstance(n, For) for n in body) and not any(f.inits for f in loops)
+    return straight_loops(item.body, bounded=True) is not None
 
 
 def _bases(buffers: Any) -> set[Buffer]:

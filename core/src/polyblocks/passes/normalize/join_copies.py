@@ -7,7 +7,6 @@ from math import prod
 from typing import Any, ClassVar
 
 from polyblocks.affine.access import begins_and_ends_with_memory
-from polyblocks.affine.analysis.coverage import perfect_loops
 from polyblocks.affine.cleanup.dead_nests import drop_dead_nests
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.mlir.source import merged_sources
@@ -24,6 +23,7 @@ from polyblocks.affine.model import (
 from polyblocks.affine.rewrites.inlining import Candidate, Producer
 from polyblocks.affine.rewrites.moving import like
 from polyblocks.affine.steps import StepFunction
+from polyblocks.affine.subnests import copy_of
 from polyblocks.affine.users import Users
 from polyblocks.passes.base import NestPass
 
@@ -100,14 +100,10 @@ class _Part:
     @classmethod
     def of(cls, nest: Nest, buffer: Buffer, users: Users) -> _Part | None:
         """The part that a nest copies; None if it does anything else."""
-        loops, body = perfect_loops(nest.body)
-        if len(body) != 2 or any(f.bounded or f.inits or f.level for f in loops):
+        copy = copy_of(nest.body)
+        if copy is None or any(f.level for f in copy[0]) or copy[2].buffer is not buffer:
             return None
-        load, store = body
-        if not isinstance(load, Load) or not isinstance(store, Store) or load.where:
-            return None
-        if store.value is not load.result or store.buffer is not buffer:
-            return None
+        loops, load, store = copy
         part = cls([], [], [], load)
         for expr in store.index:
             variables = [a for a, c in expr.terms if c == 1 and isinstance(a, Var)]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
-from polyblocks.affine.access import address
+from polyblocks.affine.access import accesses, address, all_accesses
 from polyblocks.affine.analysis.coverage import is_injective
 from polyblocks.affine.analysis.parallel import is_parallel
 from polyblocks.affine.cleanup.unroll import unroll_loops
@@ -20,7 +20,6 @@ from polyblocks.affine.model import (
     Alloca,
     Buffer,
     For,
-    IndirectAccess,
     Load,
     Nest,
     Node,
@@ -160,18 +159,16 @@ class _Batch:
             return None
         if any(f.level or f.lanes or f.unit or f.copy or f.schedule for f in loops):
             return None
-        if any(isinstance(n, IndirectAccess) for n in inside):
-            return None
         if sum(isinstance(n, Alloca) for n in inside) != len(local):
             return None
-        accesses = [n for n in inside if isinstance(n, AffineAccess)]
-        if any(n.where for n in accesses if isinstance(n, Load)):
+        touched = accesses(loop.body)
+        if len(touched) < len(all_accesses(loop.body)) or any(n.where for n in touched):
             return None
-        slices = _slices(loop, accesses, {*local})
+        slices = _slices(loop, touched, {*local})
         if slices is None or not is_parallel(loop, nest.body):
             return None
         # Truth values, such as whether an iteration failed, follow from the others.
-        sizes = {dtype_of(n.buffer.element).bits for n in accesses} - {1}
+        sizes = {dtype_of(n.buffer.element).bits for n in touched} - {1}
         if not sizes or not sizes <= {32, 64}:
             return None
         return _Batch(loop, slices, local, max(sizes))

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from polyblocks.affine import operation_cost as cost
-from polyblocks.affine.analysis.coverage import perfect_loops
 from polyblocks.affine.analysis.dataflow import ops_of
 from polyblocks.affine.analysis.parallel import is_parallel
 from polyblocks.affine.analysis.reductions import COMMUTATIVE, NEED_FLAG, identities
@@ -34,6 +33,7 @@ from polyblocks.affine.model import (
     Value,
     around,
     clone,
+    index_exprs,
     reads,
     writes,
 )
@@ -41,6 +41,7 @@ from polyblocks.affine.ops import Ops, has_flag
 from polyblocks.affine.rewrites.blocks import block_bounds
 from polyblocks.affine.rewrites.digit_loops import count_indices
 from polyblocks.affine.rewrites.simplify import eliminate_common
+from polyblocks.affine.subnests import straight_loops
 from polyblocks.affine.vectors.lanes import NoLanesError, lanes_of
 from polyblocks.passes.base import NestPass
 from polyblocks.target import TargetDescription
@@ -145,17 +146,16 @@ class _Scatter:
 
     @classmethod
     def of(cls, nest: Nest) -> _Scatter | None:
-        loops, body = perfect_loops(nest.body)
-        if not loops or any(f.inits or f.bounded or f.level for f in loops):
+        shape = straight_loops(nest.body, Store)
+        if shape is None or not shape[0] or any(f.level for f in shape[0]):
             return None
-        if any(isinstance(n, (For, Store)) for n in body):
-            return None
+        loops, body = shape
         stores = [n for n in body if isinstance(n, IndirectStore)]
         if len(stores) != 1:
             return None
         (store,) = stores
         loads: list[IndirectLoad] = []
-        exprs = {n.result: n.expr for n in body if isinstance(n, Index)}
+        exprs = index_exprs(body)
 
         def place(values: list[Value]) -> list[Any]:
             return [exprs.get(v, v) for v in values]

@@ -9,7 +9,6 @@ from polyblocks.affine.access import MAX_STEP
 from polyblocks.affine.analysis.known_values import KnownValues
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
-    AnyStore,
     For,
     Index,
     IndirectLoad,
@@ -19,6 +18,7 @@ from polyblocks.affine.model import (
     Value,
     remove_dead,
     replace_values,
+    stored_bases,
 )
 from polyblocks.affine.operation_cost import MAX_NODES
 from polyblocks.affine.ops import Integers, Ops, integer
@@ -103,7 +103,7 @@ def _choices(lane: Var, loops: list[For], body: list[Node], most: int) -> dict[I
     exprs = known_exprs(body)
     varying: dict[Value, int | None] = {}
     found: dict[IndirectLoad, int] = {}
-    written = {n.buffer.base for n in body if isinstance(n, AnyStore)}
+    written = stored_bases(body)
     for node in body:
         if isinstance(node, Index):
             if not inside.isdisjoint(node.expr.variables()):

@@ -11,6 +11,7 @@ from polyblocks.affine.cost import rates
 from polyblocks.affine.element import element_bytes
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
+    AffineAccess,
     Buffer,
     For,
     IndirectAccess,
@@ -128,12 +129,13 @@ class _Scan:
         loops = (*shape.parallel, loop)
         if any(f.bounded or f.level for f in loops):
             return None
-        if not any(isinstance(n, Store) for n in loop.body):
-            return None
         if any(isinstance(n, (For, IndirectAccess)) for n in loop.body):
             return None
-        stored = {n.buffer.base for n in loop.body if isinstance(n, Store)}
-        read = {n.buffer.base for n in (*shape.before, *loop.body) if isinstance(n, Load)}
+        touched = [n for n in (*shape.before, *loop.body) if isinstance(n, AffineAccess)]
+        stored = {n.buffer.base for n in touched if n.writes}
+        read = {n.buffer.base for n in touched if n.reads}
+        if not stored:
+            return None
         combiners = scan_combiners(loop)
         if stored & read or combiners is None:
             return None

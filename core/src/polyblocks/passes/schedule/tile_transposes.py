@@ -6,26 +6,21 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
-from polyblocks.affine.access import stride_along
-from polyblocks.affine.analysis.coverage import perfect_loops
+from polyblocks.affine.access import accesses, stride_along
 from polyblocks.affine.analysis.parallel import is_parallel
 from polyblocks.affine.element import dtype_of
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
     AffineAccess,
     For,
-    Index,
-    Load,
     Node,
-    Op,
     Pure,
     Sequence,
     Store,
-    Value,
     clone,
 )
 from polyblocks.affine.rewrites.blocks import block_bounds
-from polyblocks.affine.subnests import change_subnests
+from polyblocks.affine.subnests import change_subnests, perfect_loops
 from polyblocks.affine.vectors.interleaves import complete_interleaves
 from polyblocks.passes import facts
 from polyblocks.passes.base import NestPass
@@ -125,7 +120,7 @@ class TileTransposesPass(NestPass):
         return [tiles, *edges]
 
     def _width(self, body: list[Node], bits: int) -> int:
-        types = {dtype_of(v.type) for n in body for v in _values(n)}
+        types = {dtype_of(v.type) for n in body for v in (*n.uses, *n.defines)}
         if not all(t.bits for t in types):
             return 0
         widest = max(8, *(t.bits for t in types))
@@ -174,8 +169,9 @@ def _is_pointwise(loops: list[For], body: list[Node]) -> bool:
         return False
     if not all(isinstance(n, (Pure, AffineAccess)) for n in body):
         return False
-    written = {n.buffer.base for n in body if isinstance(n, Store)}
-    return bool(written) and not any(isinstance(n, Load) and n.buffer.base in written for n in body)
+    touched = accesses(body)
+    written = {n.buffer.base for n in touched if n.writes}
+    return bool(written) and not any(n.reads and n.buffer.base in written for n in touched)
 
 
 def _keeps_bounds(loops: list[For], moved: tuple[Var, Var | None]) -> bool:
@@ -220,14 +216,6 @@ def _orders(loops: list[For], body: list[Node]) -> tuple[Var, Var | None] | None
         if access not in groups[across] or isinstance(access, Store):
             return None
     return inner, across if crossed else None
-
-
-def _values(node: Node) -> list[Value]:
-    if isinstance(node, Op):
-        return [*node.operands, *node.results]
-    if isinstance(node, Store):
-        return [node.value]
-    return [node.result] if isinstance(node, (Load, Index)) else []
 
 
 def _emptied(loop: For) -> For:

@@ -393,15 +393,12 @@ class _Split:
         constants = [n for n in before if isinstance(n, Op) and n.name == "arith.constant"]
         self._nodes = [*constants, *inner]
         self._makers = makers_of(self._nodes)
+        carried = [*arguments, *(r for n in before for r in n.defines)]
         #: Value -> the sides that move it; values before the reduction belong to one element.
-        self._moves: dict[Value, frozenset[str]] = {
-            r: frozenset({self.CARRIED}) for n in before for r in n.defines
-        }
-        self._moves |= {a: frozenset({self.CARRIED}) for a in arguments}
+        self._moves = dict.fromkeys(carried, frozenset({self.CARRIED}))
         self._moves |= {r: frozenset() for n in constants for r in n.results}
         for node in inner:
-            moved = self._moved(node)
-            self._moves.update(dict.fromkeys(node.defines, moved))
+            self._moves.update(dict.fromkeys(node.defines, self._moved(node)))
         joint = {n for n in inner if not self._one_sided(n)}
         used = {v for n in joint for v in n.uses} | set(yields)
         self.operands = [

@@ -9,13 +9,13 @@ from polyblocks.affine.model import (
     Access,
     Buffer,
     For,
-    Index,
     IndirectAtomic,
     IndirectLoad,
     IndirectStore,
     Node,
     Op,
     Value,
+    index_exprs,
     walk,
 )
 from polyblocks.affine.ops import has_flag
@@ -86,7 +86,7 @@ def _update(
         return None
     if load.buffer is not store.buffer:
         return None
-    exprs: dict[Value, Any] = {n.result: n.expr for n in nodes if isinstance(n, Index)}
+    exprs: dict[Value, Any] = dict(index_exprs(nodes))
     if [exprs.get(v, v) for v in load.index] != [exprs.get(v, v) for v in store.index]:
         return None
     if load not in nodes or uses.get(load.result) != 1 or uses.get(store.value) != 1:

@@ -74,7 +74,7 @@ def _most(body: list[Node], var: Var, chip: Multiprocessor) -> int:
         return 1
     width = gcd(chip.access_bits // 8, var.extent)
     for node in _accesses(body):
-        if isinstance(node, Load) and node.where or not is_whole(node.buffer):
+        if node.where or not is_whole(node.buffer):
             return 1
         place = address(node.buffer, node.index)
         if place.coefficient(var) == 0:
@@ -141,8 +141,6 @@ def _independent_sets(loops: list[DistributedLoop]) -> list[list[DistributedLoop
 
 def is_wide(node: AffineAccess, var: Var) -> bool:
     """Whether elements for neighbouring values of a variable are neighbours, made for vectors."""
-    if isinstance(node, Load) and node.where:
-        return False
-    if not dtype_of(node.buffer.element).in_vectors:
+    if node.where or not dtype_of(node.buffer.element).in_vectors:
         return False
     return address(node.buffer, node.index).coefficient(var) == 1

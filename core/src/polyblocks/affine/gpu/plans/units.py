@@ -7,7 +7,7 @@ from functools import cached_property
 from math import gcd, lcm, prod
 from typing import Any, ClassVar
 
-from polyblocks.affine.access import stride_along
+from polyblocks.affine.access import accesses, stride_along
 from polyblocks.affine.analysis.contractions import Operand
 from polyblocks.affine.contraction.products.product import Product
 from polyblocks.affine.element import I1, dtype_of
@@ -24,7 +24,7 @@ from polyblocks.affine.gpu.plans.numbers import Numbers
 from polyblocks.affine.gpu.plans.read_schedule import AHEAD, ReadSchedule
 from polyblocks.affine.gpu.plans.sizes import TilePlan, TileSizes
 from polyblocks.affine.gpu.plans.unit_access import UnitAccess
-from polyblocks.affine.model import AffineAccess, Load, Pure, Store
+from polyblocks.affine.model import AffineAccess, Pure, Store
 from polyblocks.affine.plan.keys import PlanKind
 from polyblocks.affine.plan.tiles import Tiles
 from polyblocks.affine.swizzles import Swizzle, doubling, no_bits
@@ -338,7 +338,7 @@ class UnitPlan(TilePlan):
         straight = all(isinstance(n, (Pure, AffineAccess)) for n in nodes)
         if parts.columns[-1].extent % COLUMNS_AT_ONCE or not straight:
             return False
-        if any(isinstance(n, Load) and n.where for n in nodes):
+        if any(n.where for n in accesses(nodes)):
             return False
         stores = [n for n in nodes if isinstance(n, Store)]
         if not any(self.column_stride(n) == 1 and dtype_of(n.value.type) != I1 for n in stores):

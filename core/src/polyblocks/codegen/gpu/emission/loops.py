@@ -11,7 +11,6 @@ from polyblocks.affine.gpu.plans.groups import DistributedLoop, Place
 from polyblocks.affine.model import (
     AffineAccess,
     AnyLoad,
-    AnyStore,
     For,
     Node,
     Op,
@@ -348,7 +347,7 @@ def _loads_and_stores(distributed: DistributedLoop) -> tuple[list[Node], list[No
     Wide accesses have enough on their way.
     """
     body = distributed.body
-    first = next((i for i, n in enumerate(body) if isinstance(n, AnyStore)), 0)
+    first = next((i for i, n in enumerate(body) if n.writes), 0)
     before, after = body[:first], body[first:]
     if distributed.combiners or distributed.width > 1 or not before:
         return None

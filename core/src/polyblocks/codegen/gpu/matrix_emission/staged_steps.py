@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
-from typing import Any
+from typing import Any, TypeGuard
 
 from polyblocks.affine.buffers.copies import REGISTERS, SHARED, Barrier, BoxCopy, Commit, Wait
 from polyblocks.affine.expr import Expr, Mod, Var
@@ -97,7 +97,6 @@ class StagedSteps:
             else:
                 groups.close()
         elif is_of_tiles(node):
-            assert isinstance(node, For)
             self._loop(node)
         else:
             return False
@@ -317,7 +316,7 @@ def part_of(node: Node) -> Part | None:
     return UnitSteps.of(node) if node.unit else None
 
 
-def is_of_tiles(node: Node) -> bool:
+def is_of_tiles(node: Node) -> TypeGuard[For]:
     """Whether a node is a loop over tiles."""
     return isinstance(node, For) and not node.copy and not node.unit
 
