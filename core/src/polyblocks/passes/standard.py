@@ -37,6 +37,7 @@ from polyblocks.passes.fuse.merge_margins import MergeMarginsPass
 from polyblocks.passes.fuse.merge_reductions import MergeReductionsPass
 from polyblocks.passes.fuse.roll_nests import RollNestsPass
 from polyblocks.passes.fuse.roll_sums import RollSumsPass
+from polyblocks.passes.fuse.split_columns import SplitColumnsPass
 from polyblocks.passes.layout.choose_layouts import ChooseLayoutsPass
 from polyblocks.passes.layout.interchange_loops import InterchangeLoopsPass
 from polyblocks.passes.layout.interleave_lookups import InterleaveLookupsPass
@@ -229,6 +230,8 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 *only(blocks, HoistFactorsPass()),
                 # When sums stand beside what is taken of them, and before tiles are chosen.
                 NarrowAccumulatorsPass(),
+                # When reductions of the same values are one, and before tiles are chosen.
+                *only(team and vectors, SplitColumnsPass()),
                 # Before what makes a margin becomes part of a tile.
                 *only(blocks, AbsorbMarginsPass()),
                 FuseTilesPass(),

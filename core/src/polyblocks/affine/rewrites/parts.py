@@ -54,11 +54,11 @@ def split(
         for init in shape.reductions[0].inits
     ]
     if tail and zeros:
-        nests = [_part(shape, starts, buffers, Var(count), length, 0, 0, extent)]
+        nests = [part_nest(shape, starts, buffers, Var(count), length, 0, 0, extent)]
     else:
-        nests = [_part(shape, starts, buffers, Var(parts), length, 0, 0)]
+        nests = [part_nest(shape, starts, buffers, Var(parts), length, 0, 0)]
         if tail:
-            nests.append(_part(shape, starts, buffers, Var(1), tail, length * parts, parts))
+            nests.append(part_nest(shape, starts, buffers, Var(1), tail, length * parts, parts))
     for part in nests:
         part.name, part.kind, part.sources = f"{nest.name}_parts", nest.kind, nest.sources
     if nest.kind == "contraction":
@@ -83,7 +83,7 @@ def split(
     return [*nests, nest]
 
 
-def _part(
+def part_nest(
     shape: ReductionNest,
     starts: list[Op],
     buffers: list[Buffer],

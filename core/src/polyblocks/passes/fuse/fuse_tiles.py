@@ -191,6 +191,8 @@ class _Grouping:
         self.group_of: dict[Nest, _Group] = {}
         #: Those that are contractions in register tiles.
         self.products: set[Nest] = set()
+        #: These, and contractions whose steps are unrolled.
+        self.contractions: set[Nest] = set()
         target = context.target
         views, rate = FlatViews(sequence), rates.lane_rate(target)
         self.preparation = Preparation.of(sequence)
@@ -221,6 +223,8 @@ class _Grouping:
                 if seconds is not None and rate is not None:
                     stage.take(seconds, rate)
                     self.products.add(nest)
+                if contraction is not None:
+                    self.contractions.add(nest)
                 self.group_of[nest] = _Group([stage], alone(target, stage))
                 self.nodes[nest] = sum(1 for _ in walk(nest.body))
 
@@ -272,7 +276,7 @@ class _Grouping:
         if group is None or last not in self.products or len(group.stages) > 1:
             return
         for buffer in dict.fromkeys(n.buffer.base for n in group.stages[0].loads):
-            chain = chain_of(last, buffer, self.products, self.group_of, self.users)
+            chain = chain_of(last, buffer, self.contractions, self.group_of, self.users)
             if chain is None or not is_large(chain, self.context.target):
                 continue
             parts = list(dict.fromkeys(self.group_of[nest] for nest in chain))

@@ -1,0 +1,130 @@
+"""split-columns: reductions over very long rows of results are done in blocks of columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from polyblocks.affine.analysis.facts import facts_of
+from polyblocks.affine.cost import rates
+from polyblocks.affine.fusion.candidates import candidate_buffers
+from polyblocks.affine.fusion.column_blocks import in_blocks
+from polyblocks.affine.fusion.column_chains import ColumnChain
+from polyblocks.affine.model import Nest, Sequence
+from polyblocks.affine.naming.names import name_nests
+from polyblocks.affine.users import Users
+from polyblocks.passes import facts
+from polyblocks.passes.base import NestPass
+from polyblocks.target import TargetDescription
+
+#: The part of a core's own cache that a tile of all arrays with columns may take.
+CACHE_PART = 0.5
+#: Whole rows of a tile, from which on a tile has rows enough.
+ROWS = 16
+
+
+@dataclass(frozen=True)
+class SplitColumnsPass(NestPass):
+    """Cut the columns of an array where a cache holds only a few whole rows.
+
+    The array is what a nest computes for all pairs of rows and columns, scores or distances; other
+    nests go through it element by element, and reduce each row. Then a block of columns is enough
+    for each step, and `fuse-tiles` finds tiles of rows and columns that stay in a cache. Reductions
+    of the blocks are joined in the end. Sums of terms that are scaled by the exponential of a row's
+    maximum, those of a softmax and the products with them, take each block's own maximum, and are
+    scaled again where blocks are joined (:mod:`polyblocks.affine.fusion.rescaling`): with one sweep
+    over the columns in place of one for each reduction. That is left out with
+    `polyblocks_disable_reduce_reduce_fusion`, and where rounding is not free.
+
+    Before::
+
+        affine.for %i .. { affine.for %j = 0 to 65536 { ... affine.store %s, %scores[%i, %j] } }
+        affine.for %i .. { %m = max of %scores[%i, %j] .. ; affine.store %m, %max[%i] }
+        affine.for %i .. { %t = sum of exp(%scores[%i, %j] - %max[%i]) .. }
+
+    After::
+
+        affine.for %b = 0 to 128 { affine.for %i .. { affine.for %j = 0 to 512 {
+          ... affine.store %s, %scores[%b, %i, %j] } } }
+        affine.for %b .. { affine.for %i .. { ... affine.store %m, %maxima[%b, %i] } }
+        affine.for %b .. { affine.for %i .. { sum of exp(%scores[%b, %i, %j] - %maxima[%b, %i]) } }
+        affine.for %i .. { %m = max of %maxima[%b, %i] .. ; affine.store %m, %max[%i] }
+        affine.for %b .. { affine.for %i .. { exp(%maxima[%b, %i] - %max[%i]) } }
+        affine.for %i .. { %t = sum of %sums[%b, %i] * %scales[%b, %i] .. }
+    """
+
+    name: ClassVar[str] = "split-columns"
+    needs: ClassVar[frozenset[str]] = frozenset(
+        {facts.NESTS, facts.REDUCTIONS, facts.KINDS, facts.UNTILED}
+    )
+
+    def transform(self, sequence: Sequence, context: Any) -> None:
+        """Cut the columns of every array whose rows are too long."""
+        options, target = context.options, context.target
+        if options.polyblocks_disable_affine_fusion or not target.has_register_tiles:
+            return
+        if rates.unknown_rates(target):
+            return
+        done = False
+        users = Users(sequence)
+        for buffer in candidate_buffers(sequence):
+            if buffer.kind != "alloc" or buffer not in {*sequence.buffers}:
+                continue
+            writers = users.writers(buffer)
+            if len(writers) != 1 or not isinstance(writers[0], Nest):
+                continue
+            if facts_of(writers[0]).contraction is None:
+                continue
+            for dimension in reversed(range(len(buffer.shape))):
+                if _rows_at_once(buffer.shape[dimension] * buffer.bytes_per_element, target) > ROWS:
+                    continue
+                chain = ColumnChain.of(buffer, dimension, users)
+                if chain is None:
+                    continue
+                rescaled = any(s for r in chain.reductions for s in r.rescaling)
+                if rescaled and options.polyblocks_disable_reduce_reduce_fusion:
+                    continue
+                length = _length(chain, target)
+                if length * 2 > chain.columns:
+                    continue
+                self._cut(chain, length, sequence, users, context)
+                users, done = Users(sequence), True
+                break
+        if done:
+            name_nests(self.name, sequence, context)
+
+    def _cut(
+        self, chain: ColumnChain, length: int, sequence: Sequence, users: Users, context: Any
+    ) -> None:
+        first, *_ = chain.in_order
+        old = {*chain.nests}
+        last = max(old, key=users.position)
+        context.decide(
+            self.name,
+            first.name,
+            "split",
+            columns=chain.columns,
+            block=length,
+            rescaled=any(s for r in chain.reductions for s in r.rescaling),
+            nests=[nest.name for nest in chain.in_order],
+        )
+        at = sequence.items.index(last)
+        before = [item for item in sequence.items[:at] if item not in old]
+        sequence.items[: at + 1] = [*before, *in_blocks(chain, length)]
+
+
+def _rows_at_once(nbytes: int, target: TargetDescription) -> float:
+    """Rows of this size that a core's own cache holds beside other things."""
+    return _room(target) / nbytes
+
+
+def _room(target: TargetDescription) -> float:
+    return CACHE_PART * (rates.private_cache(target) or rates.PRIVATE_BYTES)
+
+
+def _length(chain: ColumnChain, target: TargetDescription) -> int:
+    """Columns of a block: a tile of about as many rows, or of all, has room for all arrays."""
+    arrays = chain.dimensions
+    elements = _room(target) / sum(b.bytes_per_element for b in arrays)
+    columns = max(elements**0.5, elements / max(chain.rows, 1))
+    return 1 << max(int(columns).bit_length() - 1, 4)

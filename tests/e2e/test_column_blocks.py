@@ -1,0 +1,83 @@
+"""Sums over columns that are too many for whole rows, against float64 and eager mode."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor
+
+from polyblocks.torch_polyblocks_compiler import polyblocks_jit_torch
+
+#: Rows, columns in blocks with a shorter last one (a prime number), width.
+ROWS, COLUMNS, WIDTH = 70, 16411, 5
+
+
+def kernel_sum(x: Tensor, y: Tensor) -> Tensor:
+    squares = (x * x).sum(-1)[:, None] + (y * y).sum(-1)[None, :]
+    return torch.exp(2 * (x @ y.T) - squares) @ y
+
+
+def log_sum(x: Tensor, y: Tensor) -> Tensor:
+    return torch.logsumexp(x @ y.T, -1)
+
+
+def largest(x: Tensor, y: Tensor) -> Tensor:
+    return (x @ y.T).amax(-1)
+
+
+def attention(x: Tensor, y: Tensor) -> Tensor:
+    return torch.softmax((x @ y.T) * 0.3, -1) @ y
+
+
+def deviation(x: Tensor, y: Tensor) -> Tensor:
+    return (x @ y.T).std(-1)
+
+
+CASES = (kernel_sum, log_sum, largest, attention, deviation)
+
+
+def points(special: str = "") -> tuple[Tensor, Tensor]:
+    """Two sets of points; the third row of all products has special values."""
+    generator = torch.Generator().manual_seed(0)
+    x, y = (torch.randn(n, WIDTH, generator=generator) for n in (ROWS, COLUMNS))
+    if special:
+        x[2, 0] = float("nan") if special == "nan" else float("inf")
+        y[:, 0] = -y[:, 0].abs() - 0.1
+        if special == "block":
+            # All of several blocks are minus infinity, others are not; no product is no number.
+            x[2], y[:, 0] = 1.0, 0.5
+            y[:5000, 0] = float("-inf")
+        if special == "inf":
+            y[777, 0] = 1.0
+    return x, y
+
+
+def check(function: Callable[..., Tensor], x: Tensor, y: Tensor, **options: bool) -> None:
+    torch._dynamo.reset()
+    compile_options = {"strict_target": True, **options}
+    ours = polyblocks_jit_torch(function, compile_options=compile_options)(x, y)
+    eager, exact = function(x, y), function(x.double(), y.double())
+    assert torch.equal(ours.isnan(), eager.isnan())
+    assert torch.equal(ours.isinf(), eager.isinf())
+    errors = [
+        (r.double() - exact).nan_to_num(0.0, 0.0, 0.0).abs().max().item() for r in (ours, eager)
+    ]
+    size = exact.nan_to_num(0.0, 0.0, 0.0).abs().max().item()
+    assert errors[0] <= max(2 * errors[1], 4e-6 * size)
+
+
+@pytest.mark.parametrize("function", CASES, ids=lambda f: f.__name__)
+def test_sums_over_columns(function: Callable[..., Tensor]) -> None:
+    check(function, *points())
+
+
+@pytest.mark.parametrize("special", ["nan", "inf", "minus", "block"])
+def test_special_rows(special: str) -> None:
+    for function in (log_sum, largest):
+        check(function, *points(special))
+
+
+def test_without_dependent_reductions() -> None:
+    check(log_sum, *points(), polyblocks_disable_reduce_reduce_fusion=True)
