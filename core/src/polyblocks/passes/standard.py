@@ -227,7 +227,7 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 # When what is computed in one place stands there, and before tiles are made of it.
                 MergeReductionsPass(),
                 # When copies between what is scaled and what multiplies it are gone.
-                *only(blocks, HoistFactorsPass()),
+                *only(blocks or vectors, HoistFactorsPass()),
                 # When sums stand beside what is taken of them, and before tiles are chosen.
                 NarrowAccumulatorsPass(),
                 # When reductions of the same values are one, and before tiles are chosen.

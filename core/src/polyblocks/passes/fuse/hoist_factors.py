@@ -1,23 +1,27 @@
-"""hoist-factors: a constant factor of all terms of a sum of products is a factor of the sum."""
+"""hoist-factors: a factor of all terms of a sum of products is a factor of the sum."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 from typing import Any, ClassVar
 
 from polyblocks.affine.analysis.contractions import Contraction
-from polyblocks.affine.analysis.dataflow import ops_of
+from polyblocks.affine.analysis.dataflow import makers_of, ops_of, slice_of, variables_of
 from polyblocks.affine.analysis.facts import facts_of
 from polyblocks.affine.element import BF16, F16, F32, dtype_of
 from polyblocks.affine.fusion.candidates import candidate_buffers
 from polyblocks.affine.mlir.source import merged_sources
 from polyblocks.affine.model import (
+    For,
     Load,
     Nest,
     Node,
     Op,
     Sequence,
+    Store,
     Value,
+    clone,
     remove_dead,
     replace_values,
     walk,
@@ -62,6 +66,23 @@ class HoistFactorsPass(NestPass):
           ... arith.mulf (arith.extf (affine.load %a[%i, %k])), %y ... }
         %s = arith.mulf %r, %c fastmath<reassoc> : f32
         affine.store %s, %d[%i, %j]
+
+    On targets with register tiles, factors and divisors are moved that all terms of a sum have in
+    common, such as the sum of a row in a softmax, if there are fewer sums than elements.
+
+    Before::
+
+        %y = arith.divf (affine.load %b[%i, %k]), (affine.load %t[%i]) fastmath<reassoc>
+        affine.store %y, %p[%i, %k]
+        ...
+        %r = affine.for %k = 0 to 64 iter_args(%t = %zero) -> (f32) {
+          ... arith.mulf (affine.load %p[%i, %k]), %y ... }
+
+    After::
+
+        %r = affine.for %k = 0 to 64 iter_args(%t = %zero) -> (f32) {
+          ... arith.mulf (affine.load %b[%i, %k]), %y ... }
+        %q = arith.divf %r, (affine.load %t[%i]) fastmath<reassoc>
     """
 
     name: ClassVar[str] = "hoist-factors"
@@ -74,6 +95,8 @@ class HoistFactorsPass(NestPass):
         """Move the factors of all buffers that only contractions read."""
         if context.options.polyblocks_disable_affine_fusion:
             return
+        if context.target.has_register_tiles and _move_divisors(sequence, self.name, context):
+            name_nests(self.name, sequence, context)
         if not any(unit.fragments for unit in context.target.matrix_units):
             return
         users = Users(sequence)
@@ -225,3 +248,132 @@ def _begins_at_zero(parts: Contraction) -> bool:
 
 def _may_reassociate(op: Op) -> bool:
     return has_flag(op, "reassoc")
+
+
+def _move_divisors(sequence: Sequence, name: str, context: Any) -> bool:
+    """Move what all terms of sums are divided by, or multiplied by; whether there was such."""
+    users = Users(sequence)
+    done = False
+    for buffer in candidate_buffers(sequence):
+        candidate = Candidate.of(users, buffer)
+        divisor = None if candidate is None else _Divisor.of(candidate, users)
+        if candidate is None or divisor is None:
+            continue
+        consumers = [consumer.name for consumer in candidate.consumers]
+        divisor.move()
+        for nest in (candidate.producer, *candidate.consumers):
+            users.refresh(nest)
+        if divisor.may_be_left_out:
+            producer = Producer.of(candidate)
+            assert producer is not None
+            for consumer in candidate.consumers:
+                inline_into(consumer.body, producer)
+                eliminate_common(consumer.body)
+                remove_dead(consumer.body)
+                consumer.sources = merged_sources([candidate.producer, consumer])
+                consumer.replace()
+                users.refresh(consumer)
+            sequence.items.remove(candidate.producer)
+            users.drop(candidate.producer)
+        done = True
+        operation = divisor.operation.name.removeprefix("arith.")
+        context.decide(
+            name, candidate.producer.name, "moved", factor=operation, consumers=consumers
+        )
+    return done
+
+
+@dataclass
+class _Divisor:
+    """A nest that divides elements by what is the same along the sums that read them.
+
+    Attributes:
+        candidate: the buffer between them.
+        operation: the division or multiplication.
+        numerator: what is divided.
+        divisor: by what.
+        code: what computes the divisor.
+        sums: of each consumer its parts.
+    """
+
+    candidate: Candidate
+    operation: Op
+    numerator: Value
+    divisor: Value
+    code: list[Node]
+    sums: list[tuple[Nest, Contraction]]
+
+    @property
+    def may_be_left_out(self) -> bool:
+        """Whether the nest only copies now."""
+        body = [n for n in walk(self.candidate.producer.body) if not isinstance(n, (For, Store))]
+        return len(body) == 1 and isinstance(body[0], Load)
+
+    @classmethod
+    def of(cls, candidate: Candidate, users: Users) -> _Divisor | None:
+        """None if it is anything else, or there are no fewer sums than elements."""
+        producer = Producer.of(candidate)
+        buffer = candidate.buffer
+        if producer is None or not candidate.only_nests_read or buffer.kind == "output":
+            return None
+        operation = ops_of(producer.body).get(producer.value)
+        if operation is None or not _may_reassociate(operation):
+            return None
+        if operation.name not in ("arith.divf", "arith.mulf"):
+            return None
+        pairs = [tuple(operation.operands)]
+        if operation.name == "arith.mulf":
+            pairs.append(tuple(reversed(operation.operands)))
+        makers = makers_of(producer.body)
+        for numerator, divisor in pairs:
+            code = slice_of([divisor], makers)
+            nodes = [n for n in producer.body if n in code]
+            found = cls(candidate, operation, numerator, divisor, nodes, [])
+            if any(isinstance(n, Load) for n in nodes) and found._may_move(users, producer):
+                return found
+        return None
+
+    def _may_move(self, users: Users, producer: Producer) -> bool:
+        """Whether all consumers are sums of products in which the divisor is always the same."""
+        buffer = self.candidate.buffer
+        varying = variables_of(self.code)
+        results = 0
+        for consumer in self.candidate.consumers:
+            parts = facts_of(consumer).contraction
+            if parts is None or not self.candidate.may_inline(users, consumer):
+                return False
+            if not producer.is_plain_in(consumer) or _times(consumer, parts, self.candidate) != 1:
+                return False
+            steps = set(parts.reduction.order)
+            for load in consumer.touching(buffer):
+                at = producer.iteration(load.index) if isinstance(load, Load) else {}
+                if any(v not in at or at[v].depends_on_any(steps) for v in varying):
+                    return False
+            results += prod(v.extent for v in (*parts.batch, *parts.rows, *parts.columns))
+            self.sums.append((consumer, parts))
+        return results < buffer.numel
+
+    def move(self) -> None:
+        """Divide the sums, and store what was divided."""
+        producer = Producer.of(self.candidate)
+        assert producer is not None
+        for consumer, parts in self.sums:
+            (load,) = {
+                n.index: n
+                for n in walk(consumer.body)
+                if isinstance(n, Load) and n.buffer is self.candidate.buffer
+            }.values()
+            loop = parts.reduction.loops[0]
+            container = container_of(consumer.body, loop)
+            at = container.index(loop) + 1
+            values: dict[Value, Value] = {}
+            new = clone(self.code, values, producer.iteration(load.index))
+            operands = {self.numerator: loop.results[0], self.divisor: values[self.divisor]}
+            value = Ops(new).like(self.operation, [operands[v] for v in self.operation.operands])
+            after = container[at:]
+            replace_values(after, {loop.results[0]: value})
+            container[at:] = [*new, *after]
+            consumer.replace()
+        self.candidate.store.value = self.numerator
+        remove_dead(self.candidate.producer.body)
+        self.candidate.producer.replace()
