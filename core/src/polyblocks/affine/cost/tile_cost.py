@@ -9,6 +9,7 @@ from polyblocks.affine.cost import rates
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import Buffer, Store
 from polyblocks.affine.tiles.fusion_stages import FusionStage, full, lifetimes
+from polyblocks.affine.tiles.overwriting import overwritten
 from polyblocks.affine.tiles.slices import Slices, Span, divisors
 from polyblocks.target import MemoryLevel, TargetDescription
 
@@ -188,7 +189,12 @@ class TileCost:
                 nbytes = elements * store.buffer.bytes_per_element
                 self._written[store.buffer] = self._written.get(store.buffer, 0) + nbytes
         self._live = [[] for _ in self.stages]
+        # Threads of a block write other elements than they read.
+        blocks = self.target.has_shared_memory
+        over = {} if blocks else overwritten(self.stages, self.local, self.found.boxes)
         for buffer, (start, end) in lifetimes(self.stages, self.local).items():
+            # Its elements take the place of others that the stage reads.
+            start += buffer in over
             for i in range(start, end + 1):
                 self._live[i].append(buffer)
         level = self.target.shared_level

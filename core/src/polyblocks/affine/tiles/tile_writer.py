@@ -19,6 +19,7 @@ from polyblocks.affine.model import (
 )
 from polyblocks.affine.tiles.contiguity import held_by_iterations
 from polyblocks.affine.tiles.fusion_stages import FusionStage, full, lifetimes
+from polyblocks.affine.tiles.overwriting import overwritten
 from polyblocks.affine.tiles.row_padding import ROW, padded_rows, row_of
 from polyblocks.affine.tiles.slices import Slices, Span, fixed_extent
 from polyblocks.occupancy import padded_bytes
@@ -133,11 +134,14 @@ class _Tile:
         self.buffers: dict[Buffer, Buffer] = {}
         self.storages: list[_Storage] = []
         self.held: set[Buffer] = set()
+        self.overwritten: dict[Buffer, Buffer] = {}
 
     def place(self, stages: list[FusionStage]) -> bool:
         """Give every local buffer its storage; whether all have sizes that are the same always."""
         if not self.rows:
             self.held = {b for b in self.local if held_by_iterations(stages, b)}
+        else:
+            self.overwritten = overwritten(stages, self.local, self.found.boxes)
         return all(
             self._place(stages, b, *used) for b, used in lifetimes(stages, self.local).items()
         )
@@ -192,7 +196,11 @@ class _Tile:
         if not self.rows:
             # A number among the elements of a row would keep these out of registers.
             free = [s for s in free if prod(shape) <= 2 * s.buffer.numel <= 4 * prod(shape)]
-        if free:
+        over = self.overwritten.get(buffer)
+        if over is not None:
+            storage = next(s for s in self.storages if s.buffer is self.buffers[over])
+            storage.grow(shape)
+        elif free:
             storage = min(free, key=lambda s: s.growth(shape))
             storage.grow(shape)
         else:
