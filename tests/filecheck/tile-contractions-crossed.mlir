@@ -1,4 +1,4 @@
-// PASSES: plan-contractions,tile-contractions,expand-packing
+// PASSES: tile-contractions,expand-packing
 // ARCH: x86-64-v3
 //
 // Rows are neighbours in the left operand and in the result: they are copied along their loop, so
@@ -47,7 +47,9 @@ module {
         %o = math.exp %r : f32
         affine.store %o, %c[%j, %i] : memref<256x96xf32>
       }
-    }
+    } {polyblocks.schedule = {transposed = true, staged = true, windows = false,
+       register_tile = [6, 16], block_tile = [48, 32], k_block = 640, sum_chunk = 128,
+       chunks = [1, 8], packed = [true, true], threads = 8}}
     return
   }
 }

@@ -26,7 +26,7 @@
 //
 // CHECK:         affine.load %[[H]][
 // CHECK:         affine.store %{{.*}}, %[[OTHERS]][
-// CHECK:         affine.for %[[T:.*]] = 0 to 10 {
+// CHECK:         affine.for %[[T:.*]] = 0 to 400 {
 // CHECK-NOT:       affine.load %[[H]][
 // CHECK:           affine.load %[[OTHERS]][
 // CHECK:           affine.load %{{.*}}[{{.*}}%[[T]] * 16000
@@ -34,7 +34,7 @@
 
 module {
   func.func @main(%w: memref<250x64xf32>, %h: memref<60x64xf32>, %y: memref<60x250xf32>,
-                  %ws: memref<10x250x64xf32>) {
+                  %ws: memref<400x250x64xf32>) {
     %z = arith.constant 0.0 : f32
     affine.for %t = 0 to 1000 {
       affine.for %i = 0 to 60 {
@@ -56,12 +56,12 @@ module {
         }
       }
     } {polyblocks.region = "loop1"}
-    affine.for %t = 0 to 10 {
+    affine.for %t = 0 to 400 {
       affine.for %i = 0 to 60 {
         affine.for %j = 0 to 250 {
           %r = affine.for %k = 0 to 64 iter_args(%s = %z) -> (f32) {
             %x = affine.load %h[%i, %k] : memref<60x64xf32>
-            %v = affine.load %ws[%t, %j, %k] : memref<10x250x64xf32>
+            %v = affine.load %ws[%t, %j, %k] : memref<400x250x64xf32>
             %p = arith.mulf %x, %v fastmath<reassoc,contract> : f32
             %q = arith.addf %s, %p fastmath<reassoc,contract> : f32
             affine.yield %q : f32

@@ -89,6 +89,25 @@ def test_the_search_expects_what_is_predicted(arch: str, type_: str) -> None:
     assert all(0.6 < b / a < 1.5 for a, b in found if a > LONG)
 
 
+#: M, N and K of products whose operands a private cache has no room for, and the last one may have.
+IN_CACHES = [
+    (8, 1024, 4096),
+    (8, 4096, 4096),
+    (64, 2048, 2048),
+    (1024, 1024, 1024),
+    (4096, 4096, 8),
+]
+
+
+@pytest.mark.parametrize(("arch", "type_"), CHIPS)
+def test_the_search_finds_operands_in_the_cache_in_which_the_nest_does(
+    arch: str, type_: str
+) -> None:
+    found = [pair for shape in IN_CACHES if (pair := seconds(arch, type_, shape))]
+    assert len(found) == len(IN_CACHES)
+    assert all(1 / 1.5 < predicted / expected < 1.5 for expected, predicted in found)
+
+
 @pytest.mark.parametrize(("arch", "type_"), CHIPS)
 def test_the_search_finds_what_is_predicted_to_be_fast(
     arch: str, type_: str, monkeypatch: pytest.MonkeyPatch

@@ -267,14 +267,8 @@ class Estimator:
             together: bytes of all intermediate buffers that it touches.
         """
         nbytes = {"alloc": together, "local": buffer.base.nbytes}.get(buffer.base.kind, self._all)
-        memory = self._target.memory
-        for k, level in enumerate(memory):
-            if level.size and nbytes <= level.size // rates.SHARE:
-                return k
-        main = max(len(memory) - 1, 0)
         # Decisions between kinds of nests hope for less.
-        kept = self._written and rates.last_cache_keeps(self._target, self._all)
-        return main - 1 if main and kept else main
+        return rates.found_in(self._target, nbytes, self._all if self._written else 0)
 
     def _capacity(self, k: int, threads: int) -> int:
         """Bytes of a memory level for the data of one thread."""

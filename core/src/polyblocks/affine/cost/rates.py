@@ -102,6 +102,22 @@ def last_cache_keeps(target: TargetDescription, touched: int) -> bool:
     return last is not None and touched <= BEYOND_CACHE * last.size
 
 
+def found_in(target: TargetDescription, nbytes: int, program: int = 0) -> int:
+    """Index of the memory level where data is found when a program runs again.
+
+    Args:
+        target: the chip.
+        nbytes: of the data that is used together.
+        program: bytes of all that the program touches: the last cache may keep most of them. 0: it
+            keeps nothing beyond its share.
+    """
+    for k, level in enumerate(target.memory):
+        if level.size and nbytes <= level.size // SHARE:
+            return k
+    main = max(len(target.memory) - 1, 0)
+    return main - 1 if main and program and last_cache_keeps(target, program) else main
+
+
 def passes_caches(
     target: TargetDescription, buffer: Buffer, touched: int, walks: bool = False
 ) -> bool:

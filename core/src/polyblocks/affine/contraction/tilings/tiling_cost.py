@@ -22,7 +22,7 @@ from polyblocks.affine.contraction.tilings.operand_footprints import (
 from polyblocks.affine.cost import rates
 from polyblocks.affine.cost.tile_cost import RUN_START
 from polyblocks.affine.element import element_bytes
-from polyblocks.affine.model import AffineAccess, Load
+from polyblocks.affine.model import Access, AffineAccess, Load
 from polyblocks.target import TargetDescription, TileUnit
 
 #: Tiebreak for loads hidden by multiply-adds, in multiply-adds.
@@ -95,6 +95,10 @@ class TilingCost:
             o: 0.0 if o.kept else rate * operand_time(product, o, self.width)
             for o in product.operands
         }
+        #: Bytes of what the product touches, and of what else lasts in the program.
+        code = [n for o in product.operands for n in o.nodes] + [*product.before, *product.after]
+        touched = sum(b.nbytes for b in {n.buffer.base for n in code if isinstance(n, Access)})
+        self._touched = max(touched, self.lasting)
         self._fetching = {o: self._fetch_time(o) for o in product.operands}
         self._storing = rate * result_time(product, self.width)
         self._window_time = self._time_of_windows()
@@ -153,16 +157,24 @@ class TilingCost:
     def result_memory_time(self, tiling: Tiling) -> float:
         """Memory time of a result, and of what else the epilogue moves for each."""
         moved, footprint = self._traffic
-        if footprint <= self.core.l2_bytes or self.core.seconds is None:
+        if footprint <= self.core.l2_bytes:
             return 0.0
         run = tiling.column_block if tiling.row_block <= tiling.rows else tiling.lanes
         if run >= self.columns and self.product.in_order:
             # Rows behind each other are one.
             run *= self.rows
-        starts = 1 + RUN_START / (run * self.size)
-        seconds = rates.traffic_seconds(self.target, moved * starts, footprint)
-        # One thread gets its share of the bandwidth, whether others want theirs or not.
-        return 0.0 if seconds is None else seconds * self.threads / self.core.seconds
+        return self._memory_time(moved * (1 + RUN_START / (run * self.size)))
+
+    def _memory_time(self, nbytes: float) -> float:
+        """Time of bytes of one thread from where the program finds its arrays; 0 if unknown.
+
+        It gets its share of the bandwidth, whether other threads want theirs or not.
+        """
+        level = self.target.memory[rates.found_in(self.target, self._touched, self._touched)]
+        rate = rates.bandwidth(self.target, level, self.threads)
+        if rate is None or self.core.seconds is None:
+            return 0.0
+        return nbytes * self.threads / rate / self.core.seconds
 
     # Terms that are the same for all tilings
 
@@ -185,8 +197,7 @@ class TilingCost:
         large = [size for b, size in sizes.items() if b.numel // self.batch * size > nearest]
         if operand.kept:
             large = [self.size] if self.lasting > nearest else []
-        nbytes = sum(large) * self.threads
-        return transfer_time(self.core.seconds, self.target.memory[-1], nbytes)
+        return self._memory_time(sum(large))
 
     def _time_of_windows(self) -> float:
         """Time to load unpacked rows from the shared cache."""
