@@ -28,12 +28,14 @@ def stream_of(
     width: int = 16,
     reads: int = 0,
     step: int = 1,
+    fresh: bool = False,
 ) -> int:
     """What a store to ``out[i, j + shift]`` in ``for i: for j`` is marked with.
 
     The nest reads ``reads`` rows of an input on the way, every element or each ``step``-th.
     """
     out = Buffer(shape, "f32", kind)
+    out.fresh = fresh
     i, j = Var(shape[0]), Var(shape[1] - shift)
     lanes = i if across else j
     value = Value("f32")
@@ -59,14 +61,25 @@ def test_large_outputs_pass_the_caches() -> None:
 
 
 def test_what_is_touched_with_an_output_drives_it_out() -> None:
-    """The last cache of 4096 bytes keeps most of 5120; rows have 256."""
-    assert stream_of(shape=(5, 64), reads=16) == 64
-    assert stream_of(shape=(5, 64), reads=15) == 0
+    """The last cache of 4096 bytes keeps most of 5120; rows have 512."""
+    assert stream_of(shape=(3, 128), reads=8) == 64
+    assert stream_of(shape=(3, 128), reads=7) == 0
     # Lines that are read several times have half of it.
-    assert stream_of(shape=(5, 64), reads=4, step=2) == 64
-    assert stream_of(shape=(5, 64), reads=3, step=2) == 0
+    assert stream_of(shape=(3, 128), reads=2, step=2) == 64
+    assert stream_of(shape=(3, 128), reads=1, step=2) == 0
     # A small output is left to whoever reads it next.
-    assert stream_of(shape=(4, 64), reads=64) == 0
+    assert stream_of(shape=(2, 128), reads=64) == 0
+
+
+def test_results_in_other_memory_at_each_call_drive_each_other_out() -> None:
+    assert stream_of(shape=(3, 128), reads=5, fresh=True) == 64
+    assert stream_of(shape=(3, 128), reads=4, fresh=True) == 0
+
+
+def test_short_runs_wait_for_lines() -> None:
+    """Rows of 256 bytes have half of the last cache."""
+    assert stream_of(shape=(5, 64), reads=4) == 64
+    assert stream_of(shape=(5, 64), reads=3) == 0
 
 
 @pytest.mark.parametrize(

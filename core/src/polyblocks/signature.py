@@ -13,6 +13,7 @@ from typing import Any
 from polyblocks.attributes import (
     ARGUMENT_ATTRIBUTE,
     ARGUMENTS_ATTRIBUTE,
+    FRESH_RESULTS_ATTRIBUTE,
     NAME_ATTRIBUTE,
     RESULT_ATTRIBUTE,
 )
@@ -139,7 +140,10 @@ def attach(program: Program) -> None:
         function.attributes["res_attrs"] = ir.ArrayAttr.get(
             [ir.DictAttr.get({RESULT_ATTRIBUTE: to_attribute(row)}) for row in results]
         )
-        program.module.operation.attributes[NAME_ATTRIBUTE] = ir.StringAttr.get(program.name)
+        module = program.module.operation.attributes
+        module[NAME_ATTRIBUTE] = ir.StringAttr.get(program.name)
+        if program.fresh_results:
+            module[FRESH_RESULTS_ATTRIBUTE] = ir.UnitAttr.get()
 
 
 def infer(module: Any) -> bool:

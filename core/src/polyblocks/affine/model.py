@@ -38,6 +38,7 @@ class Buffer:
         viewed: the buffer that it is a view of, or None.
         outer: in the body of a loop or branch, the same buffer in the sequence around it.
         lasting: whether it is an argument that holds the same at every call.
+        fresh: whether it is a result that lies in other memory at the next call.
         space: memory of a ``local`` one: ``shared`` by the threads of a block, or the ``registers``
             of these; empty for the default.
         layout: of a ``local`` one, which of its elements change places.
@@ -47,6 +48,7 @@ class Buffer:
         "bytes_per_element",
         "constant",
         "element",
+        "fresh",
         "kind",
         "lasting",
         "layout",
@@ -81,7 +83,7 @@ class Buffer:
         self.viewed = base
         self.constant: list[Any] | None = None
         self.outer: Buffer | None = None
-        self.lasting = False
+        self.lasting = self.fresh = False
         self.space = space
         self.layout = layout
         self.number = next(_numbers)
@@ -109,6 +111,11 @@ class Buffer:
     def nbytes(self) -> int:
         """Bytes of its elements."""
         return self.numel * self.bytes_per_element
+
+    @property
+    def cached_bytes(self) -> int:
+        """Bytes that caches get to hold of it when the program runs again and again."""
+        return 2 * self.nbytes if self.fresh else self.nbytes
 
     def __repr__(self) -> str:
         return f"{self.kind}{self.number}{list(self.shape)}"

@@ -30,5 +30,10 @@ def import_capture(capture: JaxCapture) -> Program:
     with events.timed_pass(STAGE, "lower-stablehlo"):
         lowered = stablehlo.lower(module)
     return Program(
-        capture.name, lowered, capture.arguments, capture.results, {"ops": list(capture.ops)}
+        capture.name,
+        lowered,
+        capture.arguments,
+        capture.results,
+        {"ops": list(capture.ops)},
+        fresh_results=True,
     )

@@ -25,6 +25,7 @@ from polyblocks.affine.model import (
 )
 from polyblocks.attributes import (
     ESTIMATE_ATTRIBUTE,
+    FRESH_RESULTS_ATTRIBUTE,
     KERNEL_ATTRIBUTE,
     KIND_ATTRIBUTE,
     REGION_ATTRIBUTE,
@@ -54,13 +55,15 @@ def read(module: Any) -> Sequence:
 
     rows = signature_rows(module)
     block = signature.main_of(module).body.blocks[0]
+    fresh = FRESH_RESULTS_ATTRIBUTE in module.operation.attributes
     reader = _BlockReader(block, Scope(module))
     for i, argument in enumerate(block.arguments):
         if isinstance(argument.type, ir.MemRefType):
             # A hand-written module may have no signature; nothing is assumed of its arguments.
             row = rows[i] if rows else {"role": "input", "constant": False}
             lasts = row["role"] == "input" and row["constant"] and row["updates"] is None
-            reader.argument(argument, str(row["role"]), bool(lasts))
+            buffer = reader.argument(argument, str(row["role"]))
+            buffer.lasting, buffer.fresh = bool(lasts), fresh and row["role"] == "output"
     return reader.read()
 
 
@@ -81,9 +84,9 @@ class _BlockReader:
         #: Straight-line operations that are not part of an item yet.
         self.run: list[Any] = []
 
-    def argument(self, value: Any, kind: str, lasting: bool) -> None:
+    def argument(self, value: Any, kind: str) -> Buffer:
         """Take note of a buffer that the block's function is called with."""
-        self.scope.declare(value, kind).lasting = lasting
+        return self.scope.declare(value, kind)
 
     def read(self) -> Sequence:
         """The block as a sequence."""

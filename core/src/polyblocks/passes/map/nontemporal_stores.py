@@ -25,6 +25,10 @@ from polyblocks.affine.vectors.interleaves import Interleave, complete_interleav
 
 #: Narrower pieces of a line are better gathered by the cache.
 MIN_BYTES = 32
+#: Bytes of a run of memory from which on lines are ready in time that a loop walks along. Halves of
+#: rows of 256 bytes that change places take 0.44 ms through the caches of a Zen 4, and 0.33 past
+#: them, 16 MiB into 16; rows of 8 KiB 0.26 and 0.33.
+LONG_RUN = 512
 
 
 def mark_nontemporal_stores(
@@ -76,12 +80,13 @@ def _is_alone(node: Store, loop: For, width: int) -> bool:
 
 
 def _walks(loop: For, turns: Mapping[AffineAccess, tuple[Interleave, int]]) -> bool:
-    """Whether a loop fills one run of memory, from elements that follow each other as well."""
+    """Whether a loop fills one long run of memory, from elements that follow each other, too."""
     accesses = [node for node in loop.body if isinstance(node, AffineAccess)]
     stores = [node for node in accesses if isinstance(node, Store)]
     runs = {turns[node][0] if node in turns else node for node in stores}
     loads = (stride_along(n.buffer, n.index, loop.var) for n in accesses if n not in stores)
-    return len(runs) == 1 and all(step is None or abs(step) <= 1 for step in loads)
+    long = sum(node.buffer.bytes_per_element for node in stores) * loop.trips >= LONG_RUN
+    return long and len(runs) == 1 and all(step is None or abs(step) <= 1 for step in loads)
 
 
 def _passes_by(buffer: Buffer, walks: bool, sequence: Sequence, target: Any) -> bool:
@@ -99,7 +104,7 @@ def _touched_bytes(item: Nest | Opaque) -> int:
     for seen in {*reads(item), *writes(item)}:
         if seen.base.kind != "local":
             parts[seen.base] = min(parts.get(seen.base, 0) + seen.nbytes, seen.base.nbytes)
-    return sum(parts.values())
+    return sum(parts.values()) + sum(b.cached_bytes - b.nbytes for b in parts)
 
 
 def _is_aligned(node: Store, var: Var, across: Var | None, alignment: int) -> bool:
