@@ -29,6 +29,9 @@ AGAIN = 1.15
 #: The part of a core's share of the last cache that they may take, and bytes, at most: they are on
 #: the stack of a thread, which commonly has 4 MiB or more.
 SHARED_PART, MOST_LOCAL = 0.25, 2 << 20
+#: Elements of a dimension from which on tiles may leave a remainder of it, and of a tile that has
+#: rows enough for registers.
+UNEVEN, REGISTER_ROWS = 128, 16
 #: Predicted times of a tile from another start over that of the best one, for which it is taken.
 CLEARLY = 0.97
 #: The same of a larger tile, in the search along one dimension. 32 Fourier transforms of 4096
@@ -226,10 +229,7 @@ class TileCost:
         extents = [y.extent for y in self.found.tile]
         sizes = [self.sizes(y) for y in self.found.tile]
         if any(stage.seconds is not None for stage in self.stages):
-            sizes = [
-                [n for n in each if y.extent % n == 0]
-                for y, each in zip(self.found.tile, sizes, strict=True)
-            ]
+            sizes = self._without_remainders(sizes)
         near = len(start) == len(extents)
         tile = list(extents)
         # A start that keeps every thread busy and lets neighbours share what they read.
@@ -250,6 +250,22 @@ class TileCost:
             best, cost = _better((best, cost), self._from(best, sizes))
             self._large = False
         return tuple(best), cost
+
+    def _without_remainders(self, sizes: list[list[int]]) -> list[list[int]]:
+        """Those of the candidates that divide the dimensions.
+
+        One long dimension without such may have a remainder, which is a nest of its own.
+        """
+        found: list[list[int]] = []
+        uneven = False
+        for y, each in zip(self.found.tile, sizes, strict=True):
+            even = [n for n in each if y.extent % n == 0]
+            long = y.extent >= UNEVEN and y not in self.found.whole
+            if long and not uneven and max(n for n in even if n < y.extent) < REGISTER_ROWS:
+                uneven = True
+                even = [n for n in each if n >= REGISTER_ROWS]
+            found.append(even)
+        return found
 
     def _from(self, tile: list[int], sizes: list[list[int]]) -> tuple[list[int], Cost]:
         return self._descent(list(tile), sizes, near=True)

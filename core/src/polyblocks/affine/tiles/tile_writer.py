@@ -34,6 +34,7 @@ def tiled(
     tile: tuple[int, ...],
     local: set[Buffer],
     rows: bool = True,
+    remainder: bool | None = None,
 ) -> list[Node] | None:
     """The body of the nest that computes all stages tile by tile.
 
@@ -41,8 +42,17 @@ def tiled(
     are those of the tile; where a slice reaches beyond the box they are cut by bounds. None if a
     slice has not the same extent for every tile. With ``rows``, those of local buffers are as long
     as whole vectors, and computed to their end.
+
+    Args:
+        stages: in order.
+        found: their slices.
+        tile: extents by dimension of the destination.
+        local: buffers of the tile's size.
+        rows: see above.
+        remainder: False for whole tiles only, True for what they leave of the dimension that they
+            do not divide, None for tiles that are cut by bounds there.
     """
-    loops, at, end = _corners(found, tile)
+    loops, at, end = _corners(found, tile, remainder)
     writer = _Tile(at, end, found, local, rows)
     body = writer.body(stages)
     if body is None:
@@ -68,16 +78,24 @@ def shared_bytes(
     return sum(padded_bytes(b.shape, b.bytes_per_element) for b in shared)
 
 
+def has_remainder(found: Slices, tile: tuple[int, ...]) -> bool:
+    """Whether a dimension of the destination is no multiple of the tile's."""
+    return any(y.extent % size for y, size in zip(found.tile, tile, strict=True))
+
+
 def _corners(
-    found: Slices, tile: tuple[int, ...]
+    found: Slices, tile: tuple[int, ...], remainder: bool | None = None
 ) -> tuple[list[For], dict[Var, Expr], dict[Var, Expr]]:
     """The loops over tiles, and a tile's first and last index of each dimension."""
     loops: list[For] = []
     at: dict[Var, Expr] = {}
     end: dict[Var, Expr] = {}
     for y, size in zip(found.tile, tile, strict=True):
-        count = ceil(y.extent / size)
-        first = Expr(0)
+        count, first = ceil(y.extent / size), Expr(0)
+        if remainder is not None and y.extent % size:
+            count = y.extent // size
+            if remainder:
+                first, size, count = Expr(count * size), y.extent % size, 1
         if count > 1:
             var = Var(count, "t")
             loops.append(For(var, []))

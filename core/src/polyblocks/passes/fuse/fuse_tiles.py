@@ -39,7 +39,7 @@ from polyblocks.affine.subnests import change_subnests
 from polyblocks.affine.tiles.fusion_stages import FusionStage
 from polyblocks.affine.tiles.slices import Slices, all_run, slices
 from polyblocks.affine.tiles.staging import copy_nest, worth_copies
-from polyblocks.affine.tiles.tile_writer import shared_bytes, tiled
+from polyblocks.affine.tiles.tile_writer import has_remainder, shared_bytes, tiled
 from polyblocks.affine.tiles.updates import in_place
 from polyblocks.affine.users import Users
 from polyblocks.affine.vectors.scan_lanes import rows_in_lanes
@@ -516,28 +516,27 @@ class _Grouping:
 
     def _tiled_seconds(self, group: _Group) -> float | None:
         """Seconds of a group's product, done tile by tile; None if tiles are too thin for it."""
-        body = self._body(group)
-        if body is None:
+        bodies = self._bodies(group)
+        if bodies is None:
             return None
         target = self.context.target
         views = FlatViews(self.sequence)
         found: list[float] = []
-
-        nest = Nest(body, [])
 
         def see(nodes: list[Node], around: list[For]) -> None:
             contraction = NestFacts(nodes).contraction
             if contraction is None or not _has_register_tiles(contraction, target):
                 return
             choices = Choices(self.sequence, nodes)
-            ahead = prologues_of(self.sequence, nest, around, self.preparation)
+            ahead = prologues_of(self.sequence, within, around, self.preparation)
             tilings = tilings_of(contraction, views, target, 1, ahead, choices)
             if tilings and tilings[0].seconds is not None:
                 runs = prod(loop.trips for loop in around)
                 found.append(-(-runs // target.shared_level.size) * tilings[0].seconds)
                 found.append(filling_seconds(tilings[0].cost, ahead))
 
-        change_subnests(nest, see)
+        for within in (Nest(body, []) for body in bodies):
+            change_subnests(within, see)
         return sum(found) or None
 
     def _separated(self, stages: list[FusionStage]) -> str:
@@ -563,17 +562,31 @@ class _Grouping:
 
     def write(self, group: _Group) -> None:
         """Replace a group's last stage by its nest."""
-        body = self._body(group)
-        if body is None:
+        bodies = self._bodies(group)
+        if bodies is None:
             return
         last = group.last
         last.sources = merged_sources([stage.nest for stage in group.stages])
-        last.replace(body)
+        last.replace(bodies[0])
+        for body in bodies[1:]:
+            remainder = Nest(body, [], changed=True)
+            remainder.name, remainder.kind = f"{last.name}_remainder", last.kind
+            remainder.sources = last.sources
+            self.sequence.items.insert(self.sequence.items.index(last) + 1, remainder)
         for stage in group.stages[:-1]:
             self.sequence.items.remove(stage.nest)
 
-    def _body(self, group: _Group) -> list[Node] | None:
-        """The body of the nest of a group; None if its tiles cannot be written."""
+    def _bodies(self, group: _Group) -> list[list[Node]] | None:
+        """The body of the nest of a group; None if its tiles cannot be written.
+
+        Contractions have no bounds of their own: tiles that do not divide the rows leave a
+        remainder, which is a second nest.
+        """
         assert group.found is not None
         stages, rows = group.staged or group.stages, not self.context.target.has_shared_memory
-        return tiled(stages, group.found, group.tile, group.local, rows)
+        parts: tuple[bool | None, ...] = (None,)
+        if any(stage.seconds is not None for stage in stages):
+            parts = (False, True) if has_remainder(group.found, group.tile) else (None,)
+        bodies = [tiled(stages, group.found, group.tile, group.local, rows, p) for p in parts]
+        found = [body for body in bodies if body is not None]
+        return found if len(found) == len(bodies) else None
