@@ -172,3 +172,45 @@ def test_scan_of_a_computed_row_and_what_follows() -> None:
 
     x = torch.randn(33, 130)
     same(compiled(program)(x), program(x))
+
+
+def tricky(*shape: int) -> torch.Tensor:
+    """Equal numbers, zeros of both signs, infinities and NaN."""
+    torch.manual_seed(9)
+    x = torch.randint(-3, 3, shape).float()
+    for value, part in ((-0.0, 0.1), (float("-inf"), 0.1), (float("nan"), 0.02)):
+        x[torch.rand(shape) < part] = value
+    return x
+
+
+@pytest.mark.simulated
+def test_running_extrema_of_equal_elements() -> None:
+    def extrema(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return (
+            *torch.cummax(x, -1),
+            torch.cummin(x, 0).values,
+            torch.cummin(y, -1).indices,
+            *torch.cummax(y, 0),
+        )
+
+    x, y = tricky(5, 300), torch.randint(-2, 2, (70, 33))
+    ours, theirs = compiled(extrema)(x, y), extrema(x, y)
+    same(ours, theirs)
+    # Of equal zeros it is the later one that stays.
+    assert torch.equal(torch.signbit(ours[0]), torch.signbit(theirs[0]))
+
+
+@pytest.mark.simulated
+@pytest.mark.parametrize("shape", [(4001,), (301, 5), (3, 700)])
+def test_scans_in_parts(shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    from polyblocks.passes.schedule.split_scans import SplitScansPass
+
+    # Parts pay for far longer ones than can be simulated.
+    monkeypatch.setattr(SplitScansPass.__init__, "__defaults__", (4, 64, 1e9))
+    dim = 0 if len(shape) == 1 or shape[0] > shape[1] else 1
+    x = tricky(*shape)
+    x[..., :1] = float("-inf")
+    same(compiled(lambda x: torch.cummax(x, dim))(x), torch.cummax(x, dim))
+    same(compiled(lambda x: torch.cummin(x, dim))(x.long()), torch.cummin(x.long(), dim))
+    x = x.nan_to_num(0, 0, 0)
+    same([compiled(lambda x: torch.cumsum(x, dim))(x)], [torch.cumsum(x, dim)])

@@ -26,7 +26,7 @@ from polyblocks.affine.gpu.plans.kernel import Kernel, Plan
 from polyblocks.affine.gpu.predict import predict
 from polyblocks.affine.gpu.tiles.lanes_cost import quickest_lanes
 from polyblocks.affine.gpu.tiles.units_cost import quickest_units
-from polyblocks.affine.model import For, Nest
+from polyblocks.affine.model import For, Nest, clone
 from polyblocks.errors import UnsupportedError
 from polyblocks.target import Multiprocessor, TargetDescription
 
@@ -71,6 +71,13 @@ def choose(nest: Nest, target: TargetDescription) -> tuple[Kernel, Predicted]:
     return kernel, predict(kernel, target)
 
 
+def copy_of(nest: Nest) -> Nest:
+    """Another nest that does the same: to choose a kernel of a nest may change it."""
+    copied = Nest(clone(nest.body, {}, {}), [])
+    copied.name, copied.kind = nest.name, nest.kind
+    return copied
+
+
 def _groups(
     nest: Nest, target: TargetDescription, chip: Multiprocessor
 ) -> tuple[tuple[bool, float], GroupPlan] | None:
@@ -83,6 +90,8 @@ def _groups(
     for group, groups, strided, copies in _choices(chip, has_loops(plans.body)):
         plan = plans.of(group, groups, strided)
         if group > 1 and not plan.distributed:
+            continue
+        if group % chip.warp and strided and not plan.strided:
             continue
         if copies:
             plan.copied = same_for_all(plan) if plan.groups == groups else []

@@ -12,11 +12,11 @@ from polyblocks.affine.analysis.facts import facts_of
 from polyblocks.affine.analysis.reductions import ReductionNest, identities
 from polyblocks.affine.contraction.products.factors import is_product
 from polyblocks.affine.expr import Expr, Var
-from polyblocks.affine.gpu.choose import choose
+from polyblocks.affine.gpu.choose import choose, copy_of
 from polyblocks.affine.gpu.plans.unit_access import unit_accesses
 from polyblocks.affine.gpu.tiles.lanes_cost import least_of_all
 from polyblocks.affine.gpu.tiles.units_cost import least_units
-from polyblocks.affine.model import AffineAccess, For, Nest, Op, clone, walk
+from polyblocks.affine.model import AffineAccess, For, Nest, Op, walk
 from polyblocks.affine.rewrites.parts import split
 from polyblocks.target import TargetDescription
 
@@ -134,7 +134,7 @@ class _Trials:
     def best(self) -> Parts | None:
         """First by factors of two, then what fills multiprocessors with tiles like the best."""
         units = max(self._target.shared_level.size, 1)
-        kernel, predicted = choose(_copy(self._nest), self._target)
+        kernel, predicted = choose(copy_of(self._nest), self._target)
         self._whole = predicted.seconds
         enough = bool(kernel.plan.tile) and kernel.plan.blocks >= _ENOUGH * units
         least = self._target.shared_level.overhead + self._compute_bound()
@@ -179,7 +179,7 @@ class _Trials:
             return self._whole
         if length in self._tried:
             return self._tried[length].seconds
-        copied = _copy(self._nest)
+        copied = copy_of(self._nest)
         shape = ReductionNest.of(copied)
         assert shape is not None
         combiners = shape.combiners(any_order=not self._product)
@@ -204,10 +204,3 @@ class _Trials:
         if not self._product:
             length = next(n for n in range(length, self._extent + 1) if self._extent % n == 0)
         return length
-
-
-def _copy(nest: Nest) -> Nest:
-    """Another nest that does the same: to choose a kernel of a nest may change it."""
-    copied = Nest(clone(nest.body, {}, {}), [])
-    copied.name, copied.kind = nest.name, nest.kind
-    return copied

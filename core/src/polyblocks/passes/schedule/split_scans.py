@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from polyblocks.affine import operation_cost as cost
+from polyblocks.affine.analysis.dataflow import ops_of
+from polyblocks.affine.analysis.footprints import analyze
 from polyblocks.affine.analysis.reductions import ReductionNest, identities
 from polyblocks.affine.cost import rates
 from polyblocks.affine.element import element_bytes
@@ -26,11 +29,13 @@ from polyblocks.affine.model import (
     nested,
     remove_dead,
 )
-from polyblocks.affine.ops import Ops
+from polyblocks.affine.ops import Integers, Ops
 from polyblocks.affine.rewrites.blocks import block_bounds
+from polyblocks.affine.vectors.choices import Choice
 from polyblocks.affine.vectors.scan_vectors import scan_combiners
 from polyblocks.passes import facts
 from polyblocks.passes.base import NestPass
+from polyblocks.target import ParallelLevel, TargetDescription
 
 
 @dataclass(frozen=True)
@@ -38,7 +43,9 @@ class SplitScansPass(NestPass):
     """Give every thread parts of a scan that has no parallel loops to share out.
 
     Three nests take its place: every part is reduced; a small scan of the results gives what each
-    part starts with; every part is scanned. The scan's inputs are read twice.
+    part starts with; every part is scanned. The scan's inputs are read twice. Running extrema with
+    their places are such scans, too. Where threads of a grid share loops, the predicted times of
+    the kernels say into how many parts, if any.
 
     Before::
 
@@ -49,9 +56,9 @@ class SplitScansPass(NestPass):
         affine.for %c = 0 to 8 {
           %p = affine.for %k = 0 to 125000 iter_args(%s = %zero) -> f64 { ... }
           affine.store %p, %totals[%c] }
-        affine.for %c = 0 to 8 iter_args(%s = %z) -> f64 { affine.store %s, %starts[%c] ... }
+        affine.for %c = 0 to 8 iter_args(%s = %z) -> f64 { ... affine.store %t, %ends[%c] ... }
         affine.for %c = 0 to 8 {
-          %s = affine.load %starts[%c]
+          %s = (%c == 0) ? %z : affine.load %ends[%c - 1]
           affine.for %k = 0 to 125000 iter_args(%t = %s) {
             ... affine.store %u, %out[%c * 125000 + %k] } }
     """
@@ -63,6 +70,8 @@ class SplitScansPass(NestPass):
     parts_per_thread: int = 4
     #: Iterations of a part are a multiple of this: whole cache lines of every type.
     granule: int = 64
+    #: Of the predicted time of one kernel, at most, where the parts are kernels.
+    worth: float = 0.9
 
     def transform(self, sequence: Sequence, context: Any) -> None:
         """Split where threads would be idle and reading twice costs less than that.
@@ -72,36 +81,98 @@ class SplitScansPass(NestPass):
         level = context.target.shared_level
         if level.size < 2:
             return
-        for nest in sequence.nests():
+        blocks = context.target.launches_nests
+        if blocks and rates.unknown_rates(context.target):
+            return
+        for nest in list(sequence.nests()):
             scan = _Scan.of(nest)
-            if scan is None or scan.shape.iterations >= level.size:
+            if scan is None:
                 continue
-            extent = scan.loop.var.extent
-            length = -(-extent // (self.parts_per_thread * level.size))
-            length = -(-length // self.granule) * self.granule
-            count = -(-extent // length)
-            if count < 2:
+            lengths = (
+                self._of_blocks(scan, context.target) if blocks else self._of_team(scan, level)
+            )
+            if not lengths:
                 continue
-            # Work of one thread at its share of the chip's rate; the first pass stores nothing.
-            work = cost.work(nest.body)
-            reduce = cost.work(_without_stores(scan.loop.body)) * extent * scan.shape.iterations
-            serial = rates.compute_seconds(context.target, work * level.size)
-            split = rates.compute_seconds(context.target, work + reduce)
-            accept = False
-            if serial is not None and split is not None:
-                split += 3 * level.overhead
-                accept = split < serial
+            seconds = _kernel_seconds if blocks else _team_seconds
+            serial, tried = seconds(nest, scan, lengths, context.target)
+            best = min(tried, key=lambda length: tried[length], default=lengths[0])
+            count = -(-scan.loop.var.extent // best)
+            accept = best in tried and tried[best] < (self.worth if blocks else 1.0) * serial
             context.decide(
                 self.name,
                 nest.name,
                 "split" if accept else "left whole",
                 parts=count,
                 serial_seconds=serial,
-                split_seconds=split,
+                split_seconds=tried.get(best),
             )
             if accept:
                 at = sequence.items.index(nest)
-                sequence.items[at : at + 1] = scan.split(nest, count, length)
+                sequence.items[at : at + 1] = scan.split(nest, best)
+
+    def _of_team(self, scan: _Scan, level: ParallelLevel) -> list[int]:
+        """The length of parts that a team of threads shares, if rows are too few for these."""
+        if scan.shape.iterations >= level.size:
+            return []
+        extent = scan.loop.var.extent
+        length = -(-extent // (self.parts_per_thread * level.size))
+        length = -(-length // self.granule) * self.granule
+        return [length] if length < extent else []
+
+    def _of_blocks(self, scan: _Scan, target: TargetDescription) -> list[int]:
+        """The lengths of parts that are tried: for a thread each, and for more up to a block."""
+        chip = target.multiprocessor
+        assert chip is not None
+        threads = target.shared_level.size * (chip.busy_threads or chip.threads)
+        found = []
+        for divisor in (1, 4, chip.warp, 4 * chip.warp):
+            count = threads // divisor // max(scan.shape.iterations, 1)
+            length = -(-scan.loop.var.extent // max(count, 1))
+            length = -(-length // chip.warp) * chip.warp
+            if 2 * length <= scan.loop.var.extent:
+                found.append(length)
+        return list(dict.fromkeys(found))
+
+
+#: Seconds of a scan as it is, and by the lengths of its parts; without those that are not known.
+Seconds = tuple[float, dict[int, float]]
+
+
+def _team_seconds(
+    nest: Nest, scan: _Scan, lengths: list[int], target: TargetDescription
+) -> Seconds:
+    """Work of one thread at its share of the chip's rate; the first pass stores nothing."""
+    level = target.shared_level
+    work = cost.work(nest.body)
+    rows = scan.loop.var.extent * scan.shape.iterations
+    reduce = cost.work(_without_stores(scan.loop.body)) * rows
+    serial = rates.compute_seconds(target, work * level.size)
+    split = rates.compute_seconds(target, work + reduce)
+    if serial is None or split is None:
+        return 0.0, {}
+    return serial, dict.fromkeys(lengths, split + 3 * level.overhead)
+
+
+def _kernel_seconds(
+    nest: Nest, scan: _Scan, lengths: list[int], target: TargetDescription
+) -> Seconds:
+    """The predicted times of kernels one after the other; each moves what it touches once."""
+    from polyblocks.affine.gpu.choose import choose, copy_of
+
+    def seconds(nests: list[Nest]) -> float:
+        found = [
+            max(choose(copy_of(each), target)[1].seconds, _moving(each, target)) for each in nests
+        ]
+        return sum(found) + (len(found) - 1) * target.shared_level.overhead
+
+    return seconds([nest]), {length: seconds(scan.split(nest, length)) for length in lengths}
+
+
+def _moving(nest: Nest, target: TargetDescription) -> float:
+    """Seconds in which the memory moves all that a nest touches."""
+    touched = analyze(nest.body, 1).whole.values()
+    nbytes = sum(t.read + t.written for t in touched)
+    return rates.traffic_seconds(target, nbytes, nbytes) or 0.0
 
 
 @dataclass
@@ -111,13 +182,13 @@ class _Scan:
     Attributes:
         shape: the nest taken apart.
         loop: the loop of the scan.
-        combiners: the op that makes each carried value.
-        starts: for each of them a constant that changes nothing.
+        joined: what two neighbouring parts come to, by code that is put behind what there is.
+        starts: for each carried value a constant that changes nothing in front of others.
     """
 
     shape: ReductionNest
     loop: For
-    combiners: list[Op]
+    joined: Callable[[list[Value], list[Value], list[Node]], list[Value]]
     starts: list[Op]
 
     @classmethod
@@ -136,16 +207,38 @@ class _Scan:
         read = {n.buffer.base for n in touched if n.reads}
         if not stored:
             return None
-        combiners = scan_combiners(loop)
-        if stored & read or combiners is None:
+        if stored & read:
             return None
+        combiners = scan_combiners(loop)
+        if combiners is None:
+            return cls._choosing(shape, loop)
         starts = identities(combiners)
-        return None if starts is None else cls(shape, loop, combiners, starts)
 
-    def split(self, nest: Nest, count: int, length: int) -> list[Nest]:
-        """The three nests."""
+        def joined(first: list[Value], second: list[Value], out: list[Node]) -> list[Value]:
+            parts = zip(combiners, first, second, strict=True)
+            return [Ops(out).like(op, [x, y]) for op, x, y in parts]
+
+        return None if starts is None else cls(shape, loop, joined, starts)
+
+    @classmethod
+    def _choosing(cls, shape: ReductionNest, loop: For) -> _Scan | None:
+        """A scan that chooses, whose starts give way to all elements."""
+        choice = Choice.of(loop)
+        makers = ops_of(shape.before)
+        starts = [makers.get(value) for value in loop.inits]
+        constants = [op for op in starts if op is not None and op.name == "arith.constant"]
+        if choice is None or len(constants) < len(starts):
+            return None
+        numbers = [op.attributes["value"].value for op in constants]
+        if not choice.begins_with(numbers):
+            return None
+        return cls(shape, loop, choice.join, constants)
+
+    def split(self, nest: Nest, length: int) -> list[Nest]:
+        """The three nests, for parts of a length."""
+        count = -(-self.loop.var.extent // length)
         outer = [f.var.extent for f in self.shape.parallel]
-        totals, starts = (
+        totals, ends = (
             [
                 Buffer((*outer, count), v.type, "alloc", bytes_per_element=element_bytes(v.type))
                 for v in self.loop.inits
@@ -154,8 +247,8 @@ class _Scan:
         )
         bodies = [
             (f"{nest.name}_totals", "reduction", self._totals(totals, count, length)),
-            (f"{nest.name}_starts", "scan", self._starts(totals, starts, count)),
-            (nest.name, nest.kind, self._parts(starts, count, length)),
+            (f"{nest.name}_ends", "scan", self._ends(totals, ends, count)),
+            (nest.name, nest.kind, self._parts(ends, count, length)),
         ]
         nests = []
         for name, kind, body in bodies:
@@ -203,37 +296,41 @@ class _Scan:
             body.append(Store(result, buffer, (*index, Expr.of(part))))
         return nested([*fresh, part], body)
 
-    def _starts(self, totals: list[Buffer], starts: list[Buffer], count: int) -> list[Node]:
+    def _ends(self, totals: list[Buffer], ends: list[Buffer], count: int) -> list[Node]:
+        """What all comes to, up to the end of each part."""
         fresh, around, index = self._around()
         part = Var(count)
         values: dict[Value, Value] = {}
         body = clone(self.shape.before, values, around)
         arguments = [Value(v.type) for v in self.loop.arguments]
-        inner: list[Node] = []
-        yields = []
-        for argument, total, start, op in zip(
-            arguments, totals, starts, self.combiners, strict=True
-        ):
-            loaded = Value(argument.type)
-            inner.append(Store(argument, start, (*index, Expr.of(part))))
-            inner.append(Load(loaded, total, (*index, Expr.of(part))))
-            yields.append(Ops(inner).like(op, [argument, loaded]))
+        loads = [
+            Load(Value(v.type), t, (*index, Expr.of(part)))
+            for v, t in zip(arguments, totals, strict=True)
+        ]
+        inner: list[Node] = [*loads]
+        yields = self.joined(arguments, [load.result for load in loads], inner)
         inits = [values.get(v, v) for v in self.loop.inits]
+        for value, end in zip(yields, ends, strict=True):
+            inner.append(Store(value, end, (*index, Expr.of(part))))
         results = [Value(v.type) for v in arguments]
         values.update(zip(self.loop.results, results, strict=True))
         body.append(For(part, inner, inits, arguments, results, yields))
         body.extend(clone(self.shape.after, values, around))
         return nested(fresh, body)
 
-    def _parts(self, starts: list[Buffer], count: int, length: int) -> list[Node]:
+    def _parts(self, ends: list[Buffer], count: int, length: int) -> list[Node]:
         fresh, around, index = self._around()
         part = Var(count)
         values: dict[Value, Value] = {}
         body = clone(self.shape.before, values, around)
+        ops = Ops(body)
+        begins = ops.compare(Integers.EQUAL, ops.index(Expr.of(part)), ops.index(0))
         inits = []
-        for start in starts:
-            inits.append(Value(start.element))
-            body.append(Load(inits[-1], start, (*index, Expr.of(part))))
+        for init, end in zip(self.loop.inits, ends, strict=True):
+            before = Expr.of(part) - 1
+            loaded = Value(end.element)
+            body.append(Load(loaded, end, (*index, before), where=(before,)))
+            inits.append(ops.select(begins, values.get(init, init), loaded))
         body.append(self._piece(part, length, around, values, inits, self.loop.body))
         return nested([*fresh, part], body)
 

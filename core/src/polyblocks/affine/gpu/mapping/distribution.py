@@ -14,6 +14,7 @@ from polyblocks.affine.analysis.parallel import is_parallel
 from polyblocks.affine.analysis.reductions import ReductionNest, identity
 from polyblocks.affine.gpu.plans.groups import DistributedLoop
 from polyblocks.affine.model import Check, For, IndirectStore, Node, walk
+from polyblocks.affine.vectors.choices import Choice
 from polyblocks.affine.vectors.reduction_vectors import IDEMPOTENT
 from polyblocks.affine.vectors.scan_vectors import scan_combiners
 
@@ -126,15 +127,21 @@ def _reduction(loop: For) -> DistributedLoop | None:
 
 def _scan(loop: For) -> DistributedLoop | None:
     """A loop that uses its running values; each thread scans one of neighbouring iterations."""
-    combiners = scan_combiners(loop)
-    if combiners is None or any(isinstance(n, (For, Check, IndirectStore)) for n in loop.body):
+    if any(isinstance(n, (For, Check, IndirectStore)) for n in loop.body):
         return None
-    if any(identity(op.name, op.results[0].type) is None for op in combiners):
+    combiners, choice = scan_combiners(loop), None
+    if combiners is None:
+        # Threads behind the end do the last iteration again, and there has to be one.
+        choice = None if loop.bounded else Choice.of(loop)
+        if choice is None:
+            return None
+        combiners = choice.selections
+    elif any(identity(op.name, op.results[0].type) is None for op in combiners):
         return None
     bare = For(loop.var, loop.body, lower=loop.lower, upper=loop.upper)
     if not is_parallel(bare, [bare]):
         return None
-    return DistributedLoop([loop], [loop.var], combiners, scan=True)
+    return DistributedLoop([loop], [loop.var], combiners, scan=True, choice=choice)
 
 
 def trips(loops: Iterable[For]) -> int:

@@ -85,7 +85,7 @@ def _steps(nodes: list[Node], plan: GroupPlan, chip: Multiprocessor, inside: boo
             seconds += _waits_for_loads(distributed, per_thread, plan, chip)
             seconds += per_thread * _steps(distributed.body, plan, chip, True)
             if distributed.scan:
-                seconds += per_thread * takes.warp_reduce
+                seconds += per_thread * takes.warp_reduce * len(distributed.combiners)
                 if waits(plan):
                     # Every thread looks at what all warps have come to.
                     look = plan.group / plan.warp * takes.shared_load

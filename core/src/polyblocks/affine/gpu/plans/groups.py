@@ -19,6 +19,7 @@ from polyblocks.affine.expr import Var
 from polyblocks.affine.gpu.plans.numbers import Numbers
 from polyblocks.affine.model import Buffer, For, Node, Op
 from polyblocks.affine.plan.keys import PlanKind
+from polyblocks.affine.vectors.choices import Choice
 from polyblocks.occupancy import padded_bytes
 
 
@@ -40,9 +41,10 @@ class DistributedLoop:
     Attributes:
         loops: nested perfectly, from the outside in; their iterations are counted as one loop.
         order: their variables, the one that changes fastest from thread to thread last.
-        combiners: the commutative op of each carried value; without one, iterations are
-            independent.
+        combiners: the op that makes each carried value, commutative but for a choice; without
+            one, iterations are independent.
         scan: whether the running values are used in the body.
+        choice: of a scan whose carried values are chosen together: how; None of any other.
         pitch: iterations that are counted for the variable that changes fastest, if more than its
             extent; nothing does those beyond. 0 for as many as there are.
         lead: iterations that are counted before its first one, and that nothing does.
@@ -53,6 +55,7 @@ class DistributedLoop:
     order: list[Var]
     combiners: list[Op] = field(default_factory=list)
     scan: bool = False
+    choice: Choice | None = None
     pitch: int = 0
     lead: int = 0
     width: int = 1

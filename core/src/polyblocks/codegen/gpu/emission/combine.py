@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from polyblocks.affine.element import F32, F64, I32, I64, dtype_of
@@ -11,6 +12,8 @@ from polyblocks.affine.vectors.reduction_vectors import combine
 from polyblocks.codegen.gpu.emission.code import Code
 from polyblocks.mlir import ir
 
+#: What two neighbouring parts come to, the earlier one first; of each carried value.
+Combined = Callable[[list[Any], list[Any]], list[Any]]
 #: Types that a shuffle takes as they are; narrower ones travel as 32-bit integers.
 _DIRECT = (F32, I32, F64, I64)
 
@@ -112,12 +115,18 @@ class Joiner:
         ]
 
     def scan(
-        self, ops: list[Op], values: list[Any], scratch: list[Any], again: bool
+        self, combined: Combined, values: list[Any], scratch: list[Any], again: bool
     ) -> tuple[list[Any], list[Any]]:
         """Running values of the threads of every group, in order, and what all come to.
 
         Hillis and Steele, "Data parallel algorithms", CACM 29(12), 1986, in every warp; then what
         the warps before came to is added. Groups are whole warps of neighbours.
+
+        Args:
+            combined: what two neighbouring parts come to.
+            values: what each thread has.
+            scratch: a memref of :meth:`scratch` elements for each value.
+            again: whether another round may still be reading the scratch memory.
         """
         plan, code = self.plan, self.code
         lane = code.remainder(self.member, plan.warp)
@@ -125,10 +134,8 @@ class Joiner:
         distance = 1
         while distance < plan.warp:
             has = code.compare("sge", lane, code.integer(distance))
-            for i, op in enumerate(ops):
-                before = from_lane(code, values[i], distance, plan.warp, "up")
-                joined = combine(op, before, values[i])
-                values[i] = code.value("arith.select", joined.type, has, joined, values[i])
+            before = [from_lane(code, v, distance, plan.warp, "up") for v in values]
+            values = self._where(has, combined(before, values), values)
             distance *= 2
         if plan.group == plan.warp:
             last = plan.warp - 1
@@ -143,19 +150,24 @@ class Joiner:
         code.when(ends, lambda: self._store(values, scratch, [place]))
         barrier(code)
         totals: list[Any] = []
-        for i, op in enumerate(ops):
-            total = None
-            for number in range(warps):
-                where = code.add(first, code.integer(number))
-                part = code.value("memref.load", values[i].type, scratch[i], where)
-                if total is not None:
-                    # The total of the warps before this one.
-                    is_mine = code.compare("eq", mine, code.integer(number))
-                    joined = combine(op, total, values[i])
-                    values[i] = code.value("arith.select", joined.type, is_mine, joined, values[i])
-                total = part if total is None else combine(op, total, part)
-            totals.append(total)
+        for number in range(warps):
+            where = code.add(first, code.integer(number))
+            parts = [
+                code.value("memref.load", v.type, s, where)
+                for v, s in zip(values, scratch, strict=True)
+            ]
+            if totals:
+                # The total of the warps before this one.
+                is_mine = code.compare("eq", mine, code.integer(number))
+                values = self._where(is_mine, combined(totals, values), values)
+            totals = combined(totals, parts) if totals else parts
         return values, totals
+
+    def _where(self, condition: Any, values: list[Any], others: list[Any]) -> list[Any]:
+        return [
+            self.code.value("arith.select", v.type, condition, v, other)
+            for v, other in zip(values, others, strict=True)
+        ]
 
     def _columns(
         self, ops: list[Op], values: list[Any], scratch: list[Any], again: bool

@@ -236,38 +236,48 @@ class LoopEmitter:
     def _scan(self, distributed: DistributedLoop) -> None:
         """A scan whose ``group`` threads process as many iterations at a time."""
         code, (loop,), ops = self.code, distributed.loops, distributed.combiners
-        terms = [
-            next(v for v in op.operands if v is not argument)
-            for op, argument in zip(ops, loop.arguments, strict=True)
-        ]
-        before, after = _parts(loop, ops, terms)
+        choice = distributed.choice
+        terms = choice.terms if choice is not None else _terms(loop, ops)
+        before, after = _parts(loop, ops if choice is None else choice.nodes, terms)
         made = {r for n in before for r in n.defines}
         used = dict.fromkeys(v for n in after for v in n.uses if v in made)
         outputs = [*terms, *used]
-        starts = [self._identity(op) for op in ops]
+        starts = [] if choice is not None else [self._identity(op) for op in ops]
         rounds, rest = divmod(distributed.trips, self.plan.group)
         again = self.depth > 0 or distributed.trips > self.plan.group
         joiner = Joiner(code, self.plan, self.thread.member, self.thread.slot)
 
         def iterations(number: Any, condition: Any, carried: list[Any]) -> list[Any]:
             conditions = [c for c in (condition, self.thread.valid) if c is not None]
+            if choice is not None and condition is not None:
+                # An element that is chosen of twice changes nothing.
+                last = code.integer(loop.var.extent - 1)
+                number = code.value("arith.minui", code.index, number, last)
             self.nodes.decode(number, distributed.order)
             guard = code.both([*conditions, *self._bounds(distributed)])
             zeros = [self.nodes.zero(v.type) for v in used]
             found = code.when(
-                guard,
+                guard if choice is None else None,
                 lambda: self.nodes.run(before, False, outputs),
                 lambda: [*starts, *zeros],
                 [v.type for v in outputs],
             )
             self.nodes.values.update(zip(outputs, found, strict=True))
             values, totals = joiner.scan(
-                ops, found[: len(ops)], self.scratch.get(distributed, []), again
+                combined, found[: len(ops)], self.scratch.get(distributed, []), again
             )
-            for op, carry, value in zip(ops, carried, values, strict=True):
-                self.nodes.values[op.results[0]] = combine(op, carry, value)
+            # Of a choice, these stand for other values for a while.
+            self.nodes.values.update(zip(loop.yields, combined(carried, values), strict=True))
+            self.nodes.values.update(zip(outputs, found, strict=True))
             code.when(guard, lambda: self.nodes.run(after, False, []))
-            return [combine(op, c, t) for op, c, t in zip(ops, carried, totals, strict=True)]
+            return combined(carried, totals)
+
+        def combined(first: list[Any], second: list[Any]) -> list[Any]:
+            if choice is None:
+                return [combine(op, x, y) for op, x, y in zip(ops, first, second, strict=True)]
+            parts = zip((*choice.arguments, *choice.terms), (*first, *second), strict=True)
+            self.nodes.values.update(parts)
+            return self.nodes.run(list(choice.nodes), False, choice.results)
 
         carried = [self.nodes.use(v) for v in loop.inits]
         if rounds:
@@ -354,6 +364,14 @@ def _loads_and_stores(distributed: DistributedLoop) -> tuple[list[Node], list[No
     if not all(isinstance(n, (AnyLoad, Pure)) for n in before):
         return None
     return (before, after) if all(isinstance(n, (Store, Pure)) for n in after) else None
+
+
+def _terms(loop: For, ops: list[Op]) -> list[Value]:
+    """What each iteration adds to the carried values."""
+    return [
+        next(v for v in op.operands if v is not argument)
+        for op, argument in zip(ops, loop.arguments, strict=True)
+    ]
 
 
 def _parts(loop: For, ops: list[Op], terms: list[Value]) -> tuple[list[Node], list[Node]]:
