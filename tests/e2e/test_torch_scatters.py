@@ -137,6 +137,29 @@ def test_sums_of_booleans_are_true_if_any_of_them_is() -> None:
     same(lambda x, i: x.index_put((i,), torch.tensor(True), accumulate=True), x, i)
 
 
+@pytest.mark.simulated
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int8, torch.bool])
+def test_the_last_of_the_stores_to_an_element_stays(dtype: torch.dtype) -> None:
+    x, y, i = numbers(dtype, 100), numbers(dtype, 900), places(100, 900)
+    same(lambda x, i, y: x.scatter(0, i, y), x, i, y)
+    x, y = numbers(dtype, 100, 3), numbers(dtype, 400, 3)
+    same(lambda x, i, y: x.index_copy(0, i, y), x, i[:400], y)
+
+
+@pytest.mark.simulated
+@pytest.mark.parametrize("reduce", ["amax", "amin", "prod"])
+def test_extrema_and_products_of_many_updates(reduce: str) -> None:
+    x, y, i = torch.randn(50), torch.rand(700) + 0.5, places(50, 700)
+    if reduce != "prod":
+        y[::100], y[1::50] = float("nan"), -0.0
+
+    def reduced(x: torch.Tensor, i: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return x.scatter_reduce(0, i, y, reduce)
+
+    ours, theirs = compiled(reduced)(x, i, y), reduced(x, i, y)
+    torch.testing.assert_close(ours, theirs, equal_nan=True)
+
+
 def test_scatter_of_distinct_elements() -> None:
     x, y = numbers(torch.float32, 40), numbers(torch.float32, 30)
     same(lambda x, i, y: x.scatter(0, i, y), x, torch.randperm(40)[:30], y)

@@ -263,7 +263,7 @@ ROOMS: dict[str, str] = {
     "affine/rewrites affine/vectors "
     "passes",
     "passes/schedule": "affine affine/analysis affine/cleanup affine/cost affine/mlir "
-    "affine/rewrites affine/vectors passes",
+    "affine/rewrites affine/vectors affine/gpu passes",
     "passes/map": "affine affine/analysis affine/cost affine/mlir affine/naming affine/rewrites "
     "affine/vectors affine/gpu affine/gpu/mapping affine/gpu/plans affine/gpu/staged affine/plan "
     "codegen/gpu/emission passes",
@@ -291,7 +291,7 @@ ROOMS: dict[str, str] = {
     "affine/gpu/plans affine/gpu/staged affine/gpu/tiles affine/mlir affine/plan affine/rewrites "
     "affine/contraction/products",
     "affine/gpu/plans": "affine affine/analysis affine/contraction/products affine/cost "
-    "affine/plan",
+    "affine/plan affine/vectors",
     "affine/gpu/mapping": "affine affine/analysis affine/cost affine/gpu/plans affine/tiles "
     "affine/vectors",
     "affine/gpu/tiles": "affine affine/analysis affine/cost affine/gpu/plans affine/plan",

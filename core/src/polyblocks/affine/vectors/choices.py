@@ -88,7 +88,7 @@ class Choice:
         return [makers[value] for value in self.results]
 
     def join(self, first: list[Value], second: list[Value], out: list[Node]) -> list[Value]:
-        """What two neighbouring parts come to, by code that is put behind ``out``."""
+        """Two neighbouring parts in one, by code that is put behind ``out``."""
         values = dict(zip((*self.arguments, *self.terms), (*first, *second), strict=True))
         out.extend(clone(self.nodes, values, {}))
         return [values[v] for v in self.results]
@@ -146,7 +146,7 @@ class Choice:
         return found if 0 < len(found) <= _MOST_COMPARED else None
 
     def _numbered(self, numbers: list[float], element: int) -> list[Tried]:
-        """The values of an element; those of which only the place counts differ from others'."""
+        """The values of an element. Values that nothing compares differ by ``element``."""
         compared = self._compared or ()
         return [
             (number, 0 if i in compared and dtype_of(v.type).is_whole else element)
@@ -154,7 +154,7 @@ class Choice:
         ]
 
     def _joined(self, first: list[Tried], second: list[Tried]) -> list[Tried]:
-        """What two elements come to."""
+        """Two elements in one."""
         pairs = zip((*self.arguments, *self.terms), (*first, *second), strict=True)
         values: dict[Value, Any] = dict(pairs)
         for op in self.nodes:
@@ -199,7 +199,7 @@ def _same(first: list[Tried], second: list[Tried]) -> bool:
 
 
 def _samples(type_: Any) -> tuple[float, ...]:
-    """Numbers of which three stand for any three, as far as comparisons go."""
+    """Numbers enough for three of them to stand for any three in comparisons."""
     return (-1, 0, 1) if dtype_of(type_).is_whole else (-1.0, 0.0, 1.0, nan)
 
 

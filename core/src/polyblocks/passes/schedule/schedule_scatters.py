@@ -13,6 +13,7 @@ from polyblocks.affine.analysis.reductions import COMMUTATIVE, NEED_FLAG, identi
 from polyblocks.affine.cost import rates
 from polyblocks.affine.element import element_bytes
 from polyblocks.affine.expr import Expr, Var
+from polyblocks.affine.gpu.winners import may_race, raced
 from polyblocks.affine.mlir.regions import stands_before
 from polyblocks.affine.mlir.source import merged_sources
 from polyblocks.affine.model import (
@@ -46,6 +47,8 @@ from polyblocks.affine.vectors.lanes import NoLanesError, lanes_of
 from polyblocks.passes.base import NestPass
 from polyblocks.target import TargetDescription
 
+#: Bytes of a number with a value behind it.
+WORD = 8
 #: Scatters whose updates are made in one loop, at most: each has lines of its own in the caches.
 MOST = 4
 
@@ -54,15 +57,18 @@ MOST = 4
 class ScheduleScattersPass(NestPass):
     """Choose how the updates of a scatter run in parallel.
 
-    Any two updates may meet in one element, so their loop is serial as it stands. There are two
-    ways out, and the cost model takes the faster one, or none, as it does where the target's
-    description lacks a rate:
+    Any two updates may meet in one element, so their loop is serial as it stands. There are
+    several ways out, and the cost model takes the fastest one, or none, as it does where the
+    target's description lacks a rate:
 
     * *columns*: a loop whose variable is itself an index of the destination moves outside and is
       cut into as many parts as there are threads. Updates of an element keep their order;
     * *copies*: every thread adds its share of the updates to a copy of the destination, and a
       second nest combines the copies, in a fixed order: the result is the same in every run.
-      Scatters with the same loops are made together so.
+      Scatters with the same loops are made together so;
+    * *atomic*: threads update elements by atomic operations, in any order, where there are such;
+    * *numbered*: the last of the stores to an element is found by an atomic maximum of the numbers
+      of the updates, see :mod:`polyblocks.affine.gpu.winners`.
 
     Before::
 
@@ -86,7 +92,7 @@ class ScheduleScattersPass(NestPass):
         target = context.target
         level = target.shared_level
         last: _Copies | None = None
-        for nest in sequence.nests():
+        for nest in list(sequence.nests()):
             if count_indices(nest.body):
                 nest.replace()
             scatter = _Scatter.of(nest)
@@ -99,6 +105,12 @@ class ScheduleScattersPass(NestPass):
             if target.updates_atomically and scatter.start() is not None:
                 # Threads by the thousand: each update is one atomic operation.
                 context.decide(self.name, nest.name, "atomic")
+                continue
+            if target.updates_atomically and scatter.races(target):
+                context.decide(self.name, nest.name, "numbered")
+                at = sequence.items.index(nest)
+                raced_nests = raced(nest, scatter.loops, scatter.body, scatter.store)
+                sequence.items[at : at + 1] = raced_nests
                 continue
             columns = scatter.columns(level.size, max(target.line, 1))
             parts = 0 if columns is None else -(-columns[0].var.extent // columns[1])
@@ -195,6 +207,26 @@ class _Scatter:
         if copies:
             choices["copies"] = serial / level.size + merge + 2 * level.overhead
         return choices
+
+    def races(self, target: TargetDescription) -> bool:
+        """Whether threads that race for elements are faster than one that makes all updates.
+
+        Those along a loop whose variable is itself an index never meet.
+        """
+        chip = target.multiprocessor
+        if chip is None or rates.unknown_rates(target):
+            return False
+        if not may_race(self.loops, self.body, self.store):
+            return False
+        trips = math.prod(f.trips for f in self.loops)
+        own = {v for e in self.fixed if e is not None for v in e.variables()}
+        apart = math.prod(f.trips for f in self.loops if f.var in own)
+        # A board is filled, updated, and read with the elements, which are stored.
+        moved = WORD * (4 * self.buffer.numel + 2 * trips)
+        racing = (rates.traffic_seconds(target, moved, moved) or 0.0) + (
+            2 * target.shared_level.overhead
+        )
+        return trips // max(apart, 1) * chip.latencies.load_step > racing
 
     def _seconds(self, target: TargetDescription, threads: int) -> float | None:
         """Time of one thread. Common parts of neighbouring updates are computed once.

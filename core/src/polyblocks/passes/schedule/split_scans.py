@@ -182,7 +182,7 @@ class _Scan:
     Attributes:
         shape: the nest taken apart.
         loop: the loop of the scan.
-        joined: what two neighbouring parts come to, by code that is put behind what there is.
+        joined: joins two neighbouring parts, by code that is put behind other code.
         starts: for each carried value a constant that changes nothing in front of others.
     """
 
@@ -297,7 +297,7 @@ class _Scan:
         return nested([*fresh, part], body)
 
     def _ends(self, totals: list[Buffer], ends: list[Buffer], count: int) -> list[Node]:
-        """What all comes to, up to the end of each part."""
+        """The running values at the end of each part."""
         fresh, around, index = self._around()
         part = Var(count)
         values: dict[Value, Value] = {}

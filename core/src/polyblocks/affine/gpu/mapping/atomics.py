@@ -24,6 +24,10 @@ from polyblocks.affine.ops import has_flag
 KINDS = {
     "arith.addf": "addf",
     "arith.addi": "addi",
+    "arith.mulf": "mulf",
+    "arith.muli": "muli",
+    "arith.maximumf": "maximumf",
+    "arith.minimumf": "minimumf",
     "arith.maxsi": "maxs",
     "arith.maxui": "maxu",
     "arith.minsi": "mins",

@@ -12,7 +12,7 @@ from polyblocks.affine.vectors.reduction_vectors import combine
 from polyblocks.codegen.gpu.emission.code import Code
 from polyblocks.mlir import ir
 
-#: What two neighbouring parts come to, the earlier one first; of each carried value.
+#: Joins two neighbouring parts, the earlier one first: takes and returns each carried value.
 Combined = Callable[[list[Any], list[Any]], list[Any]]
 #: Types that a shuffle takes as they are; narrower ones travel as 32-bit integers.
 _DIRECT = (F32, I32, F64, I64)
@@ -123,7 +123,7 @@ class Joiner:
         the warps before came to is added. Groups are whole warps of neighbours.
 
         Args:
-            combined: what two neighbouring parts come to.
+            combined: joins two neighbouring parts.
             values: what each thread has.
             scratch: a memref of :meth:`scratch` elements for each value.
             again: whether another round may still be reading the scratch memory.

@@ -367,7 +367,7 @@ def _loads_and_stores(distributed: DistributedLoop) -> tuple[list[Node], list[No
 
 
 def _terms(loop: For, ops: list[Op]) -> list[Value]:
-    """What each iteration adds to the carried values."""
+    """The values that each iteration adds to the carried ones."""
     return [
         next(v for v in op.operands if v is not argument)
         for op, argument in zip(ops, loop.arguments, strict=True)

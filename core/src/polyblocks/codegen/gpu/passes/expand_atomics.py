@@ -1,4 +1,4 @@
-"""expand-atomics: atomic multiplications, which no chip has, are tried until they work."""
+"""expand-atomics: atomic updates that no chip has are tried until they work."""
 
 from __future__ import annotations
 
@@ -10,7 +10,12 @@ from polyblocks.codegen.gpu.plan import kernels
 from polyblocks.codegen.walk import nested
 
 #: ``arith::AtomicRMWKind`` -> the op that does it on values.
-_OPS = {"mulf": "arith.mulf", "muli": "arith.muli"}
+_OPS = {
+    "mulf": "arith.mulf",
+    "muli": "arith.muli",
+    "maximumf": "arith.maximumf",
+    "minimumf": "arith.minimumf",
+}
 
 
 @dataclass(frozen=True)
