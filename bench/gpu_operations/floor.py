@@ -1,0 +1,58 @@
+"""The least that an operation can take on a chip, whatever its kernels are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils import _pytree as pytree
+from torch.utils.flop_counter import FlopCounterMode
+
+from polyblocks.target import TargetDescription
+
+#: Seconds of the smallest kernel, from the start of one to that of the next in a replayed graph, on
+#: an H200 (1.6 to 2.0 µs; 2026-11-28).
+SMALLEST_KERNEL = 1.8e-6
+
+
+@dataclass(frozen=True)
+class Floor:
+    """What an operation has to do.
+
+    Attributes:
+        bytes: of operands and results, each moved once.
+        flops: of its products, a multiply-add as two.
+        seconds: the largest of the times of these, and the smallest kernel's.
+    """
+
+    bytes: int
+    flops: int
+    seconds: float
+
+
+def floor(
+    function: Callable[..., Any], operands: Sequence[torch.Tensor], target: TargetDescription
+) -> Floor:
+    """The floor of a call, at the rates of the target's description."""
+    mode = FakeTensorMode(allow_non_fake_inputs=True)
+    fake = [mode.from_tensor(x) for x in operands]
+    counter = FlopCounterMode(display=False)
+    with mode, counter:
+        results = function(*fake)
+    flops = int(counter.get_total_flops())
+    tensors = [x for x in pytree.tree_leaves(results) if isinstance(x, torch.Tensor)]
+    nbytes = sum(x.numel() * x.element_size() for x in (*operands, *tensors))
+    memory = target.memory[-1].bandwidth
+    seconds = max(SMALLEST_KERNEL, nbytes / memory, flops / _rate(operands, target))
+    return Floor(nbytes, flops, seconds)
+
+
+def _rate(operands: Sequence[torch.Tensor], target: TargetDescription) -> float:
+    """Operations per second of products of such operands, by a matrix unit if one takes them."""
+    names = {str(x.dtype).removeprefix("torch.") for x in operands if x.is_floating_point()}
+    dtype = next(iter(names)) if len(names) == 1 else "float32"
+    units = [unit.flops for unit in target.matrix_units if set(unit.both) == {dtype}]
+    return max(units, default=0.0) or target.flops.get(dtype) or target.flops["float32"]

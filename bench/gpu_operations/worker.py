@@ -1,0 +1,79 @@
+"""A process that compiles operations, one order after the other: lines of JSON in and out."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+import time
+from typing import Any
+
+Json = dict[str, Any]
+
+
+def measured(name: str, arch: str) -> Json:
+    """The row of an operation, see :data:`bench.gpu_operations.sweep.KEYS`."""
+    import torch
+
+    import polyblocks
+    from bench.gpu_operations.cases import operations
+    from bench.gpu_operations.floor import floor
+    from bench.gpu_static.build import describe
+
+    operation = next(each for each in operations() if each.name == name)
+    target = describe(arch)
+    operands = operation.operands()
+    least = floor(operation.function, operands, target)
+    begin = time.perf_counter()
+    options = {"target": target.name, "arch": arch}
+    with torch.no_grad():
+        artifact = polyblocks.aot(operation.function, operands, options, frontend="torch")
+    kernels = [_kernel(row) for row in artifact.manifest["kernels"]]
+    seconds = time.perf_counter() - begin
+    torch._dynamo.reset()
+    times = [kernel["predicted"] for kernel in kernels]
+    return {
+        "floor": least.seconds,
+        "bytes": least.bytes,
+        "flops": least.flops,
+        "predicted": None if None in times else sum(times),
+        "kernels": kernels,
+        "compile": seconds,
+    }
+
+
+def _kernel(row: Json) -> Json:
+    resources = row["resources"]
+    return {
+        "name": row["name"],
+        "kind": row["kind"],
+        "calls": row["calls"],
+        "threads": row["parallel"],
+        "predicted": row["estimate"]["predicted_seconds"],
+        "bound": row["estimate"]["bound"],
+        "unit": row.get("unit"),
+        **{
+            key: resources[key]
+            for key in ("registers", "shared_bytes", "stack_bytes", "spill_bytes")
+        },
+    }
+
+
+def main() -> None:
+    """Answer until the orders end."""
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    logging.disable(logging.WARNING)
+    for line in sys.stdin:
+        order = json.loads(line)
+        try:
+            answer = measured(order["name"], order["arch"])
+        except Exception as error:
+            answer = {"problem": f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"}
+        answers.write(json.dumps(answer) + "\n")
+        answers.flush()
+
+
+if __name__ == "__main__":
+    main()
