@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import log2
 from typing import Any, ClassVar
 
 from polyblocks.affine.analysis.facts import facts_of
@@ -10,7 +11,8 @@ from polyblocks.affine.cost import rates
 from polyblocks.affine.fusion.candidates import candidate_buffers
 from polyblocks.affine.fusion.column_blocks import in_blocks
 from polyblocks.affine.fusion.column_chains import ColumnChain
-from polyblocks.affine.model import Nest, Sequence
+from polyblocks.affine.fusion.column_copies import straightened
+from polyblocks.affine.model import For, Nest, Sequence, walk
 from polyblocks.affine.naming.names import name_nests
 from polyblocks.affine.users import Users
 from polyblocks.passes import facts
@@ -19,6 +21,8 @@ from polyblocks.target import TargetDescription
 
 #: The part of a core's own cache that a tile of all arrays with columns may take.
 CACHE_PART = 0.5
+#: Loads from a cache in whose time a result of a block is stored in memory, and loaded.
+JOINED = 8
 #: Whole rows of a tile, from which on a tile has rows enough.
 ROWS = 16
 
@@ -110,7 +114,12 @@ class SplitColumnsPass(NestPass):
         )
         at = sequence.items.index(last)
         before = [item for item in sequence.items[:at] if item not in old]
-        sequence.items[: at + 1] = [*before, *in_blocks(chain, length)]
+        copies = None
+        if not any(isinstance(n, For) and n.inits for n in walk(first.body)):
+            # Loops of steps have panels of what they read.
+            copies = straightened(first, chain.variables[first])
+        copied = [] if copies is None else [copies]
+        sequence.items[: at + 1] = [*before, *copied, *in_blocks(chain, length)]
 
 
 def _rows_at_once(nbytes: int, target: TargetDescription) -> float:
@@ -123,8 +132,15 @@ def _room(target: TargetDescription) -> float:
 
 
 def _length(chain: ColumnChain, target: TargetDescription) -> int:
-    """Columns of a block: a tile of about as many rows, or of all, has room for all arrays."""
-    arrays = chain.dimensions
-    elements = _room(target) / sum(b.bytes_per_element for b in arrays)
-    columns = max(elements**0.5, elements / max(chain.rows, 1))
-    return 1 << max(int(columns).bit_length() - 1, 4)
+    """Columns of a block.
+
+    A tile of rows has room for all arrays. The more of them are rows, the less often an element
+    that is read for a column is loaded; the more are columns, the fewer results are joined.
+    """
+    elements = _room(target) / sum(b.bytes_per_element for b in chain.dimensions)
+    contraction = facts_of(chain.in_order[0]).contraction
+    steps = 1 if contraction is None else contraction.reduction.trips
+    results = sum(r.shape.iterations for r in chain.reductions) / max(chain.rows, 1)
+    ratio = (steps + JOINED * results) / (steps + results)
+    columns = max((elements * ratio) ** 0.5, elements / max(chain.rows, 1))
+    return 1 << max(round(log2(columns)), 4)
