@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch._C._dynamo.guards import _empty_strided_cpu  # type: ignore[attr-defined]
 from torch._C._profiler import _RecordFunctionFast
+from torch._dynamo import eval_frame
 
 from polyblocks.errors import ExecutionError
 from polyblocks.frontends.kernel_label import kernel_label
@@ -33,6 +34,7 @@ from polyblocks_torch.capture import (
 from polyblocks_torch.importing.checks import failure as failure_of_check
 from polyblocks_torch.launch.argument_writer import ArgumentWriter
 from polyblocks_torch.launch.device_launcher import allocation, device_of, run_on_device
+from polyblocks_torch.launch.graph_call import GraphCall
 from polyblocks_torch.launch.native_graph import native_graph
 from polyblocks_torch.specs import TORCH_DTYPES
 from polyblocks_torch.threads import thread_count
@@ -82,7 +84,27 @@ def make_call(
         call.native_call = native_graph(  # type: ignore[attr-defined]
             capture, executable, options, _failure_of(executable.manifest.get("checks", []))
         )
+    if executable is None and device is None:
+        call.native_call = lambda _: _of_views(capture, outputs, source)  # type: ignore[attr-defined]
     return call
+
+
+def _of_views(capture: TorchCapture, outputs: list[str], named: Source) -> GraphCall:
+    """A graph that computes nothing, as a function of its arguments one after another.
+
+    Args:
+        capture: of the graph.
+        outputs: expressions of them.
+        named: has the objects that these name.
+    """
+    source = Source(", ".join(f"a{k}" for k in range(capture.input_count)))
+    source.names.update(named.names)
+    source.add(f"return ({', '.join(outputs)}{',' if len(outputs) == 1 else ''})")
+    call = source.build(capture.name)
+    eval_frame.skip_code(call.__code__)
+    only = capture.outputs[0] if len(outputs) == 1 else None
+    whole = isinstance(only, InputOutput) and only.view is None
+    return GraphCall(call, len(outputs), forwarded=only.position if whole else None)  # type: ignore[union-attr]
 
 
 def boxed(call: Callable[[list[Any]], tuple[Any, ...]]) -> Callable[[list[Any]], tuple[Any, ...]]:

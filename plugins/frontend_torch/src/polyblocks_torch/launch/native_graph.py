@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from polyblocks.options import CompileOptions
 from polyblocks.runtime.slots import Signature, signature_of
 from polyblocks_torch.capture import FromInput, InputOutput, ResultOutput, TorchCapture
+from polyblocks_torch.launch.graph_call import GraphCall
 
 if TYPE_CHECKING:
     from polyblocks.runtime.executable import Executable
@@ -23,7 +24,7 @@ def native_graph(
     executable: Executable,
     options: CompileOptions,
     failure: Callable[[int], Exception],
-) -> Callable[[Call], Call | None] | None:
+) -> Callable[[Call], GraphCall | None] | None:
     """A maker of machine code that calls a program of the host; None where none can.
 
     Unlike the launcher's it shows no range to PyTorch's profiler.
@@ -80,7 +81,7 @@ def _make(
     options: CompileOptions,
     failure: Callable[[int], Exception],
     slow: Call,
-) -> Call | None:
+) -> GraphCall | None:
     from polyblocks.runtime.native.builtin import builtin
     from polyblocks.runtime.native.call import native
     from polyblocks_torch.launch.arrays import TorchArrays
@@ -100,4 +101,4 @@ def _make(
     if call is None:
         return None
     made: Call = builtin(executable.manifest.get("name", "main"), call.function, call.table)
-    return made
+    return GraphCall(made, len(signature.results), call.function)

@@ -131,6 +131,28 @@ def _samples() -> list[torch.Tensor]:
     return made
 
 
+def kind_offsets(rank: int) -> tuple[int, ...] | None:
+    """Where a tensor's implementation says what it is: all but its memory.
+
+    Rank, dtype with device and flags, dispatch keys, extents and strides.
+
+    Args:
+        rank: of the tensor.
+
+    Returns:
+        Offsets of words of the C++ object; None: it is not known.
+    """
+    found = layout()
+    if found is None or rank > MAX_RANK:
+        return None
+    kept = (*(found.shared[k] for k in _KIND), *found.of_rank[rank])
+    return tuple(word.offset for word in kept)
+
+
+#: Of ``ArrayLayout.shared``: rank, dtype, keys.
+_KIND = (1, 3, 4)
+
+
 def words_of(memory: MemoryProbe, found: ArrayLayout, tensor: torch.Tensor) -> list[int | None]:
     """The words that describe a tensor."""
     parts: list[int] = [id(tensor)]

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from inspect import CO_VARARGS, CO_VARKEYWORDS
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -19,8 +20,12 @@ import torch
 from torch import _guards, compiler
 from torch._dynamo import eval_frame
 from torch._dynamo.eval_frame import OptimizeContext
+from torch.autograd import forward_ad
+from torch.fx import _symbolic_trace
 
 from polyblocks_torch.compat import is_fx_tracing
+from polyblocks_torch.inline_cache.cache import InlineCache, inline_cache
+from polyblocks_torch.inline_cache.guard_tree import Fact
 from polyblocks_torch.tracing.gate import Gate
 from polyblocks_torch.tracing.guarded_calls import GuardedCalls
 
@@ -55,6 +60,7 @@ class CachedCalls:
         self._tell = tell
         self._code: CodeType | None = None
         self._guarded: GuardedCalls | None = None
+        self._inline: InlineCache | None = None
         self._interrupted = False
         #: Whether there are variants of the function, each of which is one piece of compiled code.
         self.whole = False
@@ -101,11 +107,55 @@ class CachedCalls:
         self._code = inner.__code__
         self._guarded = GuardedCalls(inner)
         call = self._call(context, inner, ordinary)
+        self._inline = inline_cache(inner, call, self._facts())
+        if self._inline is not None:
+            call = _entrance(inner, ordinary, self._inline.call)
         call.__wrapped__ = inner
         call._torchdynamo_wrapper_id = id(call)
         # Called by another compiled function, which Python runs a part of: no frame of that one.
         eval_frame.skip_code(call.__code__)
         return call
+
+    def _facts(self) -> list[Fact]:
+        """Conditions of an ordinary call, see :func:`_is_usual`.
+
+        Whether this thread traces shows in its dispatch keys and modes; where it does, and calls
+        with tensors that have data, the code gives what they are to give.
+        """
+        fx_tracing = vars(_symbolic_trace)
+        facts = [
+            Fact(vars(self._gate), "owner", None),
+            Fact(vars(self), "whole", True),
+            Fact(vars(eval_frame), "_stance", _USUAL_STANCE),
+            Fact(vars(compiler), "_is_exporting_flag", False),
+            Fact(vars(torch.autograd.profiler), "_is_profiler_enabled", False),
+            Fact(vars(torch.utils._device), "CURRENT_DEVICE", None),
+            Fact(vars(forward_ad), "_current_level", -1),
+        ]
+        if "_is_fx_tracing_flag" in fx_tracing:
+            facts.append(Fact(fx_tracing, "_is_fx_tracing_flag", False))
+        return facts
+
+    def _remember(self, found: Any, args: tuple[Any, ...]) -> None:
+        """Let the inline cache know a call for which there is code.
+
+        Args:
+            found: the code.
+            args: of the call.
+        """
+        assert self._guarded is not None
+        assert self._guarded.values is not None
+        guards, _, last = self._guarded.last
+        found.tries -= 1
+        if last is not found or self._inline is None or guards.cache_entry is None:
+            return
+        outer = eval_frame.set_eval_frame(None)
+        try:
+            values = self._guarded.values(args, {})
+            if values is None or not self._inline.remember(guards, values, args, found):
+                found.tries = 0
+        finally:
+            eval_frame.set_eval_frame(outer)
 
     def _call(self, context: OptimizeContext, inner: FunctionType, ordinary: FunctionType) -> Any:
         gate = self._gate
@@ -131,6 +181,8 @@ class CachedCalls:
                 if find is not None and not profiler._is_profiler_enabled:
                     found = find(args, kwargs)
                     if found is not None:
+                        if found.tries and not kwargs:
+                            self._remember(found, args)
                         return found(*args, **kwargs)
                 outer_recompiles = set_recompiles(recompiles)
                 outer = set_eval_frame(lookup)
@@ -162,6 +214,31 @@ class CachedCalls:
             return result
 
         return call
+
+
+def _entrance(inner: FunctionType, ordinary: FunctionType, call: Any) -> Any:
+    """A function with the signature of the user's, that passes its arguments on.
+
+    Args:
+        inner: the user's.
+        ordinary: whose attributes it gets.
+        call: takes the arguments, by position where the function takes them so.
+    """
+    code = inner.__code__
+    plain = not (code.co_kwonlyargcount or code.co_flags & (CO_VARARGS | CO_VARKEYWORDS))
+    names = code.co_varnames[: code.co_argcount]
+    if plain and not inner.__defaults__ and "call" not in names:
+        listed = [*names]
+        if code.co_posonlyargcount:
+            listed.insert(code.co_posonlyargcount, "/")
+        source = f"lambda {', '.join(listed)}: call({', '.join(names)})"
+        entrance: Any = eval(source, {"call": call})
+    else:
+
+        def entrance(*args: Any, **kwargs: Any) -> Any:
+            return call(*args, **kwargs)
+
+    return functools.update_wrapper(entrance, ordinary)
 
 
 def _by_python(inner: FunctionType, args: Any, kwargs: Any) -> Any:

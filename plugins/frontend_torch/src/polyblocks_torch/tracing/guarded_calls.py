@@ -19,6 +19,7 @@ from torch._dynamo import eval_frame
 
 from polyblocks.isolation import forks
 from polyblocks.runtime.source import Source
+from polyblocks_torch.launch.graph_call import GraphCall
 
 #: How Dynamo names graphs in the code that it generates.
 _GRAPH = "__compiled_fn_"
@@ -30,6 +31,9 @@ _LOADS = ("LOAD_GLOBAL", "LOAD_ATTR")
 #: skips the ``CALL`` behind, but not the ``EXTENDED_ARG`` that more of them need; Python's own
 #: compiler makes a tuple of them.
 _MOST_ARGUMENTS = 255
+
+#: Entries of the inline cache that are made for each variant.
+TRIES = 8
 
 _lock = forks.lock()
 
@@ -50,6 +54,7 @@ class GuardedCalls:
         find: called with a call's tuple of arguments and dict of keyword arguments, each of which
             guards may look at; gives the code for it, or None where Dynamo must look. None: it
             always must.
+        values: called likewise; gives the variables of the frame, that guards look at.
         last: guards of the code that was called last, their check, and the code as a function.
 
     Args:
@@ -61,6 +66,7 @@ class GuardedCalls:
         self._variants: list[_Variant] = []
         self.last: tuple[Any, Callable[[Any], bool], Any] = _NONE
         self.find = _finder(function, self)
+        self.values = _finder(function, None)
 
     def add(self, guards: Any, code: CodeType) -> None:
         """Add a frame that Dynamo has compiled.
@@ -98,7 +104,9 @@ class _Variant:
 
     Attributes:
         guards: Dynamo's.
-        call: the code as a function; None until it is called for the first time.
+        call: the code as a function; None until it is called for the first time. By the name that
+            it has for the graph as ``graph_name``.
+        graph: what it calls, if that is a function of the graph's arguments alone.
 
     Args:
         guards: see there.
@@ -107,11 +115,12 @@ class _Variant:
         compiled: what it calls.
     """
 
-    __slots__ = ("_code", "_compiled", "_graph", "call", "guards")
+    __slots__ = ("_code", "_compiled", "_graph", "call", "graph", "guards")
 
     def __init__(self, guards: Any, code: CodeType, graph: str, compiled: Any) -> None:
         self.guards = guards
         self.call: Callable[..., Any] | None = None
+        self.graph: GraphCall | None = None
         self._code, self._graph, self._compiled = code, graph, compiled
 
     def make(self, function: FunctionType) -> Callable[..., Any]:
@@ -132,8 +141,9 @@ class _Variant:
     def _build(self, function: FunctionType) -> Callable[..., Any]:
         code, known, name = self._code, function.__globals__, ""
         native = getattr(self._compiled, "native_call", None)
-        call = None if native is None else native(self._compiled)
-        if call is not None:
+        self.graph = None if native is None else native(self._compiled)
+        if self.graph is not None:
+            call = self.graph.call
             # Beside the name that Dynamo itself has put there.
             name = f"{self._graph}_native"
             calls = (each for each in dis.get_instructions(code) if each.opname == "CALL")
@@ -143,7 +153,8 @@ class _Variant:
                 co_names=tuple(name if each == self._graph else each for each in code.co_names)
             )
         eval_frame.skip_code(code)
-        made = FunctionType(code, known, code.co_name, None, function.__closure__)
+        made: Any = FunctionType(code, known, code.co_name, None, function.__closure__)
+        made.graph_name, made.graph, made.tries = name, self.graph, TRIES
         if name:
             weakref.finalize(made, known.pop, name, None).atexit = False
         return made
@@ -177,7 +188,7 @@ def _only_call(code: CodeType) -> str:
 
 
 def _finder(
-    function: FunctionType, calls: GuardedCalls
+    function: FunctionType, calls: GuardedCalls | None
 ) -> Callable[[tuple[Any, ...], dict[str, Any]], Any] | None:
     """A function of a call's arguments, see :attr:`GuardedCalls.find`.
 
@@ -185,7 +196,7 @@ def _finder(
 
     Args:
         function: whose arguments they are.
-        calls: of the function.
+        calls: of the function; None: the result is :attr:`GuardedCalls.values`.
     """
     code = function.__code__
     if code.co_kwonlyargcount:
@@ -214,11 +225,14 @@ def _finder(
     if code.co_freevars:  # a cell may be empty
         source.lines[-1:] = ["    try:", "    " + source.lines[-1], "    except ValueError:"]
         source.add("return None", 2)
-    known = source.name("calls", calls)
-    source.add(f"guards, check, call = {known}.last")
-    source.add("if guards.cache_entry is not None and check(values):")
-    source.add("return call", 2)
-    source.add(f"return {known}.choose(values)")
+    if calls is None:
+        source.add("return values")
+    else:
+        known = source.name("calls", calls)
+        source.add(f"guards, check, call = {known}.last")
+        source.add("if guards.cache_entry is not None and check(values):")
+        source.add("return call", 2)
+        source.add(f"return {known}.choose(values)")
     made = source.build(function.__name__)
     eval_frame.skip_code(made.__code__)
     return made
