@@ -16,6 +16,7 @@ from torch.overrides import TorchFunctionMode  # noqa: E402
 from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 
 from polyblocks_torch import polyblocks_jit_torch  # noqa: E402
+from polyblocks_torch.inline_cache import cache, settings  # noqa: E402
 from polyblocks_torch.inline_cache.cache import MOST_ENTRIES  # noqa: E402
 from polyblocks_torch.inline_cache.guard_tree import GuardTree, Unknown  # noqa: E402
 from polyblocks_torch.tracing import cached_calls  # noqa: E402
@@ -336,6 +337,48 @@ def test_a_function_is_freed():
     torch._dynamo.reset()
     gc.collect()
     assert gone() is None
+
+
+def test_settings_are_those_of_the_guard(monkeypatch):
+    """Each setting that Dynamo's guard compares changes what is compared here."""
+    known = settings.current_settings()
+    assert known is not None
+    assert known == settings.current_settings()
+    changes = [
+        (torch.set_grad_enabled, False, True),
+        (torch.set_default_dtype, torch.float64, torch.float32),
+        (torch.set_num_threads, torch.get_num_threads() + 1, torch.get_num_threads()),
+        (torch.use_deterministic_algorithms, True, False),
+        (torch.set_autocast_cache_enabled, False, True),
+        (lambda value: setattr(torch.backends.cuda.matmul, "allow_tf32", value), True, False),
+    ]
+    for change, other, usual in changes:
+        change(other)
+        try:
+            assert settings.current_settings() != known
+        finally:
+            change(usual)
+        assert settings.current_settings() == known
+    with torch._C.DisableTorchFunctionSubclass():
+        assert settings.current_settings() != known
+    with torch.autocast("cpu"):
+        assert settings.current_settings() is None
+
+
+def test_without_known_settings_the_guard_is_asked(monkeypatch):
+    monkeypatch.setattr(cache, "current_settings", lambda: None)
+    compiled = ready(lambda x: x + 1, ONES)
+    assert is_cached(compiled, ONES)
+    with torch.no_grad():
+        assert not is_cached(compiled, ONES)
+
+
+def test_without_versions_of_dicts_each_is_asked(monkeypatch):
+    monkeypatch.setattr(cache, "version_offset", lambda: 0)
+    compiled = ready(lambda x: x * FACTOR, ONES)
+    assert is_cached(compiled, ONES)
+    monkeypatch.setitem(globals(), "FACTOR", 7)
+    assert torch.equal(compiled(ONES), 7 * ONES)
 
 
 @pytest.mark.parametrize("part", ["get_leaf_guards", "get_epilogue_lambda_guards"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import logging
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import FunctionType
@@ -19,6 +20,7 @@ from polyblocks.runtime.native.call import address_of, is_sound, python_function
 from polyblocks.runtime.native.tables import words
 from polyblocks_torch.inline_cache import code as cache_code
 from polyblocks_torch.inline_cache.guard_tree import Fact, GuardTree, Unknown, is_constant
+from polyblocks_torch.inline_cache.settings import Setting, current_settings
 from polyblocks_torch.inline_cache.targets import target_of
 from polyblocks_torch.inline_cache.thread_keys import keys_of_threads, thread_keys
 from polyblocks_torch.launch import tensor_layout
@@ -37,6 +39,7 @@ _Table: Any = words("CacheTable", cache_code.TABLE)
 _Entry: Any = words("CacheEntry", cache_code.ENTRY)
 _Argument: Any = words("CachedArgument", cache_code.ARGUMENT)
 _Word: Any = words("CachedWord", cache_code.WORD)
+_Setting: Any = words("CachedSetting", cache_code.SETTING)
 _Fact: Any = words("CachedFact", cache_code.FACT)
 _POINTER = ctypes.c_void_p
 _MATCHES = ctypes.PYFUNCTYPE(ctypes.c_int32, _POINTER, _POINTER, _POINTER, ctypes.c_int64)
@@ -84,7 +87,7 @@ class InlineCache:
         for name, value in (_of_pytorch() | python_functions()).items():
             if name in cache_code.TABLE:
                 setattr(table, name, value)
-        table.slow, table.true = id(slow), id(True)
+        table.slow, table.true, table.version = id(slow), id(True), version_offset()
         for name in ("PyDict_GetItem", "PyErr_Clear"):
             setattr(table, name, address_of(getattr(ctypes.pythonapi, name)))
         table.kept = slow
@@ -146,7 +149,7 @@ class InlineCache:
     ) -> _Remembered:
         if not _is_ordinary():
             raise Unknown("modes or transforms")
-        state = GlobalStateGuard().check
+        state, settings = GlobalStateGuard().check, current_settings()
         included, excluded = thread_keys()
         facts = [*self._facts, Fact(vars(guards), "cache_entry", None, differs=True), *tree.facts]
         rows, alive = _rows(arguments)
@@ -158,6 +161,7 @@ class InlineCache:
         tables = {
             "arguments": rows,
             "facts": _facts_table(facts),
+            "settings": _settings_table(settings or ()),
             "picks": (ctypes.c_int64 * max(len(picks), 1))(*picks),
         }
         entry = _Entry(
@@ -166,7 +170,8 @@ class InlineCache:
             fact_count=len(facts),
             included=included,
             excluded=excluded,
-            state=id(state),
+            setting_count=len(settings or ()),
+            state=id(state) if settings is None else 0,
             argument=target.argument,
             target=id(target.target),
             function=target.function,
@@ -245,6 +250,24 @@ def _words_of(tensor: torch.Tensor) -> Any:
     place = tensor._cdata
     found = [(at, ctypes.c_uint64.from_address(place + at).value) for at in offsets]
     return (_Word * len(found))(*(_Word(*each) for each in found))
+
+
+def _settings_table(settings: Sequence[Setting]) -> Any:
+    return (_Setting * max(len(settings), 1))(*(_Setting(*each) for each in settings))
+
+
+@functools.cache
+def version_offset() -> int:
+    """Where a dict has a word that each change makes a new one (PEP 509); 0: nowhere."""
+    if sys.version_info >= (3, 13):
+        return 0
+    offset, some, seen = 24, {"a": 0}, set()
+    word = ctypes.c_uint64.from_address(id(some) + offset)
+    for change in (lambda: some.update(a=1), lambda: some.update(b=1), lambda: some.pop("a")):
+        seen.add(word.value)
+        change()
+    seen.add(word.value)
+    return offset if len(seen) == 4 else 0
 
 
 def _facts_table(facts: Sequence[Fact]) -> Any:

@@ -30,6 +30,7 @@ TABLE: tuple[str, ...] = (
     "keys",  # what it finds this thread's c10::impl::raw_local_dispatch_key_set with
     "get_modes",  # at::impl::PythonTorchFunctionTLS::stack_len()
     "requires_grad",  # c10::TensorImpl::requires_grad() const
+    "version",  # offset in a dict of a word that each change makes another one; 0: there is none
 )
 #: Fields of an entry.
 ENTRY: tuple[str, ...] = (
@@ -40,7 +41,9 @@ ENTRY: tuple[str, ...] = (
     "fact_count",
     "included",  # dispatch keys of the thread
     "excluded",
-    "state",  # PyObject*, is called without arguments: True if global settings are as they were
+    "settings",  # of SETTING
+    "setting_count",
+    "state",  # PyObject*, is called without arguments: True if they are as they were; null: not
     "argument",  # the number of the argument that is the result; else the target is called
     "target",  # PyObject*
     "function",  # of the protocol of CALL, whose self is the target; null: any object of Python
@@ -60,7 +63,9 @@ ARGUMENT: tuple[str, ...] = (
 WORD: tuple[str, ...] = ("offset", "expected")
 #: A further condition: a dict has, or has not, this value for a key. Without a key: the word at the
 #: address ``of`` is this.
-FACT: tuple[str, ...] = ("of", "key", "value", "differs")
+FACT: tuple[str, ...] = ("of", "key", "value", "differs", "version")
+#: A setting of PyTorch: a function of three words, and bits of its result.
+SETTING: tuple[str, ...] = ("function", "first", "second", "third", "mask", "expected")
 
 #: Bytes from the beginning of a Python object to the pointer to its tensor.
 _HEAD = 16
@@ -154,21 +159,53 @@ start:
   LOAD FACT.key ptr %fact -> %key
   LOAD FACT.value ptr %fact -> %value
   LOAD FACT.differs i64 %fact -> %differs
+  LOAD FACT.version i64 %fact -> %version
   %is.word = icmp eq ptr %key, null
   br i1 %is.word, label %word, label %item
 word:
   %there = load ptr, ptr %of
   br label %compare
 item:
+  LOAD TABLE.version i64 %table -> %place
+  %unversioned = icmp eq i64 %place, 0
+  br i1 %unversioned, label %ask, label %versioned
+versioned:
+  %now.at = getelementptr i8, ptr %of, i64 %place
+  %now = load i64, ptr %now.at
+  %unchanged = icmp eq i64 %now, %version
+  br i1 %unchanged, label %yes, label %ask
+ask:
+  %seen = phi i64 [ 0, %item ], [ %now, %versioned ]
   LOAD TABLE.PyDict_GetItem ptr %table -> %get
   %got = call ptr %get(ptr %of, ptr %key)
   br label %compare
 compare:
-  %found = phi ptr [ %there, %word ], [ %got, %item ]
+  %found = phi ptr [ %there, %word ], [ %got, %ask ]
+  %read = phi i64 [ 0, %word ], [ %seen, %ask ]
   %same = icmp eq ptr %found, %value
   %other = icmp ne i64 %differs, 0
   %good = xor i1 %same, %other
-  ret i1 %good
+  br i1 %good, label %keep, label %no
+keep:
+  store i64 %read, ptr %version.at
+  br label %yes
+yes:
+  ret i1 true
+no:
+  ret i1 false
+}
+
+define internal i1 @is_set(ptr %setting) #0 {
+  LOAD SETTING.function ptr %setting -> %function
+  LOAD SETTING.first i64 %setting -> %first
+  LOAD SETTING.second i64 %setting -> %second
+  LOAD SETTING.third i64 %setting -> %third
+  LOAD SETTING.mask i64 %setting -> %mask
+  LOAD SETTING.expected i64 %setting -> %expected
+  %answer = call i64 %function(i64 %first, i64 %second, i64 %third)
+  %bits = and i64 %answer, %mask
+  %same = icmp eq i64 %bits, %expected
+  ret i1 %same
 }
 
 define internal i32 @matches(ptr %table, ptr %entry, ptr %arguments, i64 %count) #0 {
@@ -221,14 +258,30 @@ check:
 fact:
   %f = phi i64 [ 0, %check ], [ %f.next, %one.fact ]
   %more.facts = icmp ult i64 %f, %fact.count
-  br i1 %more.facts, label %one.fact, label %global
+  br i1 %more.facts, label %one.fact, label %set
 one.fact:
   %this.fact = getelementptr %fact, ptr %facts, i64 %f
   %f.next = add i64 %f, 1
   %true.fact = call i1 @holds(ptr %table, ptr %this.fact)
   br i1 %true.fact, label %fact, label %no
-global:
+set:
+  LOAD ENTRY.settings ptr %entry -> %settings
+  LOAD ENTRY.setting_count i64 %entry -> %setting.count
+  br label %setting
+setting:
+  %s = phi i64 [ 0, %set ], [ %s.next, %one.setting ]
+  %more.settings = icmp ult i64 %s, %setting.count
+  br i1 %more.settings, label %one.setting, label %rest
+one.setting:
+  %this.setting = getelementptr %setting, ptr %settings, i64 %s
+  %s.next = add i64 %s, 1
+  %is.set = call i1 @is_set(ptr %this.setting)
+  br i1 %is.set, label %setting, label %no
+rest:
   LOAD ENTRY.state ptr %entry -> %state
+  %all.known = icmp eq ptr %state, null
+  br i1 %all.known, label %yes, label %global
+global:
   LOAD TABLE.PyObject_Vectorcall ptr %table -> %vectorcall
   LOAD TABLE.Py_DecRef ptr %table -> %decrement
   LOAD TABLE.true ptr %table -> %true
@@ -242,8 +295,9 @@ error:
 judge:
   call void %decrement(ptr %answer)
   %as.it.was = icmp eq ptr %answer, %true
-  %result = zext i1 %as.it.was to i32
-  ret i32 %result
+  br i1 %as.it.was, label %yes, label %no
+yes:
+  ret i32 1
 no:
   ret i32 0
 }
@@ -357,7 +411,13 @@ _WORDS: dict[str, object] = {
 
 def cache_text() -> str:
     """The LLVM IR of :data:`CALL` and :data:`MATCHES`."""
-    structs = {"TABLE": TABLE, "ENTRY": ENTRY, "ARGUMENT": ARGUMENT, "FACT": FACT}
+    structs = {
+        "TABLE": TABLE,
+        "ENTRY": ENTRY,
+        "ARGUMENT": ARGUMENT,
+        "FACT": FACT,
+        "SETTING": SETTING,
+    }
     types = "".join(
         f"%{name.lower()} = type {{ {', '.join(['i64'] * len(fields))} }}\n"
         for name, fields in structs.items()
