@@ -91,6 +91,43 @@ def test_an_argument_is_its_own_result():
     assert torch.equal(compiled(z), z.conj().resolve_conj())
 
 
+Z = torch.ones(3, 4) + 0j
+
+
+@pytest.mark.parametrize(
+    ("function", "x"),
+    [
+        (torch.view_as_real, Z),
+        (lambda x: x.view(torch.int32), ONES),
+        (lambda x: x.t(), ONES),
+        (lambda x: x.real, Z),
+        (lambda x: x.conj(), Z),
+        (lambda x: (x.t(), x + 1), ONES),
+        (lambda x: x[:0], ONES),
+        (lambda x: x.chunk(2), ONES),
+        (lambda x: (x, x), ONES),
+        (lambda x: (lambda y: (y, y.t()))(x + 1), ONES),
+        (lambda x: x.detach(), ONES),
+        (lambda x: x.contiguous(), ONES),
+        (lambda x: x.expand(2, 3, 4), ONES),
+        (lambda x: torch.meshgrid(x[0], x[1], indexing="ij"), ONES),
+    ],
+)
+def test_results_share_memory_as_in_eager_mode(function, x):
+    def described(results):
+        many = results if isinstance(results, (list, tuple)) else [results]
+        return [
+            (y is x, y._base is x, y._is_view(), y.is_conj(), y.stride(), y.storage_offset(), same)
+            for y in many
+            for same in [y.untyped_storage().data_ptr() == x.untyped_storage().data_ptr()]
+        ]
+
+    compiled = polyblocks_jit_torch(function)
+    expected = described(function(x))
+    for _ in range(4):
+        assert described(compiled(x)) == expected
+
+
 @pytest.mark.parametrize(
     "other",
     [
@@ -339,8 +376,9 @@ def test_a_function_is_freed():
     assert gone() is None
 
 
-def test_settings_are_those_of_the_guard(monkeypatch):
+def test_settings_are_those_of_the_guard():
     """Each setting that Dynamo's guard compares changes what is compared here."""
+    torch.set_float32_matmul_precision("highest")
     known = settings.current_settings()
     assert known is not None
     assert known == settings.current_settings()
@@ -350,7 +388,7 @@ def test_settings_are_those_of_the_guard(monkeypatch):
         (torch.set_num_threads, torch.get_num_threads() + 1, torch.get_num_threads()),
         (torch.use_deterministic_algorithms, True, False),
         (torch.set_autocast_cache_enabled, False, True),
-        (lambda value: setattr(torch.backends.cuda.matmul, "allow_tf32", value), True, False),
+        (torch.set_float32_matmul_precision, "high", "highest"),
     ]
     for change, other, usual in changes:
         change(other)

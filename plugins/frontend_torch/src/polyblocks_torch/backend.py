@@ -43,6 +43,7 @@ from polyblocks_torch.location import source_location
 from polyblocks_torch.partitioning.partitioned_call import BoxedCall
 from polyblocks_torch.partitioning.plan import FRONTEND
 from polyblocks_torch.recording import direct
+from polyblocks_torch.recording.shared_outputs import keep_wrappers, shares_alike
 from polyblocks_torch.recurrent import as_loops
 from polyblocks_torch.recurrent.shapes import shapes_alone
 from polyblocks_torch.report import FunctionReport, GraphBreak
@@ -178,6 +179,8 @@ def _compile_once(
             if "modified by an inplace operation" in first:
                 reason = _OVERWRITTEN
             return _run_by_pytorch(gm, "autograd", options, report)(reason)
+    if not shares_alike(gm, made):
+        keep_wrappers(made)
     return made
 
 

@@ -30,7 +30,7 @@ TABLE: tuple[str, ...] = (
     "keys",  # what it finds this thread's c10::impl::raw_local_dispatch_key_set with
     "get_modes",  # at::impl::PythonTorchFunctionTLS::stack_len()
     "requires_grad",  # c10::TensorImpl::requires_grad() const
-    "version",  # offset in a dict of a word that each change makes another one; 0: there is none
+    "version",  # offset of the version in a dict, which each change makes another one; 0: unknown
 )
 #: Fields of an entry.
 ENTRY: tuple[str, ...] = (

@@ -86,7 +86,7 @@ def current_settings() -> list[Setting] | None:
 @functools.cache
 def _calls() -> list[tuple[int, tuple[int, int, int], int]] | None:
     try:
-        state = json.loads(GlobalStateGuard().__getstate__())
+        state = json.loads(str(GlobalStateGuard().__getstate__()))
         if set(state) != set(_CALLS) | _IMPLIED:
             return None
         folder = Path(torch.__file__).parent / "lib"

@@ -63,7 +63,8 @@ def make_call(
 
     Returns:
         A function of the list of the graph's arguments (emptied by the call) that returns the
-        tuple of the graph's outputs. Its attribute ``native_call`` is the result of
+        tuple of the graph's outputs. Its attribute ``of_arguments`` has the numbers of outputs that
+        are arguments or views of them; ``native_call`` is the result of
         :func:`polyblocks_torch.launch.native_graph.native_graph`, if there is any.
     """
     source = Source()
@@ -80,6 +81,9 @@ def make_call(
     source.add(f"return ({', '.join(outputs)}{',' if len(outputs) == 1 else ''})")
     call = boxed(source.build(capture.name))
     call.polyblocks_executable = executable  # type: ignore[attr-defined]
+    call.of_arguments = frozenset(  # type: ignore[attr-defined]
+        number for number, each in enumerate(capture.outputs) if isinstance(each, InputOutput)
+    )
     if executable is not None and device is None and not unguarded:
         call.native_call = native_graph(  # type: ignore[attr-defined]
             capture, executable, options, _failure_of(executable.manifest.get("checks", []))
