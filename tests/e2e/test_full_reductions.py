@@ -31,3 +31,18 @@ def test_a_reduction_of_everything_compiles_and_is_right(
     x = torch.rand(shape)
     compiled = polyblocks_jit_torch(function, compile_options={"strict_target": True})
     torch.testing.assert_close(compiled(x), function(x), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(511, 255), (512, 256), (2, 1001), (4099, 33)])
+def test_columns_that_threads_share(shape: tuple[int, int]) -> None:
+    x = torch.randn(shape, generator=torch.Generator().manual_seed(4))
+    x[shape[0] // 2, ::7] = float("nan")
+    x[1, 1::7] = float("-inf")
+
+    def function(x: Tensor) -> tuple[Tensor, ...]:
+        return x.amax(0), x.nansum(0), x.amin(0)
+
+    options = {"target": "cpu", "strict_target": True, "num_threads": 2}
+    found = polyblocks_jit_torch(function, compile_options=options)(x)
+    for one, other in zip(found, function(x), strict=True):
+        torch.testing.assert_close(one, other, equal_nan=True, rtol=1e-4, atol=1e-4)

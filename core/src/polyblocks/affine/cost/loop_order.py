@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 from polyblocks.affine.access import stride_along
 from polyblocks.affine.analysis.parallel import is_parallel
 from polyblocks.affine.analysis.reductions import ReductionNest
+from polyblocks.affine.cost.rates import SHARE, private_cache
 from polyblocks.affine.element import element_bytes
 from polyblocks.affine.expr import Var
 from polyblocks.affine.model import For, Load, Store
@@ -15,6 +17,8 @@ from polyblocks.target import TargetDescription
 #: Bytes of a row that a strip reads at a time, at least: a page, so that the hardware fetches
 #: ahead in it.
 MIN_STRIP_BYTES = 4096
+#: The same where the threads' own caches hold all that they read.
+MIN_NEAR_STRIP_BYTES = 512
 #: Elements of a strip where other loops share the work out; what they read again stays cached.
 MAX_SHARED_STRIP = 1024
 
@@ -56,13 +60,15 @@ def strip_size(
     """Elements of one strip of the loop over ``var``, which has ``extent`` iterations.
 
     As large as the accumulators may be in the first-level cache, but small enough to keep all
-    threads busy if the other loops do not, and no smaller than a page.
+    threads busy if the other loops do not, and no smaller than a page, unless it is near.
     """
     sizes = [element_bytes(v.type) for v in shape.reductions[0].inits]
     first = target.memory[0].size if target.memory and target.memory[0].size else 1 << 15
     # A quarter of the cache; a blocked sum has two arrays.
     most = max(first // 4 // sum(sizes), 1)
-    least = MIN_STRIP_BYTES // max(sizes)
+    read = extent * max(sizes) * prod(loop.trips for loop in shape.reductions)
+    near = read <= threads * private_cache(target) // SHARE
+    least = (MIN_NEAR_STRIP_BYTES if near else MIN_STRIP_BYTES) // max(sizes)
     others = [p for p in shape.parallel if p.var is not var]
     iterations = 1
     for other in others:
