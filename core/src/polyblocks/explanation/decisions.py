@@ -376,6 +376,10 @@ def _rows_jammed(d: Decision) -> str:
     return f"jammed {_either(factors)} rows of {d['nest']}, which share loads"
 
 
+def _cut_masks(d: Decision) -> str:
+    return f"{d['loops']} loops of {d['nest']} end where an affine mask leaves out the rest"
+
+
 def _either(numbers: list[int]) -> str:
     *some, last = map(str, numbers)
     return f"{', '.join(some)} or {last}" if some else last
@@ -585,6 +589,7 @@ _SENTENCES: dict[str, Callable[[Decision], str]] = {
     "absorbed": _absorbed,
     "jammed": _jammed,
     "rows jammed": _rows_jammed,
+    "bounds of masks": _cut_masks,
     "margins merged": _margins_merged,
     "in place": _in_place,
     "squares": _squares,

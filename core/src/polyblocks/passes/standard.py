@@ -50,6 +50,7 @@ from polyblocks.passes.layout.split_stacks import SplitStacksPass
 from polyblocks.passes.layout.split_steps import SplitStepsPass
 from polyblocks.passes.layout.straighten_copies import StraightenCopiesPass
 from polyblocks.passes.map.choose_kernels import ChooseKernelsPass
+from polyblocks.passes.map.cut_masks import CutMasksPass
 from polyblocks.passes.map.emit_kernels import EmitKernelsPass
 from polyblocks.passes.map.estimate_nests import EstimateNestsPass
 from polyblocks.passes.map.map_parallelism import MapParallelismPass
@@ -288,6 +289,8 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 *only(team and vectors, TileScansPass()),
                 # When iterations are lanes where they can be, and nothing is fused any more.
                 *only(team and vectors, PromoteAccumulatorsPass()),
+                # When loops are as they will be, and before it is predicted how long they take.
+                *only(team and vectors, CutMasksPass()),
                 *only(team, MapParallelismPass()),
                 # A grid's threads do not read the lines that they write to.
                 *only(team and vectors, UpdateInPlacePass()),

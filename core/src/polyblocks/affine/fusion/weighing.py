@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from math import prod
+from collections.abc import Callable, Iterator
+from math import inf, prod
 
 from polyblocks.affine.analysis.reductions import EXTENSIONS, INTEGER_EXTENSIONS
 from polyblocks.affine.cost.block_room import room_of_tile
-from polyblocks.affine.element import dtype_of
+from polyblocks.affine.element import I1, dtype_of
 from polyblocks.affine.fusion.recomputing import against_memory
-from polyblocks.affine.model import For, IndirectLoad, Load, Node, Op, walk, walk_with_trips
+from polyblocks.affine.model import (
+    AnyLoad,
+    For,
+    IndirectLoad,
+    Load,
+    Node,
+    Op,
+    walk,
+    walk_with_trips,
+)
 from polyblocks.affine.rewrites.inlining import Candidate, Producer
 from polyblocks.affine.rewrites.run_time_places import gathers, known_exprs
 from polyblocks.affine.rewrites.simplify import (
@@ -26,6 +35,9 @@ def against_cache(
     candidate: Candidate, producer: Producer, times: int, target: TargetDescription
 ) -> tuple[bool, dict[str, float]]:
     """Whether computing an element anew for each read costs less than a cache does."""
+    if target.has_register_tiles and masks_scores(candidate, producer):
+        # Loops get bounds from it, in which it is seldom computed.
+        return True, {}
     reads_ = times / max(candidate.buffer.numel, 1)
     # A load extends integers by itself, and steps of a unit have narrow operands.
     free = EXTENSIONS if target.extends_floats_freely else INTEGER_EXTENSIONS
@@ -49,6 +61,30 @@ def against_cache(
             numbers |= seconds
             return seconds["recompute_seconds"] <= seconds["traffic_seconds"], numbers
     return anew <= stored, numbers
+
+
+def masks_scores(candidate: Candidate, producer: Producer) -> bool:
+    """Whether a condition of nothing but indices gives minus infinity in all consumers."""
+    if dtype_of(candidate.buffer.element) != I1 or any(
+        isinstance(n, AnyLoad) for n in producer.body
+    ):
+        return False
+    return all(any(_gives_lowest(c.body)) for c in candidate.consumers)
+
+
+def _gives_lowest(nodes: list[Node]) -> Iterator[bool]:
+    """For each choice in code, whether minus infinity is chosen from."""
+    found = list(walk(nodes))
+    lowest = {
+        n.results[0]
+        for n in found
+        if isinstance(n, Op)
+        and n.name == "arith.constant"
+        and getattr(n.attributes["value"], "value", None) == -inf
+    }
+    for node in found:
+        if isinstance(node, Op) and node.name == "arith.select":
+            yield not lowest.isdisjoint(node.operands)
 
 
 def against_traffic(

@@ -1,0 +1,103 @@
+"""Columns of a tile's buffers: what accesses read and write of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import gcd
+
+from polyblocks.affine.expr import Expr, Var
+from polyblocks.affine.model import Access, AffineAccess, Buffer, For, Load, Node, walk
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Where the columns of a buffer are: a dimension, or what is left of rows in one.
+
+    Attributes:
+        dim: the dimension.
+        row: how many elements a row has; 0 where all are columns.
+        upper: whether it is about columns from a number on, or below it.
+    """
+
+    dim: int
+    row: int
+    upper: bool
+
+    def of(self, access: AffineAccess) -> Expr | None:
+        """The column of an access; None if that is not known."""
+        expr = access.index[self.dim]
+        if not self.row:
+            return expr
+        terms = {atom: c for atom, c in expr.terms if c % self.row}
+        column = Expr(expr.const % self.row, terms)
+        low, high = column.range()
+        return column if low >= 0 and high < self.row else None
+
+    def is_tighter(self, at: Expr, other: Expr) -> bool:
+        """Whether the columns from one number on are surely more than those from another one."""
+        more = other - at if self.upper else at - other
+        return more.tight_range()[0] >= 0
+
+
+def rows_of(nodes: list[Node]) -> dict[Buffer, dict[tuple[int, int], None]]:
+    """For each buffer a dimension and how many elements may be rows in it, 0 for no rows."""
+    found: dict[Buffer, dict[tuple[int, int], None]] = {}
+    for node in walk(nodes):
+        if isinstance(node, AffineAccess) and node.buffer.kind == "local":
+            for dim, expr in enumerate(node.index):
+                factors = [abs(c) for _, c in expr.terms]
+                rows = {gcd(*(c for c in factors if c % row == 0)) for row in factors if row > 1}
+                if factors:
+                    mine = found.setdefault(node.buffer, {})
+                    mine.update({(dim, row): None for row in (0, *sorted(rows, reverse=True))})
+    return found
+
+
+def counts(column: Expr, var: Var, inside: set[Var]) -> bool:
+    """Whether inner loops count the columns from one value of a variable to the next one."""
+    factor = column.coefficient(var) or 0
+    low, high = Expr(0, {a: c for a, c in column.terms if a in inside}).range()
+    return factor > high - low
+
+
+def ends_at(load: Load, columns: Columns, at: Expr) -> bool:
+    """Whether a load reads no column beyond a number, wherever the tile is."""
+    column = columns.of(load)
+    if column is None:
+        return False
+    rest = at - 1 - column if columns.upper else column - at
+    return rest.tight_range()[0] >= 0
+
+
+def is_within(load: Load, box: list[tuple[int, int]]) -> bool:
+    """Whether all that a load reads is in a box."""
+    ranges = [e.range() for e in load.index]
+    return all(low <= a and b <= high for (a, b), (low, high) in zip(ranges, box, strict=True))
+
+
+def rewritten_in(bodies: Iterable[tuple[list[Node], list[For]]]) -> set[Buffer]:
+    """Buffers that code may read after it has written to them.
+
+    It may not where it replaces single elements by what it computes of them.
+
+    Args:
+        bodies: those of loops, each with the loops around it.
+    """
+    accesses: dict[Buffer, list[tuple[Access, tuple[int, object] | None]]] = {}
+    for number, (nodes, around) in enumerate(bodies):
+        loops = {loop.var for loop in around}
+        for node in nodes:
+            if isinstance(node, Access):
+                each = isinstance(node, AffineAccess) and loops.issubset(node.variables())
+                place = (number, node.index) if each and isinstance(node.index, tuple) else None
+                accesses.setdefault(node.buffer, []).append((node, place))
+    found: set[Buffer] = set()
+    for buffer, mine in accesses.items():
+        writes = [node.writes for node, _ in mine]
+        if not any(writes) or all(writes):
+            continue
+        places = {place for _, place in mine}
+        if len(places) > 1 or None in places or writes != sorted(writes):
+            found.add(buffer)
+    return found
