@@ -264,7 +264,8 @@ ROOMS: dict[str, str] = {
     "passes",
     "passes/schedule": "affine affine/analysis affine/cleanup affine/cost affine/mlir "
     "affine/rewrites affine/vectors affine/gpu passes",
-    "passes/map": "affine affine/analysis affine/cost affine/mlir affine/naming affine/rewrites "
+    "passes/map": "affine affine/analysis affine/cost affine/masks affine/mlir affine/naming "
+    "affine/rewrites "
     "affine/vectors affine/gpu affine/gpu/mapping affine/gpu/plans affine/gpu/staged affine/plan "
     "codegen/gpu/emission passes",
     "affine": "",
@@ -281,6 +282,7 @@ ROOMS: dict[str, str] = {
     "affine/contraction/products affine/cost affine/plan",
     "affine/analysis": "affine",
     "affine/padding": "affine affine/analysis",
+    "affine/masks": "affine affine/analysis",
     "affine/vectors": "affine affine/analysis",
     "affine/mlir": "affine affine/buffers affine/vectors",
     "affine/rewrites": "affine affine/analysis affine/vectors",

@@ -11,15 +11,19 @@ from polyblocks.target import TargetDescription
 
 
 def chain_of(
-    last: Nest, buffer: Buffer, products: Collection[Nest], stages: Collection[Nest], users: Users
+    last: Nest,
+    buffers: Collection[Buffer],
+    products: Collection[Nest],
+    stages: Collection[Nest],
+    users: Users,
 ) -> list[Nest] | None:
-    """The nests on all ways from contractions to the last one through a buffer that it reads.
+    """The nests on all ways from contractions to the last one through buffers that it reads.
 
     A way begins at the nearest contraction. Anything else that the nests read is there before.
 
     Args:
         last: a contraction.
-        buffer: that it reads.
+        buffers: that it reads.
         products: the contractions.
         stages: all nests that may be part of a chain.
         users: of all buffers.
@@ -44,7 +48,7 @@ def chain_of(
         writers = [w for w in users.writers(read) if isinstance(w, Nest) and users.before(w, last)]
         return True in [leads(w) for w in writers]
 
-    if not passes(buffer.base):
+    if True not in [passes(b.base) for b in buffers]:
         return None
     chain = [nest for nest, on_a_way in found.items() if on_a_way and nest is not last]
     return [*sorted(chain, key=users.position), last]

@@ -64,12 +64,15 @@ def against_cache(
 
 
 def masks_scores(candidate: Candidate, producer: Producer) -> bool:
-    """Whether a condition of nothing but indices gives minus infinity in all consumers."""
-    if dtype_of(candidate.buffer.element) != I1 or any(
-        isinstance(n, AnyLoad) for n in producer.body
-    ):
+    """Whether it takes nothing but indices to know where scores become minus infinity.
+
+    A condition says it to all consumers, or the elements are minus infinity themselves.
+    """
+    if any(isinstance(n, AnyLoad) for n in producer.body):
         return False
-    return all(any(_gives_lowest(c.body)) for c in candidate.consumers)
+    if dtype_of(candidate.buffer.element) == I1:
+        return all(any(_gives_lowest(c.body)) for c in candidate.consumers)
+    return any(_gives_lowest(producer.body))
 
 
 def _gives_lowest(nodes: list[Node]) -> Iterator[bool]:

@@ -154,6 +154,8 @@ class Absence:
             if any(isinstance(g, Number) and g.masked and g.is_lowest for g in given):
                 return Number(-math.inf, masked=True)
             return _joined(given, lambda n: n.is_neutral)
+        if op.name == "arith.addi":
+            return _joined(given, lambda n: n.value == 0)
         if op.name in ("arith.mulf", "arith.divf"):
             return _product(op.name, *given)
         first = given[0] if given else None
@@ -193,6 +195,8 @@ def _is_load(node: Any) -> bool:
 
 def _selected(condition: Known, first: Known, second: Known) -> Known | None:
     if not isinstance(condition, Number):
+        if isinstance(first, Number) and isinstance(second, Number) and first.value == second.value:
+            return Number(first.value, first.masked or second.masked)
         return first if first == second else None
     chosen = first if condition.value else second
     if isinstance(chosen, Number) and chosen.is_lowest:
@@ -235,10 +239,10 @@ def _logic(name: str, given: list[Known]) -> Known | None:
 
 
 def _compared(op: Op, given: list[Known]) -> Known | None:
-    """A comparison of two numbers that are known and finite."""
+    """A comparison of two numbers that are known."""
     from polyblocks.affine.analysis.outcomes import float_relation, integer_relation
 
-    if not all(isinstance(g, Number) and math.isfinite(g.value) for g in given):
+    if not all(isinstance(g, Number) and not math.isnan(g.value) for g in given):
         return None
     relation = float_relation(op) if op.name == "arith.cmpf" else integer_relation(op)
     if relation is None or not relation.sign or relation.unsigned:

@@ -275,8 +275,11 @@ class _Grouping:
         group = self.group_of.get(last)
         if group is None or last not in self.products or len(group.stages) > 1:
             return
-        for buffer in dict.fromkeys(n.buffer.base for n in group.stages[0].loads):
-            chain = chain_of(last, buffer, self.contractions, self.group_of, self.users)
+        buffers = list(dict.fromkeys(n.buffer.base for n in group.stages[0].loads))
+        # What divides a sum behind the product comes through another buffer than what is summed.
+        for some in dict.fromkeys([tuple(buffers), *((b,) for b in buffers)]):
+            buffer = some[0]
+            chain = chain_of(last, some, self.contractions, self.group_of, self.users)
             if chain is None or not is_large(chain, self.context.target):
                 continue
             parts = list(dict.fromkeys(self.group_of[nest] for nest in chain))
