@@ -173,6 +173,7 @@ def test_both_gpu_targets_have_one_list_of_passes_and_share_most_with_the_cpu() 
         "interleave-batches",
         "share-indices",
         "promote-accumulators",
+        "cut-masks",
         "tile-scans",
     }
     weights = {"form-preparation", "prepare-arguments"}

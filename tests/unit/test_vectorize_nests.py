@@ -114,6 +114,7 @@ def test_no_vectors_on_a_target_without() -> None:
         "split-steps",
         "plan-contractions",
         "promote-accumulators",
+        "cut-masks",
         "tile-contractions",
         "expand-packing",
         "tile-transposes",

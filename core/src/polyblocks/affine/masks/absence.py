@@ -1,4 +1,4 @@
-"""What code does where masks leave out all places that it works on.
+"""Effects of code on places that masks leave out.
 
 A place whose score is minus infinity by an affine condition is absent: its exponential is zero, and
 what that is multiplied by does not matter, not even if it is infinite or NaN.
@@ -62,14 +62,14 @@ class Number:
 
 @dataclass(frozen=True)
 class Place:
-    """What an element of a buffer was when it was read first."""
+    """The first value of an element of a buffer."""
 
     buffer: Buffer
     index: tuple[Expr, ...]
     version: int
 
 
-#: What a value is: a number, another value, or an element.
+#: A value as a number, as another value, or as an element.
 Known = Number | Value | Place
 
 
@@ -95,7 +95,7 @@ class Absence:
         self.dead = True
 
     def of(self, value: Value) -> Known:
-        """What a value is."""
+        """The number, other value or element that a value is."""
         return self._given.get(value) or self._known.get(value, value)
 
     def run(self, nodes: list[Node]) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from math import gcd
 
 from polyblocks.affine.expr import Expr, Var
-from polyblocks.affine.model import Access, AffineAccess, Buffer, For, Load, Node, walk
+from polyblocks.affine.model import Access, AffineAccess, Buffer, For, Load, Node, Store, walk
 
 
 @dataclass(frozen=True)
@@ -70,10 +70,66 @@ def ends_at(load: Load, columns: Columns, at: Expr) -> bool:
     return rest.tight_range()[0] >= 0
 
 
-def is_within(load: Load, box: list[tuple[int, int]]) -> bool:
-    """Whether all that a load reads is in a box."""
-    ranges = [e.range() for e in load.index]
-    return all(low <= a and b <= high for (a, b), (low, high) in zip(ranges, box, strict=True))
+Box = tuple[tuple[int, int], ...]
+
+
+def places_of(access: AffineAccess, dim: int, row: int) -> tuple[Expr, ...] | None:
+    """The index of an access, with a dimension in rows as two; None if it is not in rows."""
+    column = Columns(dim, row, True).of(access)
+    if column is None:
+        return None
+    if not row:
+        return access.index
+    rest = access.index[dim] - column
+    number = Expr(rest.const // row, {atom: c // row for atom, c in rest.terms})
+    return (*access.index[:dim], number, column, *access.index[dim + 1 :])
+
+
+def box_of(access: AffineAccess, dim: int, row: int) -> Box | None:
+    """The least and the largest index of an access in each dimension, as :func:`places_of`.
+
+    Bounds of loops keep it within the buffer.
+    """
+    places = places_of(access, dim, row)
+    if places is None:
+        return None
+    shape = list(access.buffer.shape)
+    if row:
+        shape[dim : dim + 1] = [-(-shape[dim] // row), row]
+    ranges = [e.range() for e in places]
+    return tuple(
+        (max(low, 0), min(high, extent - 1))
+        for (low, high), extent in zip(ranges, shape, strict=True)
+    )
+
+
+def filled_by(store: Store, dim: int, row: int, others: Container[Var]) -> Box | None:
+    """The box of the elements of a store, if it stores each of them.
+
+    Args:
+        store: the store.
+        dim, row: see :func:`places_of`.
+        others: variables that do not count from 0 to their extents.
+    """
+    places = places_of(store, dim, row)
+    seen: set[Var] = set()
+    for expr in places or ():
+        if expr.is_constant:
+            continue
+        ((atom, factor), *more) = expr.terms
+        if more or factor != 1 or expr.const or not isinstance(atom, Var):
+            return None
+        if atom in seen or atom in others:
+            return None
+        seen.add(atom)
+    return None if places is None else tuple(e.range() for e in places)
+
+
+def is_within(box: Box | None, other: Box) -> bool:
+    """Whether a box is surely in another one."""
+    if box is None or len(box) != len(other):
+        return False
+    return all(low <= a and b <= high for (a, b), (low, high) in zip(box, other, strict=True))
 
 
 def rewritten_in(bodies: Iterable[tuple[list[Node], list[For]]]) -> set[Buffer]:

@@ -1,4 +1,4 @@
-"""Bounds of a loop outside of which an affine condition has one outcome."""
+"""Bounds of a loop that decide an affine condition outside."""
 
 from __future__ import annotations
 
@@ -100,14 +100,14 @@ def _condition(op: Op, known: KnownValues) -> Condition | None:
 def bound_of(
     number: Expr, var: Var, around: Collection[Var], outer: Collection[Var]
 ) -> Bound | None:
-    """Values of a variable outside of which an expression is negative.
+    """Values of a variable; for all others an expression is negative.
 
     Args:
         number: the expression.
         var: the variable.
         around: variables that may be in the bound.
         outer: others that may be if they move the expression as the variable does, as the numbers
-            of blocks do of which it counts columns. The bound holds for all values of the rest.
+            of blocks do whose columns it counts. The bound holds for all values of the rest.
 
     Returns:
         the bound; None if the variable is not in the expression, or in several of its terms.

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.masks.absence import Absence, Number, constants_of
 from polyblocks.affine.masks.columns import (
+    Box,
     Columns,
+    box_of,
     counts,
     ends_at,
+    filled_by,
     is_within,
     rewritten_in,
     rows_of,
@@ -37,14 +40,29 @@ from polyblocks.affine.model import (
 
 @dataclass
 class _Assumed:
-    """What holds in iterations of a loop outside of a bound."""
+    """Facts about iterations of a loop outside of a bound."""
 
     known: dict[Value, Number] = field(default_factory=dict)
     dropped: set[Store] = field(default_factory=set)
 
 
-#: What columns hold beyond a number, and what of them nothing reads.
-Facts = dict[Columns, tuple[Expr, Number]]
+@dataclass(frozen=True)
+class Fact:
+    """The number in all columns of a buffer beyond another one.
+
+    Attributes:
+        at: the first of these columns, or the one behind the last.
+        number: the number.
+        box: the elements that it is true of; None for all.
+    """
+
+    at: Expr
+    number: Number
+    box: Box | None
+
+
+#: Values of columns beyond a number; numbers beyond which columns are not read.
+Facts = dict[Columns, Fact]
 Unread = dict[Columns, set[Expr]]
 
 
@@ -64,10 +82,11 @@ class TileCuts:
     def __init__(self, around: list[Var], nodes: list[Node], step: int) -> None:
         self._tile = frozenset(around)
         self._statements = [n for n in nodes if isinstance(n, For)]
-        #: Buffers of which nothing is known: those that code between the loops touches.
+        #: Buffers without facts: those that code between the loops touches.
         self._outside = {n.buffer for n in nodes if isinstance(n, Access)}
-        #: Variables of loops that run over a part of their values.
-        self._bounded = {n.var for n in walk(nodes) if isinstance(n, For) and n.bounded}
+        #: Variables of the tile, and of loops that run over a part of their values.
+        self._partial = {n.var for n in walk(nodes) if isinstance(n, For) and n.bounded}
+        self._partial |= self._tile
         self._step = step
         self._conditions = conditions_of(nodes)
         self._constants = constants_of(nodes)
@@ -82,10 +101,10 @@ class TileCuts:
         if not any(c.if_true or c.if_false for c in self._conditions.values()):
             return 0
         facts: dict[Buffer, Facts] = {}
-        boxes: dict[Buffer, object] = {}
+        seen: set[Buffer] = set()
         for statement in self._statements:
             self._facts.append({b: facts[b] for b in facts.keys() - self._mixed(statement)})
-            self._learn(statement, facts, boxes)
+            self._learn(statement, facts, seen)
         if not any(self._facts) and not facts:
             return 0
         count = 0
@@ -99,9 +118,7 @@ class TileCuts:
 
     # Facts
 
-    def _learn(
-        self, statement: For, facts: dict[Buffer, Facts], boxes: dict[Buffer, object]
-    ) -> None:
+    def _learn(self, statement: For, facts: dict[Buffer, Facts], seen: set[Buffer]) -> None:
         """Take note of what a statement stores where masks leave places out."""
         stored: dict[Store, dict[tuple[Columns, Expr], Number]] = {
             n: {} for n in walk([statement]) if isinstance(n, Store) and n.buffer.kind == "local"
@@ -123,19 +140,26 @@ class TileCuts:
             if len(mine) < len(writers) or buffer in self._outside:
                 facts[buffer] = {}
                 continue
-            common: Facts = {}
+            common: dict[Columns, tuple[Expr, Number]] = {}
             for (columns, at), value in stored.get(mine[0], {}).items():
                 if any(stored.get(n, {}).get((columns, at)) != value for n in mine):
                     continue
                 if columns not in common or columns.is_tighter(at, common[columns][0]):
                     common[columns] = at, value
-            box = self._box(mine)
-            if buffer in boxes and (box is None or box != boxes[buffer]):
-                # Elements of before may be left.
-                old = facts.get(buffer, {})
-                common = {c: known for c, known in common.items() if old.get(c) == known}
-            boxes.setdefault(buffer, box)
-            facts[buffer] = common
+            found = {
+                columns: Fact(
+                    at, value, filled_by(mine[0], columns.dim, columns.row, self._partial)
+                )
+                for columns, (at, value) in common.items()
+            }
+            if buffer in seen:
+                # Elements that it leaves as they are may hold anything.
+                alone = len(mine) == 1
+                found = {c: fact for c, fact in found.items() if alone and fact.box is not None}
+            else:
+                found = {c: replace(fact, box=None) for c, fact in found.items()}
+                seen.add(buffer)
+            facts[buffer] = found
 
     def _mixed(self, statement: For) -> set[Buffer]:
         """Buffers that a statement may read after it has written to them, or others may."""
@@ -151,14 +175,13 @@ class TileCuts:
             at = bound.at + (column - Expr.of(var))
             if self._tile.issuperset(at.variables()):
                 yield columns, at
-                return
 
     def _candidates(self, access: AffineAccess, upper: bool) -> Iterator[Columns]:
-        """What the columns of an access may be."""
+        """The possible columns of an access."""
         for dim, row in self._rows.get(access.buffer, ()):
             yield Columns(dim, row, upper)
 
-    # What is known outside of bounds
+    # Facts outside of bounds
 
     def _assumptions(
         self, loop: For, outer: list[For], facts: dict[Buffer, Facts]
@@ -175,10 +198,13 @@ class TileCuts:
                         if bound is not None:
                             found.setdefault(bound, _Assumed()).dropped.add(node)
             elif isinstance(node, Load):
-                for columns, (at, number) in facts.get(node.buffer, {}).items():
-                    bound = self._beyond(node, columns, at, loop.var, rows)
+                for columns, fact in facts.get(node.buffer, {}).items():
+                    box = fact.box
+                    if box and not is_within(box_of(node, columns.dim, columns.row), box):
+                        continue
+                    bound = self._beyond(node, columns, fact.at, loop.var, rows)
                     if bound is not None:
-                        found.setdefault(bound, _Assumed()).known[node.result] = number
+                        found.setdefault(bound, _Assumed()).known[node.result] = fact.number
             elif innermost:
                 for value in node.defines:
                     if value in self._conditions:
@@ -188,7 +214,7 @@ class TileCuts:
     def _beyond(
         self, access: AffineAccess, columns: Columns, at: Expr, var: Var, outer: set[Var]
     ) -> Bound | None:
-        """Values of a variable outside of which an access is beyond a column."""
+        """Values of a variable; for all others an access is beyond a column."""
         column = columns.of(access)
         if column is None or not column.depends_on(var):
             return None
@@ -204,7 +230,7 @@ class TileCuts:
         outer: set[Var],
         found: dict[Bound, _Assumed],
     ) -> None:
-        """Take note of bounds outside of which a condition has one outcome."""
+        """Take note of bounds that decide a condition."""
         for outcome in (True, False):
             for number in condition.needed_for(outcome):
                 bound = bound_of(number, loop.var, self._tile, outer)
@@ -251,13 +277,17 @@ class TileCuts:
                 _add(loop, bound)
 
     def _note_reads(self, statement: For) -> None:
-        """Take note of which columns of buffers a statement reads, and which it writes before."""
+        """Take note of columns that a statement reads, and of those that it writes before."""
         for node in walk([statement]):
-            if isinstance(node, Store) and node.buffer in self._reads and self._fills(node):
-                box = [e.range() for e in node.index]
-                self._reads[node.buffer] = [
-                    read for read in self._reads[node.buffer] if not is_within(read[0], box)
-                ]
+            if isinstance(node, Store) and node.buffer in self._reads:
+                for dim, row in self._rows.get(node.buffer, ()):
+                    box = filled_by(node, dim, row, self._partial)
+                    if box is not None:
+                        self._reads[node.buffer] = [
+                            (load, ends)
+                            for load, ends in self._reads[node.buffer]
+                            if not is_within(box_of(load, dim, row), box)
+                        ]
         for load, path in _loads(statement):
             if load.buffer.kind == "local":
                 found = load, self._ends_of(load, path)
@@ -272,24 +302,6 @@ class TileCuts:
                 if all(at in each.get(columns, ()) or ends_at(r, columns, at) for r, each in reads):
                     found.setdefault(columns, set()).add(at)
         return found
-
-    def _fills(self, store: Store) -> bool:
-        """Whether a store fills the box of its indices."""
-        seen: list[Var] = []
-        for expr in store.index:
-            if expr.is_constant:
-                continue
-            ((atom, factor), *others) = expr.terms
-            if others or factor != 1 or not isinstance(atom, Var) or atom in self._bounded:
-                return False
-            seen.append(atom)
-        return len(set(seen)) == len(seen) and self._tile.isdisjoint(seen)
-
-    def _box(self, stores: list[Store]) -> object:
-        """The box that stores fill; None if that is not known."""
-        if len(stores) != 1 or not self._fills(stores[0]):
-            return None
-        return tuple(e.range() for e in stores[0].index)
 
     def _ends_of(self, load: Load, path: list[For]) -> Unread:
         """Beyond which columns a load reads nothing, as the loops around it have bounds."""
