@@ -174,6 +174,7 @@ def test_both_gpu_targets_have_one_list_of_passes_and_share_most_with_the_cpu() 
         "share-indices",
         "promote-accumulators",
         "cut-masks",
+        "split-columns",
         "tile-scans",
     }
     weights = {"form-preparation", "prepare-arguments"}

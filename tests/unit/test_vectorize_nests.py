@@ -115,6 +115,8 @@ def test_no_vectors_on_a_target_without() -> None:
         "plan-contractions",
         "promote-accumulators",
         "cut-masks",
+        "hoist-factors",
+        "split-columns",
         "tile-contractions",
         "expand-packing",
         "tile-transposes",
