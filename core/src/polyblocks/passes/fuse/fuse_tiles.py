@@ -276,7 +276,7 @@ class _Grouping:
         if group is None or last not in self.products or len(group.stages) > 1:
             return
         buffers = list(dict.fromkeys(n.buffer.base for n in group.stages[0].loads))
-        # What divides a sum behind the product comes through another buffer than what is summed.
+        # A divisor behind the product comes through another buffer than its terms.
         for some in dict.fromkeys([tuple(buffers), *((b,) for b in buffers)]):
             buffer = some[0]
             chain = chain_of(last, some, self.contractions, self.group_of, self.users)
