@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from torch import Tensor
 
 from polyblocks.torch_polyblocks_compiler import polyblocks_jit_torch
 

@@ -166,7 +166,7 @@ def test_both_gpu_targets_have_one_list_of_passes_and_share_most_with_the_cpu() 
         "tile-transposes",
         "vectorize-nests",
     }
-    vectors |= {"unroll-short-loops", "narrow-values", "jam-stencils"}
+    vectors |= {"unroll-short-loops", "narrow-values", "jam-stencils", "split-columns"}
     vectors |= {"interleave-lookups", "split-steps", "select-layers"}
     vectors |= {
         "update-in-place",
