@@ -3,8 +3,8 @@
 First line: ``// PASSES: name,name`` with names of the standard pipeline or of the CPU target;
 ``// ARCH: x86-64`` names the chip, by default ``x86-64-v4``; ``// TARGET: gpu`` stands for a GPU of
 no vendor, ``bounded gpu`` for one that has bounded loads, ``copying gpu`` for one whose copies may
-go past the registers, and ``// OPTIONS: name,name=value`` switches options on. The rest are CHECK
-lines.
+go past the registers, ``chaining gpu`` for one whose unit can compute products in turn, and
+``// OPTIONS: name,name=value`` switches options on. The rest are CHECK lines.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from polyblocks.target import (
     Multiprocessor,
     ParallelLevel,
     TargetDescription,
+    TileLoads,
 )
 
 CHIP = Multiprocessor(
@@ -67,18 +68,41 @@ COPIES = AsynchronousCopies(
 )
 
 
-def gpu_target(units: int = 132, bounded: bool = False, copying: bool = False) -> TargetDescription:
+_GROUPS, _PAIRS = ((1, 0), (2, 0), (4, 0)), ((0, 2), (0, 4))
+#: A lane's sums are elements of the first operand that it has as well.
+CHAINING_UNIT = MatrixUnit(
+    "chaining",
+    (16, 8, 16),
+    "float16",
+    "float32",
+    6e14,
+    fragments=(
+        Fragment((*_PAIRS, *_GROUPS), ((0, 1), (8, 0), (0, 8)), "vector<2xf16>"),
+        Fragment((*_PAIRS, *_GROUPS), ((0, 1), (0, 8)), "vector<2xf16>"),
+        Fragment((*_PAIRS, *_GROUPS), ((0, 1), (8, 0)), "f32"),
+    ),
+    intrinsic="llvm.imaginary.chain",
+)
+LOADS = TileLoads("llvm.imaginary.rows", "llvm.imaginary.columns", (*_PAIRS, *_GROUPS))
+
+
+def gpu_target(
+    units: int = 132, bounded: bool = False, copying: bool = False, chaining: bool = False
+) -> TargetDescription:
     """A chip of so many multiprocessors.
 
     Args:
         units: multiprocessors.
         bounded: whether it has loads that find zeros beyond the end of a buffer.
         copying: whether copies go past the registers.
+        chaining: whether they do, and its unit's sums are operands of another product.
     """
     chip = replace(
         CHIP,
         bounded_loads=BOUNDED if bounded else None,
-        asynchronous_copies=COPIES if copying else None,
+        asynchronous_copies=COPIES if copying or chaining else None,
+        tile_loads=LOADS if chaining else None,
+        power_of_two="llvm.exp2.f32" if chaining else "",
     )
     return TargetDescription(
         "imaginary",
@@ -96,6 +120,6 @@ def gpu_target(units: int = 132, bounded: bool = False, copying: bool = False) -
             MemoryLevel("main", 0, 4e12, 128, units),
         ),
         flops={"float32": 6e13, "float64": 3e13},
-        matrix_units=(UNIT,),
+        matrix_units=(CHAINING_UNIT if chaining else UNIT,),
         multiprocessor=chip,
     )

@@ -259,7 +259,8 @@ ROOMS: dict[str, str] = {
     "affine/naming affine/padding affine/rewrites affine/tiles affine/vectors passes "
     "passes/normalize",
     "passes/contraction": "affine affine/analysis affine/buffers affine/contraction "
-    "affine/contraction/tilings affine/cost affine/gpu affine/padding affine/plan "
+    "affine/contraction/products affine/contraction/tilings affine/cost affine/fusion/chains affine/gpu "
+    "affine/gpu/plans affine/gpu/tiles affine/mlir affine/naming affine/padding affine/plan "
     "affine/rewrites affine/vectors "
     "passes",
     "passes/schedule": "affine affine/analysis affine/cleanup affine/cost affine/mlir "
@@ -275,6 +276,7 @@ ROOMS: dict[str, str] = {
     "affine/fusion": "affine affine/analysis affine/cleanup affine/contraction/products "
     "affine/contraction/tilings affine/cost affine/mlir affine/naming "
     "affine/rewrites affine/tiles",
+    "affine/fusion/chains": "affine affine/analysis affine/fusion",
     "affine/contraction": "affine affine/analysis affine/buffers affine/contraction/products "
     "affine/padding affine/plan",
     "affine/contraction/products": "affine affine/analysis",
@@ -305,7 +307,7 @@ ROOMS: dict[str, str] = {
     "codegen/gpu/emission": "affine affine/analysis affine/buffers affine/gpu affine/gpu/mapping "
     "affine/gpu/plans affine/mlir affine/vectors codegen codegen/gpu/matrix_emission",
     "codegen/gpu/matrix_emission": "affine affine/analysis affine/buffers affine/gpu/plans "
-    "affine/gpu/staged "
+    "affine/gpu/staged affine/vectors "
     "codegen/gpu/emission",
     "codegen/gpu/passes": "affine affine/mlir codegen codegen/gpu",
     "s3": "affine affine/buffers affine/mlir",

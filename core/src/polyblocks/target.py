@@ -446,6 +446,8 @@ class Multiprocessor:
             takes which ones it may move all the same (a constant ``i32``: 0). Empty where what
             makes machine code overlaps accesses and matrix instructions by itself.
         bounded_loads: None where there are none.
+        power_of_two: LLVM's function of a power of two of a float32, to a few units in its last
+            place, that is an instruction; numbers too small to be normal may be 0. Empty for none.
         latencies: what its threads wait for, in seconds.
         loads_in_flight: independent loads that a thread waits for together; 1 if unknown.
         busy_threads: resident threads that keep its units and its share of the memory busy; 0 if
@@ -481,6 +483,7 @@ class Multiprocessor:
     bounded_loads: BoundedLoads | None = None
     tile_loads: TileLoads | None = None
     scheduling_fence: str = ""
+    power_of_two: str = ""
     latencies: Latencies = Latencies()
     loads_in_flight: int = 1
     busy_threads: int = 0

@@ -20,6 +20,7 @@ from polyblocks.passes.bufferize.lower_sorts import LowerSortsPass
 from polyblocks.passes.bufferize.select_elements import SelectElementsPass
 from polyblocks.passes.bufferize.separate_empties import SeparateEmptiesPass
 from polyblocks.passes.bufferize.split_complex import SplitComplexPass
+from polyblocks.passes.contraction.chain_products import ChainProductsPass
 from polyblocks.passes.contraction.expand_packing import ExpandPackingPass
 from polyblocks.passes.contraction.plan_contractions import PlanContractionsPass
 from polyblocks.passes.contraction.split_contractions import SplitContractionsPass
@@ -233,6 +234,8 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 NarrowAccumulatorsPass(),
                 # When reductions of the same values are one, and before tiles are chosen.
                 *only(team and vectors, SplitColumnsPass()),
+                # Before parts of a chain become tiles of rows.
+                *only(blocks, ChainProductsPass()),
                 # Before what makes a margin becomes part of a tile.
                 *only(blocks, AbsorbMarginsPass()),
                 FuseTilesPass(),

@@ -79,6 +79,7 @@ def _multiprocessor(
         shared_reserved=KIB if modern else 0,
         asynchronous_copies=_COPIES if modern else None,
         tile_loads=TILE_LOADS if loading else None,
+        power_of_two="llvm.nvvm.ex2.approx.ftz.f32",
         latencies=COMMON_LATENCIES,
         loads_in_flight=4,
         busy_threads=512,

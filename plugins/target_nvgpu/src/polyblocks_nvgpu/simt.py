@@ -212,6 +212,12 @@ def _copy_async(instruction: Instruction, size: int = 0) -> Run:
     return run
 
 
+def _flushed_power(number: Any) -> Any:
+    """A power of two; numbers too small to be normal become 0."""
+    found = np.exp2(number.astype(np.float64))
+    return np.where(found < np.finfo(np.float32).tiny, 0.0, found)
+
+
 def _tf32(x: Any) -> Any:
     """``cvt.rna.tf32.f32``: the bits of the nearest number with 10 bits of fraction, ties away."""
     bits = np.asarray(x, np.float32).view(np.uint32)
@@ -335,6 +341,7 @@ SEMANTICS = Semantics(
         "llvm.nvvm.rcp.rn.d": _unary(lambda a: 1 / a),
         "llvm.nvvm.rcp.approx.ftz.f": _unary(lambda a: 1 / a.astype(np.float64)),
         "llvm.nvvm.ex2.approx.f": _unary(lambda a: np.exp2(a.astype(np.float64))),
+        "llvm.nvvm.ex2.approx.ftz.f32": _unary(_flushed_power),
         "llvm.nvvm.lg2.approx.f": _unary(lambda a: np.log2(a.astype(np.float64))),
         "llvm.nvvm.rsqrt.approx.f": _unary(lambda a: 1 / np.sqrt(a.astype(np.float64))),
         **{f"llvm.nvvm.read.ptx.sreg.{name}": op for name, op in _REGISTERS.items()},

@@ -23,10 +23,13 @@ from polyblocks.affine.gpu.mapping.placement import COPIED_BYTES, place_buffers,
 from polyblocks.affine.gpu.mapping.wide import is_one_walk, widen_loops, widest
 from polyblocks.affine.gpu.plans.groups import GroupPlan
 from polyblocks.affine.gpu.plans.kernel import Kernel, Plan
+from polyblocks.affine.gpu.plans.numbers import Numbers
 from polyblocks.affine.gpu.predict import predict
+from polyblocks.affine.gpu.scheduled import scheduled_kernel
 from polyblocks.affine.gpu.tiles.lanes_cost import quickest_lanes
 from polyblocks.affine.gpu.tiles.units_cost import quickest_units
 from polyblocks.affine.model import For, Nest, clone
+from polyblocks.affine.plan.schedule import Schedule
 from polyblocks.errors import UnsupportedError
 from polyblocks.target import Multiprocessor, TargetDescription
 
@@ -42,6 +45,8 @@ def choose(nest: Nest, target: TargetDescription) -> tuple[Kernel, Predicted]:
     chip = target.multiprocessor
     if chip is None:
         raise ValueError(f"the target '{target.name}' has no grids of blocks: it maps to a team")
+    if (chain := _chained(nest, target)) is not None:
+        return chain, predict(chain, target)
     form_atomics(nest.body)
     tiles = _tiles(nest, target, chip)
     least = least_groups(nest, target)
@@ -76,6 +81,15 @@ def copy_of(nest: Nest) -> Nest:
     copied = Nest(clone(nest.body, {}, {}), [])
     copied.name, copied.kind = nest.name, nest.kind
     return copied
+
+
+def _chained(nest: Nest, target: TargetDescription) -> Kernel | None:
+    """The kernel of a nest that has its schedule already: a chain of products."""
+    loop = nest.body[0]
+    if not isinstance(loop, For) or loop.schedule is None:
+        return None
+    schedule = Schedule(loop.schedule, nest.name, f"{target.name} {target.arch}")
+    return scheduled_kernel(nest, Numbers(nest), schedule, target)[0]
 
 
 def _groups(

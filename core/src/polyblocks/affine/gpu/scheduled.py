@@ -33,6 +33,7 @@ from polyblocks.affine.gpu.plans.numbers import Numbers
 from polyblocks.affine.gpu.plans.sizes import TileSizes
 from polyblocks.affine.gpu.plans.unit_access import unit_accesses
 from polyblocks.affine.gpu.plans.units import UnitPlan, unit_plan
+from polyblocks.affine.gpu.scheduled_chain import scheduled_chain
 from polyblocks.affine.gpu.staged.errors import StagedError
 from polyblocks.affine.gpu.staged.nests import is_staged, mismatch, plain
 from polyblocks.affine.gpu.tiles.lane_plans import refusal
@@ -46,6 +47,8 @@ from polyblocks.target import Multiprocessor, TargetDescription
 
 def kind_of(schedule: Schedule) -> PlanKind:
     """The kind of plan that a schedule of a kernel is of."""
+    if "chained" in schedule:
+        return PlanKind.CHAIN
     if "unit" in schedule:
         return PlanKind.UNIT
     return PlanKind.LANES if "register_tile" in schedule else PlanKind.GROUPS
@@ -82,6 +85,8 @@ def scheduled_kernel(
     plan: Plan
     if kind is PlanKind.GROUPS:
         plan = _Groups(nest, numbers, schedule, chip, block).plan()
+    elif kind is PlanKind.CHAIN:
+        plan = scheduled_chain(nest, Tiles.read(schedule), schedule, target)
     else:
         contraction = facts_of(nest).contraction
         tiles = Tiles.read(schedule)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeGuard
 
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.mlir.affine_maps import UnreadableError
@@ -14,6 +14,7 @@ from polyblocks.affine.mlir.views import VIEWS, view_index
 from polyblocks.affine.model import (
     Buffer,
     ControlFlow,
+    For,
     Load,
     Nest,
     Node,
@@ -46,17 +47,22 @@ STRAIGHT_LINE = {
 TERMINATORS = {"affine.yield", "func.return", "scf.condition", "scf.yield"}
 
 
-def read(module: Any) -> Sequence:
+def read(module: Any, *, chains: bool = False) -> Sequence:
     """Read the body of ``@main``.
 
     Scalars that say where views begin, or that several nests use, are part of no nest.
+
+    Args:
+        module: the program.
+        chains: whether chains of products are nests; passes that change nests leave them as they
+            are, so that they are opaque to these.
     """
     from polyblocks import signature
 
     rows = signature_rows(module)
     block = signature.main_of(module).body.blocks[0]
     fresh = FRESH_RESULTS_ATTRIBUTE in module.operation.attributes
-    reader = _BlockReader(block, Scope(module))
+    reader = _BlockReader(block, Scope(module), chains=chains)
     for i, argument in enumerate(block.arguments):
         if isinstance(argument.type, ir.MemRefType):
             # A hand-written module may have no signature; nothing is assumed of its arguments.
@@ -74,10 +80,12 @@ class _BlockReader:
         block: the block.
         scope: of its values.
         name: what names of its nests begin with.
+        chains: see :func:`read`.
     """
 
-    def __init__(self, block: Any, scope: Scope, name: str = "") -> None:
+    def __init__(self, block: Any, scope: Scope, name: str = "", chains: bool = False) -> None:
         self.block = block
+        self.chains = chains
         self.scope = scope
         self.name = name
         self.items: list[Nest | Opaque] = []
@@ -128,6 +136,9 @@ class _BlockReader:
         elif name in ("affine.for", "affine.parallel"):
             self._flush()
             self._nest([op])
+            nest = self.items[-1]
+            if not self.chains and _is_chain(nest):
+                self.items[-1] = Opaque(op, *map(set, nest.effects()))
         elif name == "memref.copy":
             self._flush()
             self.items.append(self._copy(op))
@@ -255,7 +266,8 @@ class _BlockReader:
         bodies = []
         name = f"{op.attributes[REGION_ATTRIBUTE].value}_"
         for block in (block for region in op.regions for block in region.blocks):
-            inner = _BlockReader(block, Scope(self.scope.module, self.scope), name)
+            scope = Scope(self.scope.module, self.scope)
+            inner = _BlockReader(block, scope, name, self.chains)
             if op.name == "affine.for":
                 variable = block.arguments[0]
                 loop, first = NestReader(self.scope).bounds(op)
@@ -312,6 +324,12 @@ def signature_rows(module: Any) -> list[dict[str, Any]]:
     from polyblocks import signature
 
     return signature.rows(module)
+
+
+def _is_chain(item: Nest | Opaque) -> TypeGuard[Nest]:
+    """Whether an item is a chain of products with its schedule."""
+    loop = item.body[0] if isinstance(item, Nest) and item.body else None
+    return isinstance(loop, For) and bool((loop.schedule or {}).get("chained"))
 
 
 def _is_straight_line(op: Any) -> bool:

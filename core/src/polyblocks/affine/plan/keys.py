@@ -21,13 +21,15 @@ class PlanKind(Enum):
     LANES = "tiles by lanes"
     #: Warps of a grid's blocks do, by a matrix unit.
     UNIT = "tiles by a unit"
+    #: Warps of a grid's blocks compute chains of two contractions by a matrix unit.
+    CHAIN = "chains by a unit"
     #: Groups of a grid's threads run outer iterations of any nest.
     GROUPS = "groups of threads"
 
 
-CORES, LANES, UNIT, GROUPS = PlanKind
-GRID = (LANES, UNIT, GROUPS)
-TILES = (CORES, LANES, UNIT)
+CORES, LANES, UNIT, CHAIN, GROUPS = PlanKind
+GRID = (LANES, UNIT, CHAIN, GROUPS)
+TILES = (CORES, LANES, UNIT, CHAIN)
 
 
 @dataclass(frozen=True)
@@ -75,10 +77,17 @@ KEYS: dict[str, Key] = {
         "steps along K that are added up before they are added to the total", (CORES,)
     ),
     "unit": Key(
-        "the name of the matrix unit that computes steps; left out if none does", (CORES, UNIT)
+        "the name of the matrix unit that computes steps; left out if none does",
+        (CORES, UNIT, CHAIN),
     ),
     "stages": Key(
-        "tiles of each operand in shared memory: one is used while the others are filled", (UNIT,)
+        "tiles of each operand in shared memory: one is used while the others are filled",
+        (UNIT, CHAIN),
+    ),
+    "chained": Key(
+        "whether the nest is a chain of two products (`chain-products`); sizes are those of the "
+        "first, whose columns are the steps of the second",
+        (CHAIN,),
     ),
     "packed": Key(
         "whether the operand along M, and that along N, is copied in the order of its use; what "

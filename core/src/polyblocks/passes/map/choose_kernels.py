@@ -51,7 +51,7 @@ class ChooseKernelsPass:
         from polyblocks.mlir import ir
 
         with module.context, ir.Location.unknown():
-            _Choice(self.name, context).sequence(reader.read(module))
+            _Choice(self.name, context).sequence(reader.read(module, chains=True))
         return True
 
 

@@ -55,7 +55,7 @@ class EmitKernelsPass:
 
         with module.context, ir.Location.unknown():
             block = signature.main_of(module).body.blocks[0]
-            sequence = reader.read(module)
+            sequence = reader.read(module, chains=True)
             loaded: dict[Any, Any] = {}
             results = results_to_memory(block, loaded)
             _use(sequence, loaded)

@@ -85,7 +85,7 @@ def _times(
     rows, columns, depth = needs.tile
     tiles = np.ceil(extent(parts.rows) / rows) * np.ceil(extent(parts.columns) / columns)
     blocks, steps = extent(parts.batch) * tiles, np.ceil(parts.reduction.trips / depth)
-    on_chip, cache = _rates(target)
+    on_chip, cache = rates_of_memory(target)
     of_tile, of_ends = depth * needs.copied_bytes, bytes_around(parts) * rows * columns
     at_once = np.minimum(np.maximum(needs.resident, 1), np.ceil(blocks / units))
     waves, rest = np.divmod(blocks, units * at_once)
@@ -108,7 +108,7 @@ def _times(
     return _Times(memory, compute, latency, needs.resident >= 1)
 
 
-def _rates(target: TargetDescription) -> tuple[float | None, float | None]:
+def rates_of_memory(target: TargetDescription) -> tuple[float | None, float | None]:
     """Bytes per second of shared memory, and of the first cache behind it that is known."""
     units = max(target.shared_level.size, 1)
     shared = target.memory_level("shared")

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from polyblocks.affine.analysis.contractions import Operand
 from polyblocks.affine.gpu.mapping.banks import padded_shape
 from polyblocks.affine.gpu.mapping.placement import elements_per_thread
+from polyblocks.affine.gpu.plans.chains import ChainPlan
 from polyblocks.affine.gpu.plans.groups import DistributedLoop, GroupPlan, Place
 from polyblocks.affine.gpu.plans.kernel import Kernel, Pipeline
 from polyblocks.affine.gpu.plans.lanes import LanePlan
@@ -18,6 +19,7 @@ from polyblocks.codegen.gpu.emission.combine import Joiner
 from polyblocks.codegen.gpu.emission.groups import GroupEmitter
 from polyblocks.codegen.gpu.emission.lanes import LaneEmitter
 from polyblocks.codegen.gpu.emission.tiles import TileEmitter
+from polyblocks.codegen.gpu.matrix_emission.chains import ChainBody
 from polyblocks.codegen.gpu.matrix_emission.scope import UnitScope
 from polyblocks.codegen.gpu.matrix_emission.units import UnitEmitter
 from polyblocks.mlir import ir
@@ -165,11 +167,17 @@ def _unit_emitter(
     return UnitEmitter(UnitScope(tile, plan, tiles), pipeline)
 
 
+def _of_chain(kernel: Kernel) -> ChainBody:
+    assert isinstance(kernel.plan, ChainPlan)
+    return ChainBody(kernel.plan, _shared)
+
+
 #: Kind of plan -> what makes the body of one.
 _BODIES: dict[type, Callable[[Kernel], Body]] = {
     GroupPlan: GroupBody.of,
     LanePlan: TileBody.of_lanes,
     UnitPlan: TileBody.of_units,
+    ChainPlan: _of_chain,
 }
 
 

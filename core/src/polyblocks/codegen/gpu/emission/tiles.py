@@ -11,7 +11,17 @@ from polyblocks.affine.expr import Var
 from polyblocks.affine.gpu.mapping.wide import is_wide
 from polyblocks.affine.gpu.plans.groups import GroupPlan
 from polyblocks.affine.gpu.plans.sizes import TileSizes
-from polyblocks.affine.model import AffineAccess, Buffer, Load, Node, Op, Pure, Store, Value
+from polyblocks.affine.model import (
+    AffineAccess,
+    Buffer,
+    Index,
+    Load,
+    Node,
+    Op,
+    Pure,
+    Store,
+    Value,
+)
 from polyblocks.codegen.gpu.emission.code import Code
 from polyblocks.codegen.gpu.emission.nodes import NodeEmitter
 from polyblocks.codegen.gpu.emission.wide_body import WideBody
@@ -51,9 +61,11 @@ class TileEmitter:
         self.column_of: list[dict[Var, Any]] = []
         self.together = (1, 1)
         #: Whether a value depends on the row, and on the column.
-        self._levels: dict[Value, tuple[bool, bool]] = {}
+        self.levels: dict[Value, tuple[bool, bool]] = {}
         #: Whether each row, and each column, of the thread exists; None: it does.
-        self._exist: list[list[Any]] = []
+        self.exist: list[list[Any]] = [[], []]
+        #: Values of elements that the epilogue uses besides those before the reduction.
+        self.handed: list[Value] = []
 
     def begin(self, block: Any) -> None:
         """Where the tile of a block begins.
@@ -79,20 +91,31 @@ class TileEmitter:
         Returns:
             The initial values of the reduction, element by element.
         """
-        code, parts = self.code, self.sizes.parts
+        parts = self.sizes.parts
         self.together = together
-        for side, variables in enumerate((self.row_of, self.column_of)):
-            numbers = [code.add(self.first[side], place) for place in places[side]]
-            self._exist.append([self.inside(n, side) for n in numbers])
-            chunk = together[side]
-            exist = self.sizes.counts[side] % chunk == 0
-            for i, number in enumerate(numbers):
-                # Those that follow each other exist together.
-                at = self.clamped(number, side, chunk - i % chunk if exist else 1)
-                variables.append(self.values(at, side))
+        for side in range(2):
+            self.stand(places[side], side)
         self.run(parts.before, self.found)
         starts = parts.reduction.loops[0].inits
         return [self.of(v, i, j) for i, j in self.elements() for v in starts]
+
+    def stand(self, places: list[Any], side: int) -> None:
+        """Find the variables of the thread's rows, or of its columns.
+
+        Args:
+            places: of them, as numbers in the block's tile.
+            side: 0 for rows, 1 for columns.
+        """
+        code, variables = self.code, (self.row_of, self.column_of)[side]
+        numbers = [code.add(self.first[side], place) for place in places]
+        self.exist[side] = [self.inside(n, side) for n in numbers]
+        chunk = self.together[side]
+        exist = self.sizes.counts[side] % chunk == 0
+        variables.clear()
+        for i, number in enumerate(numbers):
+            # Those that follow each other exist together.
+            at = self.clamped(number, side, chunk - i % chunk if exist else 1)
+            variables.append(self.values(at, side))
 
     def step(
         self, sums: list[Any], number: Any, read: Callable[[Node], bool] | None = None
@@ -113,7 +136,7 @@ class TileEmitter:
             for argument in inner.arguments:
                 found[argument, i, j] = next(rest)
         for argument in inner.arguments:
-            self._levels[argument] = (True, True)
+            self.levels[argument] = (True, True)
         self.run(inner.body, found, read)
         outer, self.found = self.found, found
         new = [self.of(v, i, j) for i, j in self.elements() for v in inner.yields]
@@ -164,7 +187,7 @@ class TileEmitter:
         for node in nodes:
             level = self._level(node)
             for result in node.defines:
-                self._levels[result] = level
+                self.levels[result] = level
             if read is not None and read(node):
                 continue
             r, c = self.sizes.of_thread
@@ -177,9 +200,9 @@ class TileEmitter:
     def _level(self, node: Node) -> tuple[bool, bool]:
         """Whether what a node computes depends on the row, and on the column."""
         parts = self.sizes.parts
-        levels = [self._levels.get(v, (False, False)) for v in node.uses]
-        if isinstance(node, Load):
-            variables = {v for e in node.index for v in e.variables()}
+        levels = [self.levels.get(v, (False, False)) for v in node.uses]
+        if isinstance(node, (Index, Load)):
+            variables = set(node.variables())
             levels.append((bool(variables & set(parts.rows)), bool(variables & set(parts.columns))))
         return any(a for a, _ in levels), any(b for _, b in levels)
 
@@ -187,7 +210,7 @@ class TileEmitter:
         """The value of an element."""
         if value.external is not None:
             return self.nodes.externals[value.external]
-        row, column = self._levels.get(value, (False, False))
+        row, column = self.levels.get(value, (False, False))
         return self.found[value, i if row else -1, j if column else -1]
 
     def _once(self, node: Node, i: int, j: int) -> list[Any]:
@@ -196,8 +219,10 @@ class TileEmitter:
             given = [self.of(v, i, j) for v in node.operands]
             types = [r.type for r in node.results]
             return list(code.op(node.name, types, given, node.attributes, node.location).results)
-        assert isinstance(node, Load)
         self.move(i, j)
+        if isinstance(node, Index):
+            return [self.nodes.expr(node.expr)]
+        assert isinstance(node, Load)
         place = [self.nodes.expr(e) for e in node.index]
         self.nodes.load(node, [self.nodes.memrefs[node.buffer], *place])
         return [self.nodes.values[node.result]]
@@ -221,10 +246,14 @@ class TileEmitter:
         width = self._columns_at_once()
         for i, j in product(range(rows), range(0, columns, width)):
             self.move(i, j)
-            conditions = [c for c in (self._exist[0][i], self._exist[1][j]) if c is not None]
+            conditions = [c for c in (self.exist[0][i], self.exist[1][j]) if c is not None]
             of_columns = sums[i * columns + j : i * columns + j + width]
             finish = self._finish_one if width == 1 else self._finish_columns
             self.code.when(self.code.both(conditions), partial(finish, i, j, of_columns))
+
+    def _known(self) -> list[Value]:
+        """Values that the epilogue may use."""
+        return [*(v for node in self.sizes.parts.before for v in node.defines), *self.handed]
 
     def _columns_at_once(self) -> int:
         """Neighbouring columns that exist together or not, and whose results are stored at once."""
@@ -237,9 +266,8 @@ class TileEmitter:
 
     def _finish_one(self, i: int, j: int, sums: list[list[Any]]) -> list[Any]:
         parts = self.sizes.parts
-        for node in parts.before:
-            for value in node.defines:
-                self.nodes.values[value] = self.of(value, i, j)
+        for value in self._known():
+            self.nodes.values[value] = self.of(value, i, j)
         self.nodes.values.update(zip(parts.reduction.loops[0].results, sums[0], strict=True))
         self.nodes.run(parts.after, False, [])
         return []
@@ -247,12 +275,9 @@ class TileEmitter:
     def _finish_columns(self, i: int, j: int, sums: list[list[Any]]) -> list[Any]:
         parts, width = self.sizes.parts, len(sums)
         body = WideBody(self.nodes, parts.columns[-1], width)
-        for node in parts.before:
-            for value in node.defines:
-                _, moves = self._levels[value]
-                body.values[value] = [
-                    self.of(value, i, j + k) for k in range(width if moves else 1)
-                ]
+        for value in self._known():
+            _, moves = self.levels[value]
+            body.values[value] = [self.of(value, i, j + k) for k in range(width if moves else 1)]
         for result, values in zip(
             parts.reduction.loops[0].results, zip(*sums, strict=True), strict=True
         ):

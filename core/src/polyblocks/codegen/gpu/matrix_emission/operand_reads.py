@@ -167,7 +167,7 @@ class OperandReads:
             vector = self._gathered(chunks, wanted, type_)
             register = ir.Type.parse(fragment.register)
             if vector.type != register:
-                vector = self._as(vector, register)
+                vector = self.as_register(vector, register)
             registers.append(vector)
         return registers
 
@@ -204,7 +204,7 @@ class OperandReads:
             mask=ir.DenseI64ArrayAttr.get(list(range(len(wanted)))),
         )
 
-    def _as(self, vector: Any, register: Any) -> Any:
+    def as_register(self, vector: Any, register: Any) -> Any:
         """The same bits as a register of another type."""
         code = self.code
         if isinstance(register, ir.VectorType):

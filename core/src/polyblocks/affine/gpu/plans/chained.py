@@ -1,0 +1,130 @@
+"""A chain of two products as a nest: its rows, and what a block of steps does in each of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from polyblocks.affine.analysis.contractions import Contraction, ReductionLoops, contraction_of
+from polyblocks.affine.expr import Expr, Var
+from polyblocks.affine.model import (
+    AffineAccess,
+    Alloca,
+    Buffer,
+    For,
+    Load,
+    Nest,
+    Node,
+    clone,
+    nested,
+    walk,
+)
+from polyblocks.affine.subnests import parallel_shell
+
+
+@dataclass(eq=False)
+class ChainedProducts:
+    """The parts of a nest that :func:`polyblocks.affine.fusion.chains.running_chain.running_chain` makes.
+
+    Buffers of a block of steps, and that of the totals, have an element for each row here, so that
+    the products are contractions like others.
+
+    Attributes:
+        first, second: the products; what is before and behind them is that of a block.
+        before: code of a row before the first block.
+        blocks: the loop over blocks, and what it carries.
+        statements: of a block: code of the row, loops over steps (one with the first product in
+            it), and the loop over columns with the second one.
+        after: code of a row behind the last block.
+        last: the second product with what is done with its totals.
+        passed: buffers of elements that one statement passes to the next ones.
+        block: steps of a block.
+        made, used: the statements of the first product and of the second one.
+    """
+
+    first: Contraction
+    second: Contraction
+    before: list[Node]
+    blocks: For
+    statements: list[Node]
+    after: list[Node]
+    last: Contraction
+    passed: set[Buffer]
+    block: int
+    made: For
+    used: For
+
+
+def chained_products(nest: Nest) -> ChainedProducts | None:
+    """The parts of a nest, which is left as it is; None if it is no such chain."""
+    shell, body = parallel_shell(clone(nest.body, {}, {}))
+    rows = [loop.var for loop in shell]
+    blocks = next((n for n in body if isinstance(n, For) and _has_buffers(n)), None)
+    if blocks is None or not isinstance(body[0], Alloca):
+        return None
+    at, totals, finish = body.index(blocks), body[0].buffer, body[-1]
+    statements = [n for n in blocks.body if not isinstance(n, Alloca)]
+    local = [n.buffer for n in blocks.body if isinstance(n, Alloca)]
+    around = [n for n in statements if isinstance(n, For) and any(map(_is_loop, n.body))]
+    if len(around) != 2 or not isinstance(finish, For) or not local:
+        return None
+    made, used = around
+    block = local[0].shape[0]
+    wide = {buffer: _of_rows(buffer, rows, made.var.extent) for buffer in local}
+    _widen(body, rows, wide, Expr.of(blocks.var) * block)
+    _widen(body, rows, {totals: _of_rows(totals, rows, used.var.extent)}, Expr(0))
+    first = contraction_of(nested([*rows, made.var], made.body))
+    second = contraction_of(nested([*rows, used.var], [_unbounded(n) for n in used.body]))
+    if first is None or second is None:
+        return None
+    return ChainedProducts(
+        first=first,
+        second=second,
+        before=[n for n in body[1:at] if not isinstance(n, For)],
+        blocks=blocks,
+        statements=statements,
+        after=[n for n in body[at + 1 :] if n is not finish],
+        last=_with_finish(second, finish, used.var),
+        passed=set(wide.values()),
+        block=block,
+        made=made,
+        used=used,
+    )
+
+
+def _has_buffers(loop: For) -> bool:
+    return any(isinstance(n, Alloca) for n in loop.body)
+
+
+def _is_loop(node: Node) -> bool:
+    return isinstance(node, For)
+
+
+def _of_rows(buffer: Buffer, rows: list[Var], extent: int) -> Buffer:
+    """A buffer with an element for each row and step (or column)."""
+    shape = (*(var.extent for var in rows), extent)
+    size = buffer.bytes_per_element
+    return Buffer(shape, buffer.element, "alloc", bytes_per_element=size)
+
+
+def _widen(nodes: list[Node], rows: list[Var], wide: dict[Buffer, Buffer], first: Expr) -> None:
+    """Let accesses of a row's buffers be of those of all rows, in place."""
+    for node in walk(nodes):
+        if isinstance(node, AffineAccess) and node.buffer in wide:
+            node.buffer = wide[node.buffer]
+            node.index = (*(Expr.of(var) for var in rows), node.index[0] + first)
+
+
+def _unbounded(node: Node) -> Node:
+    """A node, of a loop the same over all steps."""
+    return replace(node, lower=(), upper=()) if isinstance(node, For) else node
+
+
+def _with_finish(second: Contraction, finish: For, column: Var) -> Contraction:
+    """The second product with what is done with its totals behind it."""
+    nodes = clone(finish.body, {}, {finish.var: Expr.of(column)})
+    total = next(n for n in nodes if isinstance(n, Load))
+    own = second.reduction.loops[0]
+    loop = For(own.var, own.body, own.inits, own.arguments, [total.result], own.yields)
+    reduction = ReductionLoops([loop], second.reduction.body)
+    after = [n for n in nodes if n is not total]
+    return replace(second, reduction=reduction, before=[], after=after)

@@ -1,0 +1,85 @@
+"""Cost of chains of products by a matrix unit: as that of one, with what is between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import ceil
+
+from polyblocks.affine import operation_cost as cost
+from polyblocks.affine.cost import rates
+from polyblocks.affine.cost.predicted import IMPOSSIBLE, Predicted
+from polyblocks.affine.gpu.plans.chained import ChainedProducts
+from polyblocks.affine.gpu.plans.chains import ChainPlan, chain_plan
+from polyblocks.affine.gpu.plans.sizes import bytes_around
+from polyblocks.affine.gpu.tiles.units_cost import rates_of_memory
+from polyblocks.affine.model import For
+from polyblocks.occupancy import occupancy
+from polyblocks.target import Multiprocessor, TargetDescription
+
+#: Warps of a block, rows of each, and blocks of steps in shared memory.
+_WARPS, _HEIGHTS, _STAGES = (4, 8, 2, 1), (16, 32), (2, 3, 1)
+#: Steps of a block.
+BLOCKS = (64, 32, 128)
+
+
+def chain_plans(parts: ChainedProducts, target: TargetDescription) -> Iterator[ChainPlan]:
+    """Candidates for a chain."""
+    for warps in _WARPS:
+        for height in _HEIGHTS:
+            for stages in _STAGES:
+                plan = chain_plan(parts, target, warps, height, stages)
+                if plan is not None:
+                    yield plan
+
+
+def predict_chain(plan: ChainPlan, target: TargetDescription, chip: Multiprocessor) -> Predicted:
+    """Seconds of one kernel.
+
+    A block of steps takes the unit, shared memory and issue slots, and before each of them its
+    operands have to be there; while a warp does what is between the products, others multiply.
+    """
+    units = max(target.shared_level.size, 1)
+    needed = occupancy(chip, plan.registers(), plan.shared_bytes(), plan.threads)
+    if not needed.blocks:
+        return IMPOSSIBLE
+    resident = min(needed.blocks, ceil(plan.blocks / units))
+    on_chip, cache = rates_of_memory(target)
+    rows, width, block = plan.tile
+    depth, size = plan.first.tile[2], plan.first.element_bytes
+    count = plan.first.sizes.counts[1]
+    turns = ceil(count / block)
+    waves = ceil(plan.blocks / (units * resident))
+    copied = block * (depth + width) * size
+    ends = (rows * depth + rows * width) * size + bytes_around(plan.parts.last) * rows
+    memory = compute = latency = None
+    if cache is not None:
+        memory = plan.blocks * (turns * copied + ends) / cache
+    if chip.latencies.known:
+        latency = waves * 2 * chip.latencies.memory
+    rate = rates.lane_rate(target)
+    if on_chip is not None and rate is not None and plan.unit.flops:
+        matrix = 2.0 * rows * block * (depth + width) * units / plan.unit.flops
+        warps = plan.threads // chip.warp
+        read = warps * block * (depth + width) + rows * depth
+        shared = (read + block * (depth + width)) * size * units / on_chip
+        issued = plan.threads * _issued(plan) * units / rate
+        busy = rates.overlapped(resident * matrix, resident * shared, resident * issued)
+        alone = matrix + issued + 2 * chip.latencies.exchange
+        # Of one stage, each operand has half of a turn to come.
+        comes = chip.latencies.memory / (plan.stages - 0.5)
+        compute = waves * turns * max(busy, alone, comes)
+    return Predicted(memory, compute, latency)
+
+
+def _issued(plan: ChainPlan) -> float:
+    """Instructions of a thread for a block of steps."""
+    (r, c), (_, d) = plan.first.sizes.of_thread, plan.second.sizes.of_thread
+    elements = sum(
+        cost.operations([n for n in statement.body if not isinstance(n, For)])
+        for statement in plan.parts.statements
+        if isinstance(statement, For) and statement is not plan.parts.used
+    )
+    copying = plan.first.copying(plan.first.product.operands[1])
+    copying += plan.second.copying(plan.second.product.operands[1])
+    reading = plan.first.reading + plan.second.reading
+    return r * c * (elements + 1) + r * d + copying + reading

@@ -1,0 +1,423 @@
+"""The body of a kernel whose warps compute chains of two products by a matrix unit.
+
+A warp has some rows. Its lanes keep their elements of a block of steps in registers: sums of the
+first product, what is computed of these, and operands of the second one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from polyblocks.affine.analysis.reduction_chains import StraightLineCode
+from polyblocks.affine.analysis.reductions import identity
+from polyblocks.affine.gpu.plans.chains import ChainPlan
+from polyblocks.affine.gpu.plans.fragments import outers_of, steps_of
+from polyblocks.affine.gpu.plans.units import UnitPlan
+from polyblocks.affine.model import Buffer, For, Load, Node, Op, Store, Value
+from polyblocks.affine.vectors.reduction_vectors import combine
+from polyblocks.codegen.gpu.emission.code import Code
+from polyblocks.codegen.gpu.emission.combine import barrier, from_lane
+from polyblocks.codegen.gpu.emission.tiles import TileEmitter
+from polyblocks.codegen.gpu.matrix_emission.operand_reads import OperandReads
+from polyblocks.codegen.gpu.matrix_emission.pipeline import Pipeline
+from polyblocks.codegen.gpu.matrix_emission.places import Sum
+from polyblocks.codegen.gpu.matrix_emission.scope import UnitScope
+from polyblocks.codegen.gpu.matrix_emission.sums import Sums
+from polyblocks.codegen.gpu.matrix_emission.tile_copy import TileCopy
+from polyblocks.codegen.gpu.matrix_emission.unit_calls import UnitCalls
+from polyblocks.mlir import ir
+
+#: Elements of a thread, rows by columns.
+Grid = list[list[Any]]
+
+
+class _Product:
+    """One of both products.
+
+    Args:
+        tile: its elements of the thread.
+        plan: how it is computed.
+        tiles: memory of its operands in shared memory, or None.
+    """
+
+    def __init__(self, tile: TileEmitter, plan: UnitPlan, tiles: list[Any]) -> None:
+        operands = plan.product.operands
+        given = {o: t for o, t in zip(operands, tiles, strict=True) if t is not None}
+        self.tile, self.plan = tile, plan
+        self.scope = UnitScope(tile, plan, given)
+        self.reads = OperandReads(self.scope)
+        self.calls, self.sums = UnitCalls(self.reads), Sums(self.scope)
+        self.places: tuple[list[Any], list[Any]] = ([], [])
+
+    def place(self, thread: Any) -> None:
+        """Find the thread's rows and columns."""
+        self.places = self.scope.place(thread)
+        for side in range(2):
+            self.tile.stand(self.places[side], side)
+
+    def copy(self, side: int, thread: Any) -> TileCopy:
+        """The thread's part of the copies of an operand."""
+        return TileCopy(self.scope, self.plan.product.operands[side], thread)
+
+    def operand(self, side: int, stage: Any, call: int) -> list[Any]:
+        """The registers of an operand for a call."""
+        return [v for load in self.reads.loads_of(side, stage, call) for v in load()]
+
+
+class ChainEmitter:
+    """Writes such a body at the current insertion point.
+
+    Args:
+        code: of the kernel.
+        plan: of the chain.
+        memrefs: of buffers of the program.
+        externals: values that come from around the nest.
+        shared: memory of the three operands.
+    """
+
+    def __init__(
+        self,
+        code: Code,
+        plan: ChainPlan,
+        memrefs: dict[Buffer, Any],
+        externals: dict[Any, Any],
+        shared: list[Any],
+    ) -> None:
+        self.code, self.plan, self.parts = code, plan, plan.parts
+        rows, steps, columns = shared
+
+        def tile(sizes: Any) -> TileEmitter:
+            return TileEmitter(code, sizes, memrefs, externals)
+
+        self.first = _Product(tile(plan.first.sizes), plan.first, [rows, steps])
+        self.second = _Product(tile(plan.second.sizes), plan.second, [None, columns])
+        self.last = tile(plan.last_sizes())
+        # All know the numbers of a row.
+        for other in (self.second.tile, self.last):
+            other.found, other.levels = self.first.tile.found, self.first.tile.levels
+        self.passed: dict[Buffer, Grid] = {}
+        self.stage: Any = None
+
+    def emit(self) -> None:
+        """The whole body, without the terminator."""
+        code, plan, tile = self.code, self.plan, self.second.tile
+        thread, block = code.id("thread"), code.id("block")
+        tile.begin(block)
+        self.first.tile.first = [tile.first[0], code.integer(0)]
+        self.first.tile.nodes.variables.update(tile.nodes.variables)
+        for product in (self.first, self.second):
+            product.place(thread)
+        copies = _Copies(self, thread)
+        copies.begin()
+        self._run(self.parts.before)
+        blocks, sums = self.parts.blocks, self.second.sums
+        r, c = plan.second.sizes.of_thread
+        zero = tile.nodes.zero(ir.F32Type.get())
+        inits = [v for value in blocks.inits for v in self._rows(value)]
+        inits += sums.packed([zero] * (r * c))
+        count = len(blocks.inits) * r
+
+        def body(number: Any, carried: list[Any]) -> list[Any]:
+            for position, argument in enumerate(blocks.arguments):
+                self._set_rows(argument, carried[position * r : (position + 1) * r])
+            totals = self._block(number, copies, sums.unpacked(carried[count:]))
+            rows = [v for value in blocks.yields for v in self._rows(value)]
+            return [*rows, *sums.packed(totals)]
+
+        turns = code.integer(blocks.var.extent)
+        done = code.loop(code.integer(0), turns, code.integer(1), inits, body, kept=True)
+        for position, result in enumerate(blocks.results):
+            self._set_rows(result, done[position * r : (position + 1) * r])
+        self._run(self.parts.after)
+        self._finish(sums.unpacked(done[count:]))
+
+    def _block(self, number: Any, copies: _Copies, totals: list[Any]) -> list[Any]:
+        """A block of steps; the totals after it."""
+        code, tile = self.code, self.first.tile
+        self.stage = copies.turn(number)
+        tile.first = [tile.first[0], code.times(number, self.plan.parts.block)]
+        tile.stand(self.first.places[1], 1)
+        for statement in self.parts.statements:
+            if statement is self.parts.used:
+                totals = self._use(totals)
+            elif not isinstance(statement, For):
+                self._run([statement])
+            elif statement.inits:
+                self._reduce(statement)
+            else:
+                self._elements(statement.body)
+            if statement is self.parts.made:
+                copies.between(number)
+        return totals
+
+    # Numbers of rows
+
+    def _rows(self, value: Value) -> list[Any]:
+        return [self.first.tile.of(value, i, -1) for i in range(self._height)]
+
+    def _set_rows(self, value: Value, numbers: list[Any]) -> None:
+        tile = self.first.tile
+        tile.levels[value] = (True, False)
+        for i, number in enumerate(numbers):
+            tile.found[value, i, -1] = number
+
+    @property
+    def _height(self) -> int:
+        return self.plan.first.sizes.of_thread[0]
+
+    def _run(self, nodes: list[Node]) -> None:
+        tile = self.first.tile
+        tile.run(nodes, tile.found)
+
+    # Elements of a block
+
+    def _elements(self, nodes: list[Node]) -> None:
+        """Code of all elements of the thread."""
+        for node in nodes:
+            if isinstance(node, For):
+                self._make(node)
+            elif isinstance(node, Store):
+                self.passed[node.buffer] = self._grid(node.value)
+            elif isinstance(node, Load) and node.buffer in self.passed:
+                self._set(node.result, self.passed[node.buffer])
+            else:
+                self._run([node])
+
+    def _grid(self, value: Value) -> Grid:
+        rows, columns = self.plan.first.sizes.of_thread
+        return [[self.first.tile.of(value, i, j) for j in range(columns)] for i in range(rows)]
+
+    def _set(self, value: Value, grid: Grid) -> None:
+        tile = self.first.tile
+        tile.levels[value] = (True, True)
+        for i, row in enumerate(grid):
+            for j, element in enumerate(row):
+                tile.found[value, i, j] = element
+
+    def _make(self, loop: For) -> None:
+        """The first product's sums of a block."""
+        product, plan = self.first, self.plan.first
+        r, c = plan.sizes.of_thread
+        inits = [product.tile.of(loop.inits[0], i, j) for i in range(r) for j in range(c)]
+        sums = product.sums.packed(inits)
+        for call in range(plan.calls):
+            rows = product.operand(0, self.code.integer(0), call)
+            sums = product.calls.multiply([*rows, *product.operand(1, self.stage, call)], sums)
+        values = product.sums.unpacked(sums)
+        self._set(loop.results[0], [values[i * c : (i + 1) * c] for i in range(r)])
+
+    def _reduce(self, loop: For) -> None:
+        """A reduction over the steps of a block: of the lane's, then of all lanes of a row."""
+        chain = StraightLineCode(loop.body).chain(loop.yields[0])
+        assert chain is not None
+        self._elements([n for n in loop.body if n is not chain.last])
+        (term,) = (t for t in chain.terms if t is not loop.arguments[0])
+        neutral = self.code.constant(identity(chain.last.name, term.type))
+        starts = self._rows(loop.inits[0])
+        found = []
+        for row, start in zip(self._grid(term), starts, strict=True):
+            present = [self._or(v, j, neutral) for j, v in enumerate(row)]
+            found.append(combine(chain.last, start, self._joined(chain.last, present)))
+        self._set_rows(loop.results[0], found)
+
+    def _or(self, value: Any, column: int, other: Any) -> Any:
+        """An element, or another value where there is no such step."""
+        exists = self.first.tile.exist[1][column]
+        if exists is None:
+            return value
+        return self.code.value("arith.select", value.type, exists, value, other)
+
+    def _joined(self, op: Op, values: list[Any]) -> Any:
+        """A lane's elements of a row, and those of the other lanes that have the row."""
+        while len(values) > 1:
+            pairs = zip(values[::2], values[1::2], strict=False)
+            odd = values[-1:] if len(values) % 2 else []
+            values = [combine(op, a, b) for a, b in pairs] + odd
+        (value,) = values
+        assert self.plan.unit.fragments is not None
+        warp = self.plan.first.warp
+        for bit, (row, column) in enumerate(self.plan.unit.fragments[2].lanes):
+            if column and not row:
+                value = combine(op, value, from_lane(self.code, value, 1 << bit, warp))
+        return value
+
+    # The second product
+
+    def _use(self, totals: list[Any]) -> list[Any]:
+        """The totals with the second product of a block added."""
+        product, plan, (loop,) = self.second, self.plan.second, self._loops()
+        r, c = plan.sizes.of_thread
+        before = plan.sizes.parts.before
+        (load,) = (n for n in before if isinstance(n, Load))
+        tile = product.tile
+        tile.levels[load.result] = (True, True)
+        for i in range(r):
+            for j in range(c):
+                tile.found[load.result, i, j] = totals[i * c + j]
+        tile.run([n for n in before if n is not load], tile.found)
+        inits = [tile.of(loop.inits[0], i, j) for i in range(r) for j in range(c)]
+        sums = product.sums.packed(inits)
+        given = self.passed[plan.product.operands[0].load.buffer]
+        zero = product.tile.nodes.zero(given[0][0].type)
+        given = [[self._or(v, j, zero) for j, v in enumerate(row)] for row in given]
+        for call in range(plan.calls):
+            rows = self._operand(given, call)
+            sums = product.calls.multiply([*rows, *product.operand(1, self.stage, call)], sums)
+        return product.sums.unpacked(sums)
+
+    def _loops(self) -> list[For]:
+        return [n for n in self.parts.used.body if isinstance(n, For)]
+
+    def _operand(self, grid: Grid, call: int) -> list[Any]:
+        """Elements of the thread as registers of the second product's operand.
+
+        They are those of the first product's sums, see
+        :func:`polyblocks.affine.gpu.plans.chains.keeps_lanes`.
+        """
+        code, unit = self.code, self.plan.unit
+        assert unit.fragments is not None
+        fragment, _, sums = unit.fragments
+        rows, columns = outers_of(sums), steps_of(sums)
+        _, n, k = unit.shape
+        per = fragment.register_bits // (8 * self.plan.first.element_bytes)
+        register = ir.Type.parse(fragment.register)
+        found = []
+        for height in range(self.plan.second.of_warp[0]):
+            for first in range(0, fragment.elements, per):
+                values = []
+                for place in range(first, first + per):
+                    row, step = fragment.at(place)
+                    beside, column = divmod(call * k + step, n)
+                    j = beside * len(columns) + columns.index(column)
+                    values.append(grid[height * len(rows) + rows.index(row)][j])
+                type_ = ir.VectorType.get([per], values[0].type)
+                vector = code.value("vector.from_elements", type_, *values)
+                found.append(self.second.reads.as_register(vector, register))
+        return found
+
+    def _finish(self, totals: list[Any]) -> None:
+        """The epilogue of all rows."""
+        last, second = self.last, self.second
+        last.first = second.tile.first
+        last.nodes.variables.update(second.tile.nodes.variables)
+        assert self.plan.unit.fragments is not None
+        columns = steps_of(self.plan.unit.fragments[2])
+        neighbours = columns == tuple(range(len(columns)))
+        last.together = (1, len(columns) if neighbours else 1)
+        for side in range(2):
+            last.stand(second.places[side], side)
+        known = dict.fromkeys(v for n in self.plan.parts.last.after for v in n.uses)
+        last.handed = [v for v in known if v in last.levels]
+        last.finish(totals)
+
+
+class _Copies:
+    """Copies of operands to shared memory, some blocks of steps ahead.
+
+    Args:
+        chain: of the kernel.
+        thread: its number.
+    """
+
+    def __init__(self, chain: ChainEmitter, thread: Any) -> None:
+        assert chain.plan.first.copies is not None
+        self.chain, self.code, self.plan = chain, chain.code, chain.plan
+        self.pipeline = Pipeline(self.code, chain.plan.first.copies)
+        self.rows = chain.first.copy(0, thread)
+        self.steps, self.columns = chain.first.copy(1, thread), chain.second.copy(1, thread)
+        self.turns = chain.parts.blocks.var.extent
+
+    def begin(self) -> None:
+        """The rows, and the first blocks of steps."""
+        code, zero = self.code, self.code.integer(0)
+        for round_ in self.rows.rounds:
+            self.rows.start(round_, Sum(zero), zero, self._is_whole)
+        if self.plan.stages == 1:
+            self._start_steps(zero)
+            self.pipeline.close()
+        for number in range(self.plan.stages - 1):
+            if number < self.turns:
+                self._start_steps(code.integer(number))
+                self._start_columns(code.integer(number))
+            self.pipeline.close()
+
+    def turn(self, number: Any) -> Any:
+        """Begin copies of a later block; the stage of this one when it is there."""
+        code, ahead = self.code, self.plan.stages - 1
+        self.pipeline.wait(max(ahead - 1, 0))
+        # And all have read the block before, in whose place the later one comes.
+        barrier(code)
+        if not ahead:
+            self._start_columns(number)
+        else:
+            self._later(number, ahead, self._start_steps, self._start_columns)
+        self.pipeline.close()
+        return code.remainder(number, self.plan.stages)
+
+    def between(self, number: Any) -> None:
+        """Wait for the second product's operand, and begin copies of the next block's first one.
+
+        Where there is one stage, all have read that when they wait.
+        """
+        if self.plan.stages > 1:
+            return
+        self.pipeline.wait(0)
+        barrier(self.code)
+        self._later(number, 1, self._start_steps)
+        self.pipeline.close()
+
+    def _later(self, number: Any, ahead: int, *copies: Callable[[Any], None]) -> None:
+        """Copies of a later block, if there is one."""
+        code = self.code
+        later = code.plus(number, ahead)
+
+        def start() -> list[Any]:
+            for copy in copies:
+                copy(later)
+            return []
+
+        code.when(code.compare("ult", later, code.integer(self.turns)), start)
+
+    @property
+    def _is_whole(self) -> bool:
+        return self.plan.first.sizes.counts[2] % self.plan.first.sizes.depth == 0
+
+    def _start_steps(self, number: Any) -> None:
+        """Copies of the first product's operand of a block of steps."""
+        code, tile = self.code, self.chain.first.tile
+        known = tile.first
+        tile.first = [known[0], code.times(number, self.chain.parts.block)]
+        stage = code.remainder(number, self.plan.stages)
+        for round_ in self.steps.rounds:
+            self.steps.start(round_, Sum(code.integer(0)), stage, self._is_whole)
+        tile.first = known
+
+    def _start_columns(self, number: Any) -> None:
+        """Copies of the second product's operand of a block of steps."""
+        code, block = self.code, self.chain.parts.block
+        whole = self.plan.second.sizes.counts[2] % block == 0
+        stage, first = code.remainder(number, self.plan.stages), code.times(number, block)
+        for round_ in self.columns.rounds:
+            self.columns.start(round_, Sum(first), stage, whole)
+
+
+class ChainBody:
+    """Of a chain of products: operands are in shared memory.
+
+    Attributes:
+        workgroup: memref types in shared memory.
+        private: none.
+    """
+
+    def __init__(self, plan: ChainPlan, shared: Callable[[list[int], Any], Any]) -> None:
+        self.plan = plan
+        element = ir.Type.parse(plan.first.product.element.name)
+        self.workgroup = [shared(list(shape), element) for shape in plan.shared]
+        self.private: list[Any] = []
+
+    def emit(
+        self, code: Code, memrefs: dict[Buffer, Any], known: dict[Any, Any], values: list[Any]
+    ) -> None:
+        """See :class:`polyblocks.codegen.gpu.emission.bodies.Body`."""
+        ChainEmitter(code, self.plan, memrefs, known, values).emit()

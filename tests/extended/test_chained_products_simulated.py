@@ -1,0 +1,128 @@
+"""Chains of two products on simulated GPUs: one kernel, as exact as PyTorch's for any tile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import inf
+from typing import Any
+
+import pytest
+import torch
+from sweeps import sweep
+from tests.extended.test_kernels_simulated import simulate
+from torch.nn import functional
+
+from polyblocks.affine.gpu.tiles import chain_cost
+from polyblocks.passes.contraction import chain_products
+from polyblocks.simt import LaunchResult
+
+pytestmark = pytest.mark.cpu
+
+Inputs = list[torch.Tensor]
+attention = functional.scaled_dot_product_attention
+
+
+def halves(*shapes: tuple[int, ...], dtype: torch.dtype = torch.float16) -> Inputs:
+    """Numbers of 16 bits."""
+    return [torch.randn(shape).to(dtype) for shape in shapes]
+
+
+def queries(heads: int, rows: int, steps: int, size: int) -> Inputs:
+    """Queries, keys and values of a batch of one."""
+    return halves((1, heads, rows, size), *[(1, heads, steps, size)] * 2)
+
+
+def causal(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    return attention(q, k, v, is_causal=True)
+
+
+def masked(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    return attention(q, k, v, attn_mask=mask)
+
+
+def written_out(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    return torch.softmax(q @ k.transpose(-1, -2) * 0.125, -1) @ v
+
+
+def kernel_sum(x: torch.Tensor, y: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    """No softmax: weights from products."""
+    return torch.exp((x @ y.t()) * 0.125 - 1) @ w
+
+
+def absent(rows: int, steps: int) -> torch.Tensor:
+    """A mask of -inf for whole blocks of steps, and for all steps of a row."""
+    mask = torch.where(torch.arange(steps) > 129, 0.0, -inf).expand(rows, steps).clone()
+    mask[3] = -inf
+    mask[5, :7] = 0
+    return mask.half()
+
+
+PROGRAMS: dict[str, tuple[Callable[..., Any], Callable[[], Inputs]]] = {
+    "attention": (attention, lambda: queries(2, 64, 64, 64)),
+    "odd lengths": (attention, lambda: queries(2, 50, 77, 64)),
+    "heads of 40": (attention, lambda: queries(2, 33, 140, 40)),
+    "heads of 128": (attention, lambda: queries(1, 40, 150, 128)),
+    "causal": (causal, lambda: queries(2, 100, 100, 64)),
+    "mask": (masked, lambda: [*halves((2, 2, 50, 32), *[(2, 2, 77, 32)] * 2, (2, 1, 50, 77))]),
+    "absent blocks": (masked, lambda: [*queries(1, 40, 150, 64), absent(40, 150)]),
+    "written out": (written_out, lambda: halves((2, 64, 64), *[(2, 80, 64)] * 2)),
+    "kernel sum": (kernel_sum, lambda: halves((50, 64), (100, 64), (100, 32))),
+    "bfloat16": (
+        attention,
+        lambda: halves((1, 1, 50, 64), *[(1, 1, 77, 64)] * 2, dtype=torch.bfloat16),
+    ),
+}
+#: Warps of a block, rows of a warp, steps of a block, stages.
+TILES = ((1, 16, 32, 1), (2, 32, 64, 1), (4, 16, 64, 3), (2, 16, 128, 2), (1, 32, 32, 3))
+
+
+@pytest.fixture(autouse=True)
+def _chains_pay(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For sizes that a simulator computes in seconds, the model prefers other kernels."""
+    monkeypatch.setattr(chain_products, "_least_seconds", lambda chain, target: inf)
+
+
+def check(name: str, arch: str = "sm_80") -> tuple[LaunchResult, ...]:
+    """A program is one kernel, and at most twice as far from float64's results as PyTorch is."""
+    torch.manual_seed(0)
+    function, make = PROGRAMS[name]
+    inputs = make()
+    (output, *_), launches = simulate(function, inputs, arch)
+    assert [str(f) for launch in launches for f in launch.findings] == []
+    exact = function(*(x.double() for x in inputs))
+    eager = function(*inputs).double()
+    given = torch.from_numpy(output)
+    if inputs[0].dtype is torch.bfloat16:
+        given = given.view(torch.bfloat16)
+    found = given.double().reshape(exact.shape)
+    assert torch.equal(found.isnan(), exact.isnan())
+    error, allowed = (torch.nan_to_num(x - exact).abs().max() for x in (found, eager))
+    assert error <= 2 * allowed
+    assert len(launches) == 1
+    return launches
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_chain_is_one_kernel(name: str) -> None:
+    (launch,) = check(name)
+    assert launch.counts.instructions["matrix"] > 0
+
+
+@pytest.mark.parametrize("tile", sweep(TILES, *TILES[:2]))
+@pytest.mark.parametrize("name", ["causal", "odd lengths"])
+def test_tiles_of_a_chain(
+    name: str, tile: tuple[int, int, int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    warps, height, block, stages = tile
+    monkeypatch.setattr(chain_products, "BLOCKS", (block,))
+    monkeypatch.setattr(chain_cost, "_WARPS", (warps,))
+    monkeypatch.setattr(chain_cost, "_HEIGHTS", (height,))
+    monkeypatch.setattr(chain_cost, "_STAGES", (stages,))
+    check(name)
+
+
+def test_without_the_fusion_products_are_kernels_of_their_own() -> None:
+    function, make = PROGRAMS["attention"]
+    for option in ("polyblocks_disable_reduce_reduce_fusion", "polyblocks_disable_affine_fusion"):
+        _, launches = simulate(function, make(), "sm_80", options={option: True})
+        assert len(launches) > 1
