@@ -101,6 +101,8 @@ FUNCTIONS: dict[str, tuple[Program, tuple[tuple[int, ...], ...], int, int]] = {
     "few steps": (scaled, ((64, 16), (48, 16)), 1, 1),
     "square of what is scaled": (scaled_square, ((64, 96),), 1, 1),
 }
+#: Of these, chains of products, which a chip that can compute them in turn has one kernel for.
+CHAINS = ("attention", "causal", "attention by hand")
 
 
 def check(function: Program, inputs: list[torch.Tensor], arch: str) -> tuple[int, int]:
@@ -137,7 +139,8 @@ def test_products_are_those_of_units(name: str, arch: str, dtype: torch.dtype) -
     function, shapes, products, kernels = FUNCTIONS[name]
     torch.manual_seed(0)
     inputs = [r(shape).to(dtype) for shape in shapes]
-    assert check(function, inputs, arch) == (products, kernels)
+    expected = (1, 1) if arch == "sm_80" and name in CHAINS else (products, kernels)
+    assert check(function, inputs, arch) == expected
 
 
 @pytest.mark.parametrize("arch", sweep(CHIPS, CHIPS[0]))

@@ -85,7 +85,7 @@ def copy_of(nest: Nest) -> Nest:
 
 def _chained(nest: Nest, target: TargetDescription) -> Kernel | None:
     """The kernel of a nest that has its schedule already: a chain of products."""
-    loop = nest.body[0]
+    loop = nest.body[0] if nest.body else None
     if not isinstance(loop, For) or loop.schedule is None:
         return None
     schedule = Schedule(loop.schedule, nest.name, f"{target.name} {target.arch}")

@@ -16,7 +16,9 @@ from polyblocks.affine.fusion.chains.running_chain import running_chain
 from polyblocks.affine.gpu.plans.chained import chained_products
 from polyblocks.affine.gpu.plans.chains import ChainPlan
 from polyblocks.affine.gpu.plans.numbers import Numbers
+from polyblocks.affine.gpu.plans.unit_access import unit_access
 from polyblocks.affine.gpu.tiles.chain_cost import BLOCKS, chain_plans, predict_chain
+from polyblocks.affine.gpu.tiles.units_cost import least_units
 from polyblocks.affine.mlir.json_attributes import to_attribute
 from polyblocks.affine.mlir.source import merged_sources
 from polyblocks.affine.model import AffineAccess, For, Nest, Node, Sequence, walk
@@ -154,10 +156,14 @@ def _quickest(
 
 
 def _least_seconds(chain: ProductChain, target: TargetDescription) -> float:
-    """Seconds that the nests take at least, one after the other, for what is passed in memory."""
-    launches = target.parallel[0].overhead * len(chain.nests)
-    total = launches
+    """Seconds that the nests take at least, one after the other.
+
+    They are launched, a unit multiplies, and what is passed goes through memory.
+    """
+    total = target.parallel[0].overhead * len(chain.nests)
     for nest in chain.nests:
+        access = unit_access(nest, target.matrix_units)
+        total += 0.0 if access is None else least_units(access)
         for node in walk(nest.body):
             if isinstance(node, AffineAccess) and node.buffer in chain.passed:
                 nbytes = node.buffer.nbytes

@@ -24,7 +24,7 @@ from polyblocks.target import MatrixUnit, Multiprocessor, TargetDescription
 #: Columns of the second product's tile are a multiple of this, so that it is read by columns.
 _COLUMNS = 64
 #: Registers beside sums and operands: of addresses, of a row's numbers, and of loops.
-_OTHER = 36 - ADDRESSES
+_OTHER = 32 - ADDRESSES
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +95,8 @@ class ChainPlan:
         rows = self.first.of_warp[0] * a.elements * width // 4
         columns = max(p.of_warp[1] for p in (self.first, self.second)) * b.elements * width // 4
         # Elements become operands one after the other, in place of sums.
-        return r * c + r * d + rows + columns // 2 + _OTHER + ADDRESSES
+        elements = r * c + r * c // 8
+        return elements + r * d + rows + columns // 2 + _OTHER + ADDRESSES
 
     def schedule(self, numbers: Numbers) -> dict[str, Any]:
         """The plan as data."""
