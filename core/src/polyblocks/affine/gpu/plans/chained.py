@@ -23,7 +23,7 @@ from polyblocks.affine.subnests import parallel_shell
 
 @dataclass(eq=False)
 class ChainedProducts:
-    """The parts of a nest that :func:`polyblocks.affine.fusion.chains.running_chain.running_chain` makes.
+    """The parts of a nest that ``chain-products`` makes.
 
     Buffers of a block of steps, and that of the totals, have an element for each row here, so that
     the products are contractions like others.
