@@ -260,8 +260,8 @@ ROOMS: dict[str, str] = {
     "passes/normalize",
     "passes/contraction": "affine affine/analysis affine/buffers affine/contraction "
     "affine/contraction/products affine/contraction/tilings affine/cost affine/fusion/chains "
-    "affine/gpu affine/gpu/plans affine/gpu/tiles affine/mlir affine/naming affine/padding affine/plan "
-    "affine/rewrites affine/vectors "
+    "affine/gpu affine/gpu/plans affine/gpu/tiles affine/mlir affine/naming affine/padding "
+    "affine/plan affine/rewrites affine/vectors "
     "passes",
     "passes/schedule": "affine affine/analysis affine/cleanup affine/cost affine/mlir "
     "affine/rewrites affine/vectors affine/gpu passes",
