@@ -148,13 +148,18 @@ def has_siblings(nest: Nest) -> bool:
     return parts is not None and not parts.multiplies_once
 
 
-def clean(nest: Nest) -> None:
-    """Forward what is stored, drop what nothing needs."""
+def forward_stored(nodes: list[Node]) -> None:
+    """Use what an innermost loop stores where it loads that again."""
     known: dict[Value, Value] = {}
-    for node in walk(nest.body):
+    for node in walk(nodes):
         if isinstance(node, For) and not any(isinstance(n, For) for n in node.body):
             forward(node.body, known)
-    replace_values(nest.body, known)
+    replace_values(nodes, known)
+
+
+def clean(nest: Nest) -> None:
+    """Forward what is stored, drop what nothing needs."""
+    forward_stored(nest.body)
     local = {n.buffer for n in walk(nest.body) if isinstance(n, Alloca)}
     used = {n.buffer for n in all_accesses(nest.body) if isinstance(n, AnyLoad)}
     drop_stores(nest.body, local - used)

@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from polyblocks.affine.cleanup.dead_nests import drop_dead_nests
-from polyblocks.affine.fusion.siblings import SiblingFusion, clean
+from polyblocks.affine.fusion.siblings import SiblingFusion, clean, forward_stored
 from polyblocks.affine.model import (
     Nest,
+    Node,
     Sequence,
 )
 from polyblocks.affine.naming.names import name_nests
-from polyblocks.affine.subnests import has_register_tile
+from polyblocks.affine.subnests import has_register_tile, parallel_shell
 from polyblocks.passes import facts
 from polyblocks.passes.base import NestPass
 
@@ -59,10 +60,37 @@ class FuseSiblingLoopsPass(NestPass):
             name_nests(self.name, sequence, context)
 
     def _inside(self, siblings: SiblingFusion, nest: Nest, context: Any) -> None:
-        count = 0 if has_register_tile(nest.body) else siblings.merge_loops(nest.body)
+        if has_register_tile(nest.body):
+            count = self._beside_register_tiles(siblings, nest)
+        else:
+            count = siblings.merge_loops(nest.body)
+            if count:
+                clean(nest)
         if count:
-            clean(nest)
             context.decide(self.name, nest.name, "merged", loops=count)
+
+    def _beside_register_tiles(self, siblings: SiblingFusion, nest: Nest) -> int:
+        """Merge loops between contractions of one tile, which stay as they are made."""
+        loops, body = parallel_shell(nest.body)
+        if not loops or not loops[-1].tile:
+            return 0
+        count = 0
+        out: list[Node] = []
+        between: list[Node] = []
+        for node in [*body, None]:
+            if node is not None and not has_register_tile([node]):
+                between.append(node)
+                continue
+            merged = siblings.merge_loops(between)
+            if merged:
+                forward_stored(between)
+            count += merged
+            out += [*between, *([] if node is None else [node])]
+            between = []
+        if count:
+            body[:] = out
+            nest.replace()
+        return count
 
     def _siblings(self, siblings: SiblingFusion, sequence: Sequence, context: Any) -> int:
         """Merge nests with earlier ones that read the same; the number that are gone."""
