@@ -90,18 +90,44 @@ def chain_to(
     parts = facts_of(last).contraction
     if parts is None or len(parts.columns) != 1 or len(parts.reduction.loops) != 1:
         return None
-    found: set[Nest] = set()
-    for buffer in dict.fromkeys(n.buffer.base for n in walk(last.body) if isinstance(n, Load)):
-        chain = chain_of(last, buffer, products, stages, users)
-        found.update(chain or ())
-    found.discard(last)
-    if sum(nest in products for nest in found) != 1:
+    found = _between(last, parts, products, stages, users)
+    if found is None:
         return None
     shell, _ = parallel_shell(last.body)
     (column,), (step,) = parts.columns, parts.reduction.order
     rows = [loop.var for loop in shell if loop.var is not column]
     links = _Links(rows, step, users, {*found, last})
     return links.chain(sorted(found, key=users.position), last, parts)
+
+
+def _between(
+    last: Nest,
+    parts: Contraction,
+    products: Collection[Nest],
+    stages: Collection[Nest],
+    users: Users,
+) -> set[Nest] | None:
+    """The nests from one product to the last one; None if there is none, or if there are several.
+
+    Rows come through one operand of the last product. Other buffers of it that depend on the same
+    product are numbers of rows; of others there is nothing to compute with the rows.
+    """
+    chains: dict[Buffer, set[Nest]] = {}
+    for buffer in dict.fromkeys(n.buffer.base for n in walk(last.body) if isinstance(n, Load)):
+        chain = chain_of(last, [buffer], products, stages, users)
+        if chain is not None:
+            chains[buffer] = set(chain) - {last}
+    of_rows = [o for o in parts.operands if o.of_rows and o.load.buffer.base in chains]
+    if len(of_rows) != 1:
+        return None
+    found = chains[of_rows[0].load.buffer.base]
+    (first, *others) = [nest for nest in found if nest in products]
+    if others:
+        return None
+    for nests in chains.values():
+        if first in nests:
+            found = found | nests
+    return found if sum(nest in products for nest in found) == 1 else None
 
 
 class _Links:
