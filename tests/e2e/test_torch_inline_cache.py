@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import os
 import sys
@@ -70,6 +71,9 @@ def ready(function, *args):
         (lambda *x: x[0] + x[1], (ONES, 4 * ONES)),
         (lambda x: torch.nn.functional.softplus(x) * FACTOR, (ONES,)),
         (lambda x: x + len("four"), (ONES,)),
+        (functools.partial(torch.sum, dim=1), (ONES,)),
+        (functools.partial(torch.nn.functional.softshrink), (ONES,)),
+        (torch.neg, (ONES,)),
         (torch.trace, (ONES,)),
         (torch.sin, (ONES,)),
     ],
@@ -256,6 +260,21 @@ def test_what_is_read_from_outside_is_seen(monkeypatch):
     assert is_cached(compiled, ONES)
     monkeypatch.setattr(torch, "neg", torch.abs)
     assert torch.equal(compiled(ONES), ONES)
+
+
+def test_partial_functions_are_seen():
+    function = functools.partial(torch.sum, dim=1)
+    compiled = ready(function, ONES)
+    assert is_cached(compiled, ONES)
+    function.keywords["dim"] = 0
+    assert torch.equal(compiled(ONES), torch.full((4,), 3.0))
+    function.keywords["keepdim"] = True
+    assert torch.equal(compiled(ONES), torch.full((1, 4), 3.0))
+    function.__setstate__((torch.prod, (), {"dim": 0}, {}))
+    assert torch.equal(compiled(ONES), torch.ones(4))
+    shared = functools.partial(torch.add, ONES)
+    compiled = ready(shared, 3 * ONES)
+    assert torch.equal(compiled(3 * ONES), 4 * ONES)
 
 
 def helper(x):

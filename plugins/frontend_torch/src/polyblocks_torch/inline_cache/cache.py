@@ -275,7 +275,7 @@ def _facts_table(facts: Sequence[Fact]) -> Any:
         _Fact(
             of=fact.of if fact.key is None else id(fact.of),
             key=0 if fact.key is None else id(fact.key),
-            value=id(fact.value),
+            value=fact.value if fact.is_number else id(fact.value),
             differs=fact.differs,
         )
         for fact in facts

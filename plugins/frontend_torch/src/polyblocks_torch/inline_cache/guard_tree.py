@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import builtins
 import ctypes
+import functools
 import re
 import types
 from collections.abc import Iterator
@@ -29,14 +30,16 @@ class Fact(NamedTuple):
     Attributes:
         of: a dict; an address where there is no key.
         key: of a word: None.
-        value: the object that must be there.
+        value: the object that must be there; where there is no key, perhaps a number.
         differs: whether it must not.
+        is_number: whether the value is the word itself.
     """
 
     of: Any
     key: str | None
     value: Any
     differs: bool = False
+    is_number: bool = False
 
 
 #: Objects of these classes do not change. A guard says the same of the same one.
@@ -63,11 +66,14 @@ _OF_TENSORS = {
 _IDENTITY = {"ID_MATCH", "TYPE_MATCH", "NOT_NONE", "CLOSURE_MATCH", "FUNCTION_MATCH"}
 #: Guards of the tuple of further arguments, which is as long as the call makes it.
 _OF_TUPLES = {"TYPE_MATCH", "LENGTH_CHECK", "ID_MATCH"}
+#: Guards of a dict whose length and values are compared.
+_OF_DICTS = {"TYPE_MATCH", "DICT_LENGTH", "DICT_CONTAINS"}
 _DISTINCT = "NO_TENSOR_ALIASING"
 
 _ACCESS = re.compile(r"(?P<kind>\w+)(?:\((?P<key>.*)\))?", re.DOTALL)
 _FRAME_KEY = re.compile(r"key='(\w+)'")
-_CELL_CONTENTS = 16
+#: Bytes of an object's head; in a cell its contents, in a dict its length follows.
+_HEAD = 16
 
 
 class GuardTree:
@@ -121,7 +127,7 @@ class GuardTree:
                 self._look_at_argument(child, value[int(item)])
         elif kind == "cell":
             inner = value.cell_contents
-            self.facts.append(Fact(_word_of_cell(value, inner), None, inner))
+            self.facts.append(Fact(_word(id(value) + _HEAD, id(inner)), None, inner))
             self._look_at_object(manager, inner)
         else:
             self._look_at_argument(manager, value)
@@ -159,6 +165,9 @@ class GuardTree:
                     raise Unknown(kind)
                 self._look_at_item(child, value, key.strip("'"))
             return
+        if type(value) is functools.partial:
+            self._look_at_partial(manager, value)
+            return
         if not isinstance(value, _NAMED) or not _leaves(manager) <= _IDENTITY:
             raise Unknown(type(value).__name__)
         for kind, key, child in _children(manager):
@@ -169,11 +178,38 @@ class GuardTree:
             else:
                 raise Unknown(kind)
 
+    def _look_at_partial(self, manager: Any, value: functools.partial[Any]) -> None:
+        if not _leaves(manager) <= _IDENTITY:
+            raise Unknown("guards of a partial function")
+        for kind, key, child in _children(manager):
+            if kind != "GetAttrGuardAccessor" or key not in ("func", "args", "keywords"):
+                raise Unknown(kind)
+            part = getattr(value, key)
+            self.facts.append(Fact(_word_in(value, part), None, part))
+            if key == "func":
+                self._look_at_object(child, part)
+            elif key == "args":
+                if not _leaves(child) <= _OF_TUPLES or not all(map(is_constant, part)):
+                    raise Unknown("arguments of a partial function")
+            else:
+                self._look_at_keywords(child, part)
+
+    def _look_at_keywords(self, manager: Any, keywords: dict[str, Any]) -> None:
+        if not _leaves(manager) <= _OF_DICTS:
+            raise Unknown("guards of keywords")
+        self.facts.append(
+            Fact(_word(id(keywords) + _HEAD, len(keywords)), None, len(keywords), is_number=True)
+        )
+        for kind, key, child in _children(manager):
+            if kind != "DictGetItemGuardAccessor":
+                raise Unknown(kind)
+            self._look_at_item(child, keywords, key.strip("'"))
+
     def _look_at_code(self, manager: Any, function: types.FunctionType) -> None:
         if not _leaves(manager) <= _IDENTITY or any(True for _ in _children(manager)):
             raise Unknown("guards of code")
         code = function.__code__
-        self.facts.append(Fact(_word_of_code(function, code), None, code))
+        self.facts.append(Fact(_word_in(function, code), None, code))
 
 
 def is_constant(value: Any) -> bool:
@@ -222,22 +258,20 @@ def _is_about_hooks(leaf: Any) -> bool:
     return _kind(leaf) == "LAMBDA_GUARD" and all(part.startswith(_HOOKS) for part in parts)
 
 
-def _word_of_cell(cell: Any, contents: Any) -> int:
-    return _word(id(cell) + _CELL_CONTENTS, contents)
+def _word_in(value: Any, held: Any) -> int:
+    """The address of the only word of an object that points to another one."""
+    places = range(id(value) + _HEAD, id(value) + type(value).__basicsize__, 8)
+    found = [address for address in places if _there(address) == id(held)]
+    if len(found) != 1:
+        raise Unknown("where an object has another one")
+    return found[0]
 
 
-def _word_of_code(function: types.FunctionType, code: types.CodeType) -> int:
-    for address in range(id(function) + 16, id(function) + type(function).__basicsize__, 8):
-        if _pointer(address) == id(code):
-            return address
-    raise Unknown("code of a function")
-
-
-def _word(address: int, value: Any) -> int:
-    if _pointer(address) != id(value):
-        raise Unknown("a cell")
+def _word(address: int, expected: int) -> int:
+    if _there(address) != expected:
+        raise Unknown("where an object has something")
     return address
 
 
-def _pointer(address: int) -> int:
-    return ctypes.c_void_p.from_address(address).value or 0
+def _there(address: int) -> int:
+    return ctypes.c_uint64.from_address(address).value
