@@ -90,3 +90,16 @@ def test_mixed_and_looked_up(shape: tuple[int, int]) -> None:
     inputs[2][4, 7] = float("nan")
     with pytest.raises(Exception, match="index out of range"):
         compiled(*inputs, torch.rand(33))
+
+
+@pytest.mark.parametrize("parts", [2, 3, 5, 17])
+@pytest.mark.parametrize("shape", [(7, 1003), (300, 64)], ids=str)
+def test_stacks_along_the_last_dimension(parts: int, shape: tuple[int, int]) -> None:
+    def function(*xs: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return torch.stack(xs, -1), torch.cartesian_prod(*(x[0, :19] for x in xs[:3]))
+
+    xs = tuple(torch.randn(shape) for _ in range(parts))
+    xs[1][3, ::5] = float("nan")
+    found = polyblocks_jit_torch(function, compile_options={"strict_target": True})(*xs)
+    for one, other in zip(found, function(*xs), strict=True):
+        assert torch.equal(one.nan_to_num(9), other.nan_to_num(9))

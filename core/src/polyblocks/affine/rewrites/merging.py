@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from polyblocks.affine.access import all_accesses
+from polyblocks.affine.access import address, all_accesses
 from polyblocks.affine.analysis.boxes import overlap, touched
 from polyblocks.affine.analysis.coverage import same_for
 from polyblocks.affine.analysis.parallel import is_parallel
@@ -24,6 +24,7 @@ from polyblocks.affine.model import (
     transform_indices,
     walk,
 )
+from polyblocks.affine.vectors.interleaves import MAX_WHOLE_STEP
 from polyblocks.affine.vectors.lanes import NoLanesError, lanes_of
 
 
@@ -105,15 +106,16 @@ def fills_gaps(a: For, b: For) -> bool:
     *_, inner = _counters(a)
     theirs = [n for n in walk(b.body) if isinstance(n, Store)]
     for x in walk(a.body):
-        if not isinstance(x, Store) or not x.index:
+        if not isinstance(x, Store):
             continue
-        step = x.index[-1].coefficient(inner) or 0
+        place = address(x.buffer, x.index)
+        step = abs(place.coefficient(inner) or 0)
+        if not 1 < step <= MAX_WHOLE_STEP:
+            continue
         for y in theirs:
             if y.buffer is x.buffer:
-                moved = [e.substitute(at) for e in y.index]
-                apart = moved[-1] - x.index[-1]
-                beside = apart.is_constant and 0 < abs(apart.const) < abs(step)
-                if beside and moved[:-1] == list(x.index[:-1]):
+                apart = address(y.buffer, y.index).substitute(at) - place
+                if apart.is_constant and 0 < abs(apart.const) < step:
                     return True
     return False
 
