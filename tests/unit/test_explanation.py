@@ -449,6 +449,10 @@ FILL = {"saved_bytes": 64, "saved_seconds": 2e-6, "overhead_seconds": 3e-6}
         ),
         ({"what": "atomic", "nest": "p"}, "the updates of p are atomic"),
         (
+            {"what": "numbered", "nest": "p"},
+            "of the stores of p to one element the one with the highest number stays",
+        ),
+        (
             {"what": "workspace", "nest": "main", "buffers": 1, "bytes": 64, "without_sharing": 64},
             "1 intermediate buffer share 64 B; without sharing 64 B",
         ),

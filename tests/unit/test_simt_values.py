@@ -100,6 +100,15 @@ class TestBits:
         got = apply(op, [(V4, a), (V4, a * 0)], ("i32", np.int32), first="%c")
         np.testing.assert_array_equal(got, ((a > 0) << np.arange(4)).sum(1))
 
+    def test_a_mask_whose_bits_fill_no_word(self):
+        v20 = "vector<20xf32>"
+        # In memory such vectors are 128 bytes apart.
+        a = rng.integers(-1, 2, (32, 32)).astype(np.float32)
+        op = (f'llvm.fcmp "ogt" %x0, %x1 : {v20}\n%i = llvm.bitcast %c : vector<20xi1> to i20\n'
+              "%r = llvm.zext %i : i20 to i32")  # fmt: skip
+        got = apply(op, [(v20, a), (v20, a * 0)], ("i32", np.int32), first="%c")
+        np.testing.assert_array_equal(got, ((a[:, :20] > 0) << np.arange(20)).sum(1))
+
     def test_pointers_as_numbers(self):
         module = kernel_of(
             """%i = llvm.ptrtoint %a : !llvm.ptr<1> to i64

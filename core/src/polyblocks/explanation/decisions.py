@@ -474,6 +474,10 @@ def _atomic(d: Decision) -> str:
     return f"the updates of {d['nest']} are atomic"
 
 
+def _numbered(d: Decision) -> str:
+    return f"of the stores of {d['nest']} to one element the one with the highest number stays"
+
+
 def _columns(d: Decision) -> str:
     return f"partitioned the updates of {d['nest']} among threads by columns{_instead(d)}"
 
@@ -608,6 +612,7 @@ _SENTENCES: dict[str, Callable[[Decision], str]] = {
     "ranges used": _values,
     "parts": _parts,
     "atomic": _atomic,
+    "numbered": _numbered,
     "columns": _columns,
     "copies": _copies,
     "mapped": _mapped,

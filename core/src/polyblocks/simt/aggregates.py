@@ -129,6 +129,8 @@ def _bytes_to_bits(raw: Array, type_: Type, instruction: Instruction) -> Array:
         value = np.unpackbits(raw, axis=0, count=count, bitorder="little").astype(bool)
     else:
         size = instruction.layout.size(scalar_of(type_))
+        # Bits such as 20 fill no word.
+        raw = np.pad(raw, ((0, -len(raw) % size), (0, 0)))
         words = np.ascontiguousarray(raw.T).view(f"uint{8 * size}").T
         value = from_words(words, type_)
     return value if isinstance(type_, Vector) else value[0]

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from polyblocks.affine.cleanup.constant_loads import fold_constant_load
 from polyblocks.affine.cleanup.dead_nests import drop_dead_nests
+from polyblocks.affine.cleanup.powers import multiply_powers
 from polyblocks.affine.cleanup.splicing import splice_loops
 from polyblocks.affine.mlir.regions import nested_regions
 from polyblocks.affine.model import (
@@ -25,7 +26,7 @@ class NormalizeNestsPass(NestPass):
     """Bring every nest into the form that later passes expect.
 
     * ``memref.copy`` is a nest; a loop of one iteration is its body; a loop of none is nothing;
-    * a load of a known constant is that constant;
+    * a load of a known constant is that constant, a square or a cube is a product;
     * a nest that writes only what nothing reads is gone;
     * allocations stand at the beginning of ``@main``, so that nests can move.
 
@@ -54,6 +55,7 @@ class NormalizeNestsPass(NestPass):
         for nest in sequence.nests():
             body = splice_loops(nest.body)
             _fold_constant_loads(body)
+            multiply_powers(body)
             remove_dead(body)
             # Re-writing is cheap, and gives every nest the same spelling.
             nest.replace(body)

@@ -14,6 +14,7 @@ from polyblocks.affine.model import Nest, Sequence
 from polyblocks.affine.rewrites.parts import split
 from polyblocks.passes import facts
 from polyblocks.passes.base import NestPass
+from polyblocks.target import TargetDescription
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,9 @@ class SplitReductionsPass(NestPass):
 
     The outermost reduction loop is cut; each part starts from the identity of the operation and
     leaves its result in a buffer, which a second, small reduction reads. Only reductions whose
-    order does not matter are split.
+    order does not matter are split. Where blocks of threads have outer iterations enough for the
+    multiprocessors and too few for their threads, as columns are, the predicted times of the
+    kernels decide.
 
     Before::
 
@@ -45,6 +48,10 @@ class SplitReductionsPass(NestPass):
     parts_per_thread: int = 4
     #: The smallest gain, in times the start of a team, that is worth a second nest.
     min_gain: float = 4.0
+    #: Of the predicted time of one kernel, at most, where the predicted times of kernels decide.
+    worth: float = 0.8
+    #: Iterations of such a part, at least.
+    least: int = 16
 
     def transform(self, sequence: Sequence, context: Any) -> None:
         """Split where threads would be idle.
@@ -70,18 +77,49 @@ class SplitReductionsPass(NestPass):
                 moved = rates.traffic_seconds(context.target, *_read(nest))
                 at_once = min(level.size, max(iterations, 1))
                 seconds = None if moved is None else max(seconds, moved * level.size) / at_once
-            if iterations >= 2 * level.size:
+            if iterations >= 2 * level.size and not blocks:
                 continue
             if seconds is not None and seconds < self.min_gain * level.overhead:
                 continue
             combiners = shape.combiners()
-            starts = None if combiners is None else identities(combiners)
+            if combiners is None or identities(combiners) is None:
+                continue
             parts = min(self.parts_per_thread * level.size, extent // 2)
-            if combiners is None or starts is None or parts < 2:
+            if iterations >= 2 * level.size:
+                parts = self._predicted(nest, shape, context.target)
+            if parts < 2:
                 continue
             at = sequence.items.index(nest)
             sequence.items[at : at + 1] = split(nest, shape, combiners, extent // parts)
             context.decide(self.name, nest.name, "split", parts=parts, serial_seconds=seconds)
+
+    def _predicted(self, nest: Nest, shape: ReductionNest, target: TargetDescription) -> int:
+        """Into how many parts kernels are predicted to be quickest; 1: it stays whole."""
+        from polyblocks.affine.gpu.choose import choose, copy_of
+
+        chip = target.multiprocessor
+        assert chip is not None
+        threads = target.shared_level.size * (chip.busy_threads or chip.threads)
+        extent = shape.reductions[0].var.extent
+        counts = [threads // each // shape.iterations for each in (1, 4, chip.warp)]
+        counts = [count for count in counts if 2 <= count <= extent // self.least]
+        if not counts or rates.unknown_rates(target):
+            return 1
+        seconds = {1: choose(copy_of(nest), target)[1].seconds}
+        for count in counts:
+            copied = copy_of(nest)
+            parts = ReductionNest.of(copied)
+            combiners = None if parts is None else parts.combiners()
+            assert parts is not None
+            assert combiners is not None
+            found = [
+                choose(each, target) for each in split(copied, parts, combiners, extent // count)
+            ]
+            between = (len(found) - 1) * target.shared_level.overhead
+            seconds[count] = sum(predicted.seconds for _, predicted in found) + between
+        best = min(seconds, key=lambda count: seconds[count])
+        moved = rates.traffic_seconds(target, *_read(nest)) or 0.0
+        return best if max(seconds[best], moved) < self.worth * seconds[1] else 1
 
 
 def _read(nest: Nest) -> tuple[int, int]:
