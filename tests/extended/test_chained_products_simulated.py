@@ -36,6 +36,12 @@ def causal(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
     return attention(q, k, v, is_causal=True)
 
 
+def window(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    """Each row has the 40 steps before it; the last rows have none."""
+    behind = torch.arange(q.shape[-2])[:, None] - torch.arange(k.shape[-2])
+    return attention(q, k, v, attn_mask=(behind >= 0) & (behind < 40))
+
+
 def masked(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     return attention(q, k, v, attn_mask=mask)
 
@@ -63,6 +69,9 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], Callable[[], Inputs]]] = {
     "heads of 40": (attention, lambda: queries(2, 33, 140, 40)),
     "heads of 128": (attention, lambda: queries(1, 40, 150, 128)),
     "causal": (causal, lambda: queries(2, 100, 100, 64)),
+    "causal, more rows": (causal, lambda: queries(1, 150, 70, 64)),
+    "causal, more steps": (causal, lambda: queries(1, 70, 150, 64)),
+    "window": (window, lambda: queries(1, 200, 130, 64)),
     "mask": (masked, lambda: [*halves((2, 2, 50, 32), *[(2, 2, 77, 32)] * 2, (2, 1, 50, 77))]),
     "absent blocks": (masked, lambda: [*queries(1, 40, 150, 64), absent(40, 150)]),
     "written out": (written_out, lambda: halves((2, 64, 64), *[(2, 80, 64)] * 2)),
@@ -119,6 +128,19 @@ def test_tiles_of_a_chain(
     monkeypatch.setattr(chain_cost, "_HEIGHTS", (height,))
     monkeypatch.setattr(chain_cost, "_STAGES", (stages,))
     check(name)
+
+
+def test_blocks_of_masked_steps_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chain_products, "BLOCKS", (32,))
+    monkeypatch.setattr(chain_cost, "_WARPS", (1,))
+    monkeypatch.setattr(chain_cost, "_HEIGHTS", (32,))
+    counts = []
+    for function in (attention, causal):
+        _, (launch,) = simulate(function, queries(1, 256, 256, 64), "sm_80")
+        counts.append(launch.counts.instructions["matrix"])
+    every, half = counts
+    # Tiles on the diagonal are computed.
+    assert half * 16 == every * 9
 
 
 def test_without_the_fusion_products_are_kernels_of_their_own() -> None:

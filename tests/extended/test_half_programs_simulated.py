@@ -148,4 +148,5 @@ def test_a_module_of_attention(arch: str) -> None:
     torch.manual_seed(0)
     with torch.no_grad():
         function, inputs = of_module(SelfAttention().half().eval(), r(1, 128, 128).half())
-        assert check(function, inputs, arch) == (4, 6)
+        expected = (3, 3) if arch == "sm_80" else (4, 6)
+        assert check(function, inputs, arch) == expected

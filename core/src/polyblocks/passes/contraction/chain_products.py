@@ -39,7 +39,8 @@ class ChainProductsPass(NestPass):
     never in memory. Where exponentials are less of the largest element of the row, as those of a
     softmax are, a block takes the largest one so far, and sums so far are rescaled when that grows:
     Milakov and Gimelshein, "Online normalizer calculation for softmax" (2018). A division of
-    elements by a sum of their row becomes one of the results.
+    elements by a sum of their row becomes one of the results. Blocks whose scores are all minus
+    infinity by an affine condition are left out.
 
     Such a nest has its schedule, by which a matrix unit computes it, and no pass changes it any
     more. It is made where the unit's sums are in the lanes that multiply them next, operands are

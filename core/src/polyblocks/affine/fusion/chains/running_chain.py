@@ -8,6 +8,7 @@ from math import e, log2
 from polyblocks.affine.element import F32, dtype_of
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.fusion.chains.chained_products import Link, ProductChain
+from polyblocks.affine.fusion.chains.masked_blocks import bound_blocks
 from polyblocks.affine.fusion.chains.row_kinds import Kind, Rescaling
 from polyblocks.affine.model import (
     Alloca,
@@ -157,7 +158,7 @@ class _Writer:
         for each in running:
             assert each.after is not None
             each.result = Value(each.init.type)
-        return For(
+        blocks = For(
             self.number,
             out.out,
             [r.init for r in running],
@@ -165,6 +166,26 @@ class _Writer:
             [r.result for r in running if r.result is not None],
             [r.after for r in running if r.after is not None],
         )
+        scores = self._scores()
+        for statement in out.out:
+            if scores is not None and isinstance(statement, For) and not statement.inits:
+                bound_blocks(blocks, statement, scores, self.chain.rows, self.block)
+        return blocks
+
+    def _scores(self) -> Buffer | None:
+        """The block's buffer of elements that exponentials are of, less the largest of them."""
+        maximum = self.rescaling.maximum
+        if maximum is None or maximum.reduction is None:
+            return None
+        (found, *others) = self._passed(maximum.reduction.body)
+        for link in self.chain.links:
+            if any(n is self.rescaling.exponential for n in link.body):
+                others += [b for b in self._passed(link.body) if b is not found]
+        return None if others else self.local[found]
+
+    def _passed(self, nodes: list[Node]) -> list[Buffer]:
+        """Buffers of elements that code loads."""
+        return [n.buffer for n in nodes if isinstance(n, Load) and n.buffer in self.chain.passed]
 
     def _is_linear(self, link: Link) -> bool:
         """Whether a sum is one of multiples of exponentials."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from polyblocks.affine.analysis.contractions import Contraction, ReductionLoops, contraction_of
-from polyblocks.affine.expr import Expr, Var
+from polyblocks.affine.expr import Div, Expr, Mod, Var
 from polyblocks.affine.model import (
     AffineAccess,
     Alloca,
@@ -53,6 +53,17 @@ class ChainedProducts:
     made: For
     used: For
 
+    @property
+    def bounds(self) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:
+        """Bounds of the loop over blocks for a row, besides 0 and the extent.
+
+        Nothing unless they grow with the only variable of rows, so that those of a tile's first and
+        last rows are the tile's. All blocks may run: masked elements change nothing.
+        """
+        (row, *others), bounds = self.first.rows, (self.blocks.lower, self.blocks.upper)
+        grow = all(grows_with(e, row) for each in bounds for e in each)
+        return ((), ()) if others or not grow else bounds
+
 
 def chained_products(nest: Nest) -> ChainedProducts | None:
     """The parts of a nest, which is left as it is; None if it is no such chain."""
@@ -93,6 +104,18 @@ def chained_products(nest: Nest) -> ChainedProducts | None:
 
 def _has_buffers(loop: For) -> bool:
     return any(isinstance(n, Alloca) for n in loop.body)
+
+
+def grows_with(expr: Expr, var: Var) -> bool:
+    """Whether an expression is surely no smaller for a larger value of a variable."""
+    for atom, factor in expr.terms:
+        if not Expr(0, {atom: 1}).depends_on(var):
+            continue
+        if factor < 0 or isinstance(atom, Mod):
+            return False
+        if isinstance(atom, Div) and not grows_with(atom.dividend, var):
+            return False
+    return True
 
 
 def _is_loop(node: Node) -> bool:

@@ -46,8 +46,7 @@ def predict_chain(plan: ChainPlan, target: TargetDescription, chip: Multiprocess
     on_chip, cache = rates_of_memory(target)
     rows, width, block = plan.tile
     depth, size = plan.first.tile[2], plan.first.element_bytes
-    count = plan.first.sizes.counts[1]
-    turns = ceil(count / block)
+    turns = _turns(plan)
     waves = ceil(plan.blocks / (units * resident))
     copied = block * (depth + width) * size
     ends = (rows * depth + rows * width) * size + bytes_around(plan.parts.last) * rows
@@ -69,6 +68,23 @@ def predict_chain(plan: ChainPlan, target: TargetDescription, chip: Multiprocess
         comes = chip.latencies.memory / (plan.stages - 0.5)
         compute = waves * turns * max(busy, alone, comes)
     return Predicted(memory, compute, latency)
+
+
+def _turns(plan: ChainPlan) -> float:
+    """Blocks of steps of a tile of rows, in the mean of all tiles."""
+    parts, rows = plan.parts, plan.tile[0]
+    (lower, upper), extent = parts.bounds, parts.blocks.var.extent
+    if not lower and not upper:
+        return float(extent)
+    row = parts.first.rows[0]
+    others = dict.fromkeys((v for e in (*lower, *upper) for v in e.variables()), 0)
+    total = 0
+    for first in range(0, row.extent, rows):
+        last = min(first + rows, row.extent) - 1
+        begin = max([0, *(e.evaluate({**others, row: first}) for e in lower)])
+        end = min([extent, *(e.evaluate({**others, row: last}) for e in upper)])
+        total += max(0, end - begin)
+    return total / plan.second.sizes.grid[0]
 
 
 def _issued(plan: ChainPlan) -> float:

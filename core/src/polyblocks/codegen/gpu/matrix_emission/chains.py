@@ -125,8 +125,7 @@ class ChainEmitter:
             rows = [v for value in blocks.yields for v in self._rows(value)]
             return [*rows, *sums.packed(totals)]
 
-        turns = code.integer(blocks.var.extent)
-        done = code.loop(code.integer(0), turns, code.integer(1), inits, body, kept=True)
+        done = code.loop(copies.first, copies.end, code.integer(1), inits, body, kept=True)
         for position, result in enumerate(blocks.results):
             self._set_rows(result, done[position * r : (position + 1) * r])
         self._run(self.parts.after)
@@ -326,20 +325,35 @@ class _Copies:
         self.pipeline = Pipeline(self.code, chain.plan.first.copies)
         self.rows = chain.first.copy(0, thread)
         self.steps, self.columns = chain.first.copy(1, thread), chain.second.copy(1, thread)
-        self.turns = chain.parts.blocks.var.extent
+        self.first, self.end = self._bounds()
+
+    def _bounds(self) -> tuple[Any, Any]:
+        """The first block of steps, and the end of those that some row of the tile needs."""
+        code, chain = self.code, self.chain
+        first, end = code.integer(0), code.integer(chain.parts.blocks.var.extent)
+        nodes, (row, *_) = chain.second.tile.nodes, chain.parts.first.rows
+        lower, upper = chain.parts.bounds
+        at = chain.second.tile.first[0]
+        for bound in lower:
+            nodes.variables[row] = at
+            first = code.value("arith.maxsi", code.index, first, nodes.expr(bound))
+        for bound in upper:
+            last = code.plus(at, self.plan.tile[0] - 1)
+            limit = code.integer(row.extent - 1)
+            nodes.variables[row] = code.value("arith.minui", code.index, last, limit)
+            end = code.value("arith.minsi", code.index, end, nodes.expr(bound))
+        return first, end
 
     def begin(self) -> None:
         """The rows, and the first blocks of steps."""
-        code, zero = self.code, self.code.integer(0)
+        zero = self.code.integer(0)
         for round_ in self.rows.rounds:
             self.rows.start(round_, Sum(zero), zero, self._is_whole)
         if self.plan.stages == 1:
-            self._start_steps(zero)
+            self._later(self.first, 0, self._start_steps)
             self.pipeline.close()
         for number in range(self.plan.stages - 1):
-            if number < self.turns:
-                self._start_steps(code.integer(number))
-                self._start_columns(code.integer(number))
+            self._later(self.first, number, self._start_steps, self._start_columns)
             self.pipeline.close()
 
     def turn(self, number: Any) -> Any:
@@ -377,7 +391,7 @@ class _Copies:
                 copy(later)
             return []
 
-        code.when(code.compare("ult", later, code.integer(self.turns)), start)
+        code.when(code.compare("slt", later, self.end), start)
 
     @property
     def _is_whole(self) -> bool:
