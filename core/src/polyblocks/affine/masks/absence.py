@@ -118,6 +118,12 @@ class Absence:
             elif not isinstance(node, (Pure, Index)) and not _is_load(node):
                 self.dead = False
 
+    @property
+    def masks(self) -> bool:
+        """Whether a mask gave minus infinity."""
+        numbers = (known for known in self._known.values() if isinstance(known, Number))
+        return any(number.masked and number.is_lowest for number in numbers)
+
     def passes(self, loop: For) -> bool:
         """Whether the body of a loop hands on what it carries."""
         return all(self.of(y) is a for y, a in zip(loop.yields, loop.arguments, strict=True))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from polyblocks.affine.analysis.known_values import KnownValues
@@ -55,6 +55,12 @@ class Condition:
 
     if_true: tuple[Expr, ...]
     if_false: tuple[Expr, ...]
+
+    def holds(self, at: Mapping[Var, int]) -> bool:
+        """Whether it holds for some values of the variables."""
+        if self.if_true:
+            return all(expr.evaluate(at) >= 0 for expr in self.if_true)
+        return not all(expr.evaluate(at) >= 0 for expr in self.if_false)
 
     def needed_for(self, outcome: bool) -> tuple[Expr, ...]:
         """Expressions none of which is negative where it has an outcome."""

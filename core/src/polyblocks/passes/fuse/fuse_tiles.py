@@ -20,6 +20,7 @@ from polyblocks.affine.cost.group_cost import alone, cost_of
 from polyblocks.affine.cost.tile_cost import Cost
 from polyblocks.affine.flat_views import FlatViews
 from polyblocks.affine.fusion.product_chains import chain_of, is_large
+from polyblocks.affine.masks.shares import share_left
 from polyblocks.affine.mlir.source import merged_sources
 from polyblocks.affine.model import (
     Buffer,
@@ -119,6 +120,8 @@ class _Group:
     cost: Cost | None = None
     local: set[Buffer] = field(default_factory=set)
     refused: set[Buffer] = field(default_factory=set)
+    #: Of the work of its stages, the part that masks leave.
+    share: float = 1.0
     #: The stages to write, if not the group's own.
     staged: list[FusionStage] | None = None
 
@@ -283,7 +286,8 @@ class _Grouping:
             if chain is None or not is_large(chain, self.context.target):
                 continue
             parts = list(dict.fromkeys(self.group_of[nest] for nest in chain))
-            joined = self._grouped(parts, group, buffer)
+            # Only the group leaves out what masks do.
+            joined = self._grouped(parts, group, buffer, share_left(chain))
             if joined is not None:
                 for stage in joined.stages:
                     self.group_of[stage.nest] = joined
@@ -384,13 +388,16 @@ class _Grouping:
             return None
         return self._grouped(list(parts), group, buffer)
 
-    def _grouped(self, parts: list[_Group], group: _Group, buffer: Buffer) -> _Group | None:
+    def _grouped(
+        self, parts: list[_Group], group: _Group, buffer: Buffer, share: float = 1.0
+    ) -> _Group | None:
         """Groups as one that ends with ``group``, if that is allowed and pays.
 
         Args:
             parts: the groups.
             group: the last one of them.
             buffer: that brings them together.
+            share: of its work that it does.
         """
         stages = [stage for part in parts for stage in part.stages]
         stages.sort(key=lambda s: self.users.position(s.nest))
@@ -399,6 +406,7 @@ class _Grouping:
         if sum(self.nodes[s.nest] for s in stages) > self.owner.max_nodes:
             return None
         apart = sum(part.seconds for part in parts)
+        share = min(share, *(part.share for part in parts))
         reason, joined = self._separated(stages), None
         if not reason:
             slicing = self._sliced(stages)
@@ -413,10 +421,12 @@ class _Grouping:
             assert joined.cost is not None
             if joined.cost.over > 0 or not _shrink(joined, self.context.target):
                 reason = "room"
-            elif joined.seconds >= apart:
+            elif joined.seconds * share >= apart:
                 reason = "time"
             else:
-                reason = self._slowed(joined, apart)
+                reason = self._slowed(joined, apart / share)
+            joined.share = share
+            joined.seconds *= share
         self._decided(group, parts, buffer, reason, joined)
         return None if reason else joined
 

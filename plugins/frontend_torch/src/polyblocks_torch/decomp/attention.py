@@ -6,7 +6,8 @@ of 16 bits have factors of 16 bits, weights included, and sums in float32, which
 computed in; so units that multiply such numbers can be used.
 
 Queries of several heads may share one head of keys and values (grouped-query attention). Such heads
-are neighbours, so that they are rows of one matrix: H heads of L rows are Hk of (H / Hk) * L.
+are neighbours, so that they are rows of one matrix: H heads of L rows are Hk of (H / Hk) * L. Where
+a head has rows enough by itself, each is a matrix, which reads the keys of its group.
 """
 
 from __future__ import annotations
@@ -21,11 +22,23 @@ from polyblocks_torch.importing.opmath import NARROW, converted, wide_product
 
 aten = torch.ops.aten
 
+#: Queries from which on a head is a product of its own; fewer share what they read of the keys.
+OWN_ROWS = 32
+
 
 def _rows(x: Tensor, heads: int) -> Tensor:
     """[N, H, L, E] -> [N * heads, H / heads * L, E]."""
     batch, all_heads, length, width = x.shape
     return x.reshape(batch * heads, all_heads // heads * length, width)
+
+
+def _repeated(x: Tensor, heads: int) -> Tensor:
+    """[N, Hk, S, E] -> [N, heads, S, E], each head as often as it is shared; nothing is copied."""
+    batch, own, length, width = x.shape
+    if own == heads:
+        return x
+    wide = x.unsqueeze(2).expand(batch, own, heads // own, length, width)
+    return wide.reshape(batch, heads, length, width)
 
 
 def _wide(x: Tensor) -> Tensor:
@@ -83,6 +96,8 @@ def attention(
         attn_mask: added to the scores; of any shape that broadcasts to [N, H, L, S].
         scale: of the scores; None: 1 / sqrt(E).
     """
+    if query.shape[2] >= OWN_ROWS:
+        key, value = (_repeated(x, query.shape[1]) for x in (key, value))
     heads = key.shape[1]
     shape = torch.Size((*query.shape[:3], key.shape[2]))
     q, k, v = (_rows(x, heads) for x in (query, key, value))
