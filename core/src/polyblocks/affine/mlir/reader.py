@@ -138,7 +138,8 @@ class _BlockReader:
             self._nest([op])
             nest = self.items[-1]
             if not self.chains and _is_chain(nest):
-                self.items[-1] = Opaque(op, *map(set, nest.effects()))
+                outer = ({b for b in each if b.kind != "local"} for each in nest.effects())
+                self.items[-1] = Opaque(op, *outer)
         elif name == "memref.copy":
             self._flush()
             self.items.append(self._copy(op))

@@ -107,7 +107,7 @@ def _between(
     stages: Collection[Nest],
     users: Users,
 ) -> set[Nest] | None:
-    """The nests from one product to the last one; None if there is none, or if there are several.
+    """The nests from one product to the last one; None unless there is exactly one.
 
     Rows come through one operand of the last product. Other buffers of it that depend on the same
     product are numbers of rows; of others there is nothing to compute with the rows.

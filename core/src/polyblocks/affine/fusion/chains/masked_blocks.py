@@ -33,7 +33,7 @@ def bound_blocks(
 
 
 def _bounds(elements: For, scores: Buffer, rows: Collection[Var]) -> list[Bound]:
-    """Steps of a row outside of which scores are masked."""
+    """Ranges of steps of a row; scores of all others are masked."""
     found = []
     constants = constants_of(elements.body)
     for value, condition in conditions_of(elements.body).items():
