@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import gc
+import operator
 import os
 import sys
 import weakref
@@ -71,6 +72,7 @@ def ready(function, *args):
         (lambda *x: x[0] + x[1], (ONES, 4 * ONES)),
         (lambda x: torch.nn.functional.softplus(x) * FACTOR, (ONES,)),
         (lambda x: x + len("four"), (ONES,)),
+        (lambda *x: functools.reduce(operator.add, x), (ONES, 2 * ONES, 3 * ONES)),
         (functools.partial(torch.sum, dim=1), (ONES,)),
         (functools.partial(torch.nn.functional.softshrink), (ONES,)),
         (torch.neg, (ONES,)),

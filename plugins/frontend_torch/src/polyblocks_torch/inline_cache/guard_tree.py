@@ -44,7 +44,7 @@ class Fact(NamedTuple):
 
 #: Objects of these classes do not change. A guard says the same of the same one.
 _CONSTANTS = (
-    *(int, float, complex, bool, str, bytes, type(None), type(...)),
+    *(int, float, complex, bool, str, bytes, type(None), type(...), object),
     *(torch.dtype, torch.device, torch.memory_format, torch.layout),
 )
 #: Objects of these classes are guarded by what they are.
