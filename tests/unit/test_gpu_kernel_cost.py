@@ -10,9 +10,12 @@ from tests.support.gpu_target import gpu_target
 
 from polyblocks import mlir
 from polyblocks.affine.cost.predicted import IMPOSSIBLE, Predicted
+from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.gpu.choose import choose
+from polyblocks.affine.gpu.mapping.kernel_cost import _of_warp
 from polyblocks.affine.gpu.plans.numbers import Numbers
 from polyblocks.affine.mlir import reader
+from polyblocks.affine.model import Buffer, Load, Value
 from polyblocks.explanation.decisions import sentence
 from polyblocks.target import TargetDescription
 
@@ -213,3 +216,19 @@ def test_a_mapping_of_unknown_time_is_told_without_one() -> None:
     assert sentence(mapped | known.numbers()).endswith("64 threads; predicted 3.6 µs")
     unknown = dataclasses.replace(known, compute=None)
     assert sentence(mapped | unknown.numbers()).endswith("64 threads")
+
+
+def test_steps_of_changing_length_are_counted_by_warps() -> None:
+    j = Var(4096)
+    buffer = Buffer((2, 4096), "f32", "input")
+
+    def moved(*index: Expr) -> float:
+        return _of_warp(Load(Value("f32"), buffer, index), j, 32, 32)
+
+    # Rows that are rolled: neighbours but for one step, here in the first warp.
+    rolled = moved(Expr(0), (Expr.of(j) + 4093) % 4096)
+    assert 4.0 < rolled <= 5.0
+    # Elements of two rows in turn: each has half of a warp's.
+    assert moved(Expr.of(j) % 2, Expr.of(j) // 2) == 4.0
+    # Every eighth element: a transaction each.
+    assert moved(Expr(0), Expr.of(j) * 8 % 4096) == 32.0

@@ -7,7 +7,7 @@ from dataclasses import replace
 from math import prod
 
 from polyblocks.affine import operation_cost as cost
-from polyblocks.affine.access import stride_along
+from polyblocks.affine.access import address, stride_along
 from polyblocks.affine.cost import rates
 from polyblocks.affine.cost.predicted import ACCESSED_PER_MOVED, Predicted
 from polyblocks.affine.expr import Var
@@ -174,6 +174,19 @@ def _near(node: Access, plan: GroupPlan, chip: Multiprocessor) -> bool:
     return not any(v in plan.order for e in node.index for v in e.variables())
 
 
+def _of_warp(node: AffineAccess, var: Var, sector: int, warp: int) -> float:
+    """The same where a step along ``var`` is not always as long: by the sectors of some warps."""
+    size, place = node.buffer.bytes_per_element, address(node.buffer, node.index)
+    values = {v: v.extent // 2 for v in place.variables()}
+    count = min(warp, var.extent)
+    starts = (0, (var.extent - count) // 2)
+    touched = 0
+    for start in starts:
+        offsets = (place.evaluate(values | {var: start + lane}) for lane in range(count))
+        touched += len({offset * size // sector for offset in offsets})
+    return touched * sector / (count * len(starts))
+
+
 def _part(node: Access, var: Var | None, chip: Multiprocessor) -> float:
     """Bytes moved for one thread's access, whose neighbours move along ``var``."""
     size = node.buffer.bytes_per_element
@@ -182,7 +195,7 @@ def _part(node: Access, var: Var | None, chip: Multiprocessor) -> float:
         return float(min(sector, 2 * size))
     stride = None if var is None else stride_along(node.buffer, node.index, var)
     if stride is None:
-        return float(sector)
+        return float(sector) if var is None else _of_warp(node, var, sector, chip.warp)
     if stride == 0:
         return sector / chip.warp
     return float(min(sector, abs(stride) * size))
