@@ -63,6 +63,8 @@ class Rescaling:
 
 def rescaling_of(chain: ProductChain) -> Rescaling | None:
     """How a chain's values depend on sums over rows; None if they do in any other way."""
+    if in_any_order(chain.product.combiners) is None:
+        return None
     found = Rescaling()
     inside = chain.passed | chain.held
     for link in chain.links:
