@@ -20,7 +20,7 @@ from bench.gpu_static.instructions import VECTOR, Instruction, Kind, count, prod
 from bench.gpu_static.loops import Parts
 from bench.gpu_static.machines import Machine
 from bench.gpu_static.schedule import cycles_once, cycles_per_iteration
-from polyblocks.affine.cost.rates import NOT_HIDDEN
+from polyblocks.affine.cost.constants import NOT_HIDDEN
 from polyblocks.occupancy import occupancy, warps_of_block
 
 

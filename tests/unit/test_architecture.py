@@ -278,7 +278,7 @@ ROOMS: dict[str, str] = {
     "affine/rewrites affine/tiles",
     "affine/fusion/chains": "affine affine/analysis affine/fusion affine/masks",
     "affine/contraction": "affine affine/analysis affine/buffers affine/contraction/products "
-    "affine/padding affine/plan",
+    "affine/cost affine/padding affine/plan",
     "affine/contraction/products": "affine affine/analysis",
     "affine/contraction/tilings": "affine affine/analysis affine/contraction "
     "affine/contraction/products affine/cost affine/plan",

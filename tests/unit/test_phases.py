@@ -8,13 +8,12 @@ from typing import Any
 import pytest
 
 from polyblocks.affine.analysis.footprints import analyze
+from polyblocks.affine.cost.constants import LEVELS_IN_TURN, NOT_HIDDEN, ROW_START
 from polyblocks.affine.cost.estimate import Estimator
 from polyblocks.affine.cost.execution_order import in_execution_order
 from polyblocks.affine.cost.instructions import Mix, Registers, VectorMix, shuffles_of
-from polyblocks.affine.cost.phase_times import IN_TURNS, predict, slots
+from polyblocks.affine.cost.phase_times import predict, slots
 from polyblocks.affine.cost.phases import Phase, phases
-from polyblocks.affine.cost.rates import NOT_HIDDEN
-from polyblocks.affine.cost.tile_cost import ROW_START
 from polyblocks.affine.cost.traffic import Moved, traffic_of_loops
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
@@ -417,7 +416,7 @@ class TestTimes:
         nest, x, _ = tile(stream=64, rows=1)
         seconds, busy = self.predict(nest)
         rest = sum(busy[name] for name in ("compute", "near"))
-        expected = busy["main"] + IN_TURNS * busy["far"] + NOT_HIDDEN * rest
+        expected = busy["main"] + LEVELS_IN_TURN * busy["far"] + NOT_HIDDEN * rest
         assert seconds == pytest.approx(expected)
         assert busy["main"] == pytest.approx(2 * x.nbytes / 8e9)
 

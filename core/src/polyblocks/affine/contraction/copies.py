@@ -9,18 +9,16 @@ from polyblocks.affine.access import MAX_STEP, address
 from polyblocks.affine.analysis.contractions import Operand
 from polyblocks.affine.contraction.products.flat_product import FlatProduct
 from polyblocks.affine.contraction.products.product import extents
+from polyblocks.affine.cost.constants import (
+    ASSEMBLED_NUMBER,
+    COPIED_VECTOR,
+    COPY_RUN,
+    SCATTERED_ELEMENT,
+    TRANSPOSED_VECTOR,
+)
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import Load
 from polyblocks.affine.operation_cost import operations
-
-#: A copied vector: in order, or transposed in registers.
-COPIED, TRANSPOSED = 2.0, 6.0
-#: Beginning one of the loops that count what is copied.
-RUN = 6.0
-#: A number that is put into a word of a unit's with others.
-ASSEMBLED = 6.0
-#: A copied element that has none of its neighbours beside it.
-SCATTERED = 2.0
 
 
 def operand_time(product: FlatProduct, operand: Operand, width: int) -> float:
@@ -35,13 +33,17 @@ def operand_time(product: FlatProduct, operand: Operand, width: int) -> float:
         along_steps = _along(product, operand, product.step, product.steps, width)
         return min(along_steps, _along(product, operand, product.row, product.rows, width))
     if operand.natural is not None:
-        return (TRANSPOSED + COPIED) / width
+        return (TRANSPOSED_VECTOR + COPIED_VECTOR) / width
     time = _along(product, operand, product.column, product.columns, width)
-    if time != SCATTERED or operand.in_place is None or elements_apart(operand, product.step) != 1:
+    if (
+        time != SCATTERED_ELEMENT
+        or operand.in_place is None
+        or elements_apart(operand, product.step) != 1
+    ):
         return time
     whole = (product.column.extent // width) * (product.step.extent // width) * width * width
     share = whole / (product.column.extent * product.step.extent)
-    return TRANSPOSED / width * share + SCATTERED * (1 - share)
+    return TRANSPOSED_VECTOR / width * share + SCATTERED_ELEMENT * (1 - share)
 
 
 def along_rows(product: FlatProduct, operand: Operand, width: int) -> bool:
@@ -63,13 +65,13 @@ def _along(
     loads = 1
     if product.unit is not None:
         loads = max(1, sum(isinstance(n, Load) for n in operand.nodes))
-    scattered = SCATTERED if product.unit is None else ASSEMBLED * loads
+    scattered = SCATTERED_ELEMENT if product.unit is None else ASSEMBLED_NUMBER * loads
     apart = elements_apart(operand, side)
     if apart is None or apart > MAX_STEP:
         return scattered
     # Vectors end where a loop does; those with gaps load several.
     run = side.extent if operand.in_place is not None else _run(operand, side, loops, apart)
-    begun = RUN / run if run < side.extent else 0.0
+    begun = COPY_RUN / run if run < side.extent else 0.0
     return min(scattered, max(loads, apart) * _in_vectors(run, width)) + begun
 
 
@@ -93,19 +95,19 @@ def result_time(product: FlatProduct, width: int) -> float:
     """Time of a result: the epilogue and staging."""
     work = operations(product.after)
     if not product.waits:
-        return work / width if product.in_order else SCATTERED + work
+        return work / width if product.in_order else SCATTERED_ELEMENT + work
     if product.in_order:
-        return _in_vectors(product.columns[-1].extent, width) * (1 + work / COPIED)
+        return _in_vectors(product.columns[-1].extent, width) * (1 + work / COPIED_VECTOR)
     if product.crossed:
-        vectors = _in_vectors(product.rows[-1].extent, width) * (1 + work / COPIED)
+        vectors = _in_vectors(product.rows[-1].extent, width) * (1 + work / COPIED_VECTOR)
         # They are stored as they come, transposed, and copied to where they belong.
-        return (COPIED + TRANSPOSED) / width + vectors
-    return SCATTERED + work
+        return (COPIED_VECTOR + TRANSPOSED_VECTOR) / width + vectors
+    return SCATTERED_ELEMENT + work
 
 
 def _in_vectors(extent: int, width: int) -> float:
     """Time of an element of a copied loop: vectors end where it does."""
-    return COPIED * -(-extent // width) / extent
+    return COPIED_VECTOR * -(-extent // width) / extent
 
 
 def elements_apart(operand: Operand, var: Var) -> int | None:

@@ -11,6 +11,12 @@ from math import ceil, log2, prod
 from polyblocks.affine.analysis.reductions import ReductionNest
 from polyblocks.affine.cost import rates
 from polyblocks.affine.cost.block_room import room_of_tile
+from polyblocks.affine.cost.constants import (
+    RECOMPUTED,
+    REGISTER_SHARE,
+    RESERVED_REGISTERS,
+    ROWS_IN_TURN,
+)
 from polyblocks.affine.cost.tile_cost import Cost, TileCost, _Extents
 from polyblocks.affine.expr import Var
 from polyblocks.affine.model import AffineAccess, Buffer, For, Node, walk
@@ -22,10 +28,6 @@ from polyblocks.target import MemoryLevel, Multiprocessor
 
 #: Threads of a block, where nothing speaks for another number.
 THREADS = 256
-#: Relative time added by recomputed work, beyond its operations.
-REPEATED = 0.1
-#: Handicap of a tile for each doubling of the rows that threads do one after the other.
-IN_TURN = 0.05
 #: A tile that repeats so much of the work may be the wrong one of two good ones.
 SUSPECT = 1.25
 #: Tiles so long are tried in sizes between the powers of two.
@@ -34,10 +36,6 @@ BETWEEN = 64
 TRIED = 32
 #: How much smaller they are at most.
 FEWER = 8
-#: How much of a multiprocessor's registers a tile may fill with what it reads again.
-REGISTERS = 0.25
-#: Registers of a thread besides elements and values: addresses, counters, conditions.
-RESERVE = 24
 
 
 @dataclass
@@ -119,7 +117,7 @@ class BlockCost(TileCost):
             sharing = min(busy, self._busy(blocks * chip.threads_per_block, chip))
             traffic = self._traffic(count, bytes_of, chip, extent_of, chip.warp)
             memory = min(memory, traffic / sharing)
-        on_chip = kept <= max(room, chip.registers * 4 * REGISTERS)
+        on_chip = kept <= max(room, chip.registers * 4 * REGISTER_SHARE)
         cache = touched / self._on_chip_rate(on_chip)
         waits = min(self._waits(group, count, local, shared) for group in _groups(widest, chip))
         latency = chip.latencies.memory + waits
@@ -131,9 +129,9 @@ class BlockCost(TileCost):
             seconds *= 1 + 0.004 * log2(max(prod(free), 1))
         redundancy = spent / needed if needed else 1.0
         # Recomputed work also reads and stores again.
-        seconds *= 1 + REPEATED * max(redundancy - 1, 0)
+        seconds *= 1 + RECOMPUTED * max(redundancy - 1, 0)
         over = max(0.0, local / room - 1.0)
-        handicap = IN_TURN * log2(in_turn)
+        handicap = ROWS_IN_TURN * log2(in_turn)
         parts = compute, memory, cache, redundancy
         return Cost(seconds, *parts, tile_bytes, over, local, handicap)
 
@@ -255,7 +253,7 @@ class BlockCost(TileCost):
         Those that threads would keep are there from the first one on that their registers have no
         room for.
         """
-        room = registers_for(chip, chip.threads_per_block, 1) - RESERVE
+        room = registers_for(chip, chip.threads_per_block, 1) - RESERVED_REGISTERS
         registers = min(chip.buffer_registers, room) * 4 * chip.threads_per_block
         most = 0
         for live in self._live:

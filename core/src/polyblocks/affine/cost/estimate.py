@@ -17,6 +17,7 @@ from polyblocks.affine import operation_cost as cost
 from polyblocks.affine.access import stride_along, strides
 from polyblocks.affine.analysis.footprints import Level, analyze
 from polyblocks.affine.cost import rates
+from polyblocks.affine.cost.constants import CACHE_SHARE
 from polyblocks.affine.cost.execution_order import in_execution_order
 from polyblocks.affine.cost.phase_times import COMPUTE, predict
 from polyblocks.affine.cost.traffic import traffic_of_loops
@@ -273,7 +274,7 @@ class Estimator:
     def _capacity(self, k: int, threads: int) -> int:
         """Bytes of a memory level for the data of one thread."""
         level: MemoryLevel = self._target.memory[k]
-        return level.size // rates.SHARE // min(threads, level.shared_by)
+        return level.size // CACHE_SHARE // min(threads, level.shared_by)
 
 
 def _at_or_beyond(home: Mapping[Buffer, int], k: int) -> Callable[[Buffer], bool]:

@@ -10,6 +10,7 @@ from typing import Any
 from polyblocks.affine import operation_cost as cost
 from polyblocks.affine.access import address
 from polyblocks.affine.analysis.dataflow import ops_of
+from polyblocks.affine.cost.constants import VECTOR_CHECK
 from polyblocks.affine.element import dtype_of
 from polyblocks.affine.model import (
     Access,
@@ -53,8 +54,6 @@ _POWERS = frozenset({"math.powf", "math.fpowi"})
 _MOST_PRODUCTS = 3
 #: Operations on floating-point numbers besides these.
 _FLOATS = _PRODUCTS | {"arith.divf", "arith.negf", "arith.remf"}
-#: Instructions of a vector's check: all lanes of its condition, and a branch.
-_CHECK = 3
 
 
 @dataclass
@@ -196,7 +195,7 @@ class VectorMix:
                 once.scalars += 1
                 once.loaded += node.buffer.bytes_per_element
             elif isinstance(node, Check):
-                (each if node.condition in varying else once).scalars += _CHECK
+                (each if node.condition in varying else once).scalars += VECTOR_CHECK
             elif isinstance(node, Access):
                 self._access(node, each)
 

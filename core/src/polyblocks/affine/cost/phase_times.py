@@ -12,6 +12,7 @@ from math import inf
 
 from polyblocks.affine.analysis.footprints import Level
 from polyblocks.affine.cost import rates
+from polyblocks.affine.cost.constants import LEVELS_IN_TURN, OVERLAP_SLOTS
 from polyblocks.affine.cost.instructions import Mix
 from polyblocks.affine.cost.phases import Phase, phases
 from polyblocks.affine.cost.traffic import Moved
@@ -20,12 +21,6 @@ from polyblocks.target import Issue, TargetDescription
 
 #: The resource of arithmetic, beside the names of the memory levels.
 COMPUTE = "compute"
-#: Slots that are bridged by what memory fetches ahead and by what waits to be written, some KiB: a
-#: softmax of rows of 4 KiB reads, computes and writes at the same time, a tile of 256 KiB does not.
-OVERLAP_SLOTS = 2048.0
-#: The part of the time of memory levels that does not overlap with the slowest one's: a line comes
-#: through all of them. Of the pipelines of the benchmarks, whose tiles are in the second cache.
-IN_TURNS = 0.3
 
 
 def slots(mix: Mix, issue: Issue, register: float) -> float:
@@ -148,7 +143,7 @@ class _Clock:
 def _serialized(*seconds: float) -> float:
     """Time of the slowest level, and the part of all others that does not overlap with it."""
     longest = max(seconds)
-    return longest + IN_TURNS * (sum(seconds) - longest)
+    return longest + LEVELS_IN_TURN * (sum(seconds) - longest)
 
 
 def _gather(phase: Phase, mix: Mix, tiles: Mix, levels: list[Level]) -> None:

@@ -7,8 +7,8 @@ from math import prod
 
 from polyblocks.affine.analysis.footprints import Level
 from polyblocks.affine.cost import rates
+from polyblocks.affine.cost.constants import LOOP_COUNTER, ROW_START, UNROLLED
 from polyblocks.affine.cost.instructions import Mix, Registers, ScalarMix, VectorMix, square_mix
-from polyblocks.affine.cost.tile_cost import ROW_START
 from polyblocks.affine.model import (
     AffineAccess,
     AnyLoad,
@@ -26,11 +26,6 @@ from polyblocks.affine.model import (
 )
 from polyblocks.affine.vectors.lanes import NoLanesError
 from polyblocks.target import TargetDescription, TileUnit
-
-#: Scalar instructions of an iteration of a loop that counts.
-COUNTER = 2.0
-#: Iterations of loops in each other that are written one after the other, at most.
-UNROLLED = 16
 
 
 @dataclass
@@ -118,7 +113,7 @@ class _Builder:
                 self._changing[argument] = frozenset([inner])
             one = self.phase(inner, loop.body, [*around, _Around(inner, unrolled)], runs)
             if not unrolled:
-                one.mix.scalars += COUNTER * runs
+                one.mix.scalars += LOOP_COUNTER * runs
             if loop.inits:
                 one.mix.waits += self._latency * runs
             phase.inner.append(one)
@@ -227,7 +222,7 @@ class _Builder:
             phase.mix.waits += self._latency * times * max(1.0, blocks)
         # Lanes of a register tile are written out; masks of the last ones are made once.
         if (blocks > 1 or loop.bounded) and not loop.lanes:
-            phase.mix.scalars += times * COUNTER * blocks
+            phase.mix.scalars += times * LOOP_COUNTER * blocks
             phase.mix.others += times * ROW_START
         return phase
 

@@ -7,9 +7,6 @@ from math import inf
 
 from polyblocks.affine.cost import rates
 
-#: Bytes that accesses ask for, for each one that the main memory moves: caches have the others.
-ACCESSED_PER_MOVED = 2.5
-
 
 @dataclass(frozen=True)
 class Predicted:

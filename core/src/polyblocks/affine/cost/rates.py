@@ -8,22 +8,9 @@ from __future__ import annotations
 from dataclasses import asdict
 from math import isinf
 
+from polyblocks.affine.cost.constants import BEYOND_CACHE, CACHE_SHARE, LARGE_OUTPUT, NOT_HIDDEN
 from polyblocks.affine.model import Buffer
 from polyblocks.target import MemoryLevel, TargetDescription
-
-#: The part of the time of other resources that does not overlap with the bottleneck's.
-NOT_HIDDEN = 0.2
-#: Share of a memory level that one nest's data may fill before other data drives it out.
-SHARE = 2
-#: Bytes that a program touches, over those of the last cache, up to which it finds most of them
-#: there when it runs again. On a Zen 4 with 32 MiB copies are faster through the caches until then
-#: (0.39 ms, and 0.61 past them, 16 MiB into 16; 0.55 and 0.76, 20 into 20), beyond 1.5 past them;
-#: a transposition (0.69, and 0.45 past them) and sums along columns (1.7 and 0.44) are not.
-BEYOND_CACHE = 1.25
-#: Part of the last cache that an output fills at least that passes it.
-LARGE_OUTPUT = 1 / 4
-#: Bytes of the largest private cache where the description has none.
-PRIVATE_BYTES = 1 << 18
 
 
 def unknown_rates(target: TargetDescription) -> tuple[str, ...]:
@@ -85,7 +72,7 @@ def traffic_seconds(target: TargetDescription, nbytes: float, footprint: int) ->
     """Time to move ``nbytes`` of a buffer of ``footprint`` bytes from where it fits."""
     main = target.memory[-1] if target.memory else None
     for level in target.memory:
-        fits = level is main or (level.size and footprint <= level.size // SHARE)
+        fits = level is main or (level.size and footprint <= level.size // CACHE_SHARE)
         if fits and level.bandwidth:
             return nbytes / level.bandwidth
     return None
@@ -112,7 +99,7 @@ def found_in(target: TargetDescription, nbytes: int, program: int = 0) -> int:
             keeps nothing beyond its share.
     """
     for k, level in enumerate(target.memory):
-        if level.size and nbytes <= level.size // SHARE:
+        if level.size and nbytes <= level.size // CACHE_SHARE:
             return k
     main = max(len(target.memory) - 1, 0)
     return main - 1 if main and program and last_cache_keeps(target, program) else main
@@ -136,7 +123,7 @@ def passes_caches(
     last = next((level for level in reversed(target.memory) if level.size), None)
     if last is None or buffer.kind != "output" or buffer.nbytes <= LARGE_OUTPUT * last.size:
         return False
-    return not last_cache_keeps(target, touched) if walks else touched > last.size // SHARE
+    return not last_cache_keeps(target, touched) if walks else touched > last.size // CACHE_SHARE
 
 
 def overlapped(*seconds: float) -> float:

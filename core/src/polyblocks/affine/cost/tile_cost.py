@@ -6,6 +6,18 @@ from dataclasses import dataclass, field
 from math import ceil, prod
 
 from polyblocks.affine.cost import rates
+from polyblocks.affine.cost.constants import (
+    CACHE_PART,
+    CLEARLY,
+    CLEARLY_LARGER,
+    LONG_RUN,
+    MOST_LOCAL,
+    PRIVATE_BYTES,
+    RECOMPUTED_ITERATIONS,
+    ROW_START,
+    RUN_START,
+    SHARED_PART,
+)
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import Buffer, Store
 from polyblocks.affine.tiles.fusion_stages import FusionStage, full, lifetimes
@@ -13,33 +25,9 @@ from polyblocks.affine.tiles.overwriting import overwritten
 from polyblocks.affine.tiles.slices import Slices, Span, divisors
 from polyblocks.target import MemoryLevel, TargetDescription
 
-#: Vector instructions that starting an innermost loop costs: its bounds, its tail.
-ROW_START = 10.0
-#: The part of a cache that a tile may take; the rest is for what passes through.
-CACHE_PART = 0.75
-#: Bytes that could have been moved while the memory finds the next run of addresses. Column sums of
-#: 64 MiB by two cores of Zen 4: 58 GB/s in runs of 8 KiB, 35 in runs of 1 KiB.
-RUN_START = 512
-#: Bytes of a run from which on its start does not count: two pages, since hardware fetches ahead
-#: within a page. Two blurs of 3 x 2048 x 2048 after each other on Zen 4: 4.8 ms in runs of 4 KiB,
-#: 3.2 in whole rows of 8.
-LONG_RUN = 8192
-#: Iterations over those that are needed, from which on tiles may take a share of the last cache.
-AGAIN = 1.15
-#: The part of a core's share of the last cache that they may take, and bytes, at most: they are on
-#: the stack of a thread, which commonly has 4 MiB or more.
-SHARED_PART, MOST_LOCAL = 0.25, 2 << 20
 #: Elements of a dimension from which on tiles may leave a remainder of it, and of a tile that has
 #: rows enough for registers.
 UNEVEN, REGISTER_ROWS = 128, 16
-#: Predicted times of a tile from another start over that of the best one, for which it is taken.
-CLEARLY = 0.97
-#: The same of a larger tile, in the search along one dimension. 32 Fourier transforms of 4096
-#: numbers on a Sapphire Rapids: tiles of 8 rows, for which 3 % less is predicted than for tiles of
-#: one row, take a fifth longer. These save traffic in caches; traffic with memory counts in full in
-#: the end. Waves of 25 points in 256 x 256 x 256 take 75 ms on a Zen 4 in tiles of 16 planes, 107
-#: in nests of their own; 5 % and 3 % less are predicted for these than for tiles of 4 planes.
-LARGER = 0.93
 
 
 @dataclass(frozen=True)
@@ -244,7 +232,7 @@ class TileCost:
         for d in repeated:
             if best[d] < extents[d]:
                 best, cost = _better((best, cost), self._from(self._whole(d, best, sizes), sizes))
-        if repeated and cost.redundancy > AGAIN:
+        if repeated and cost.redundancy > RECOMPUTED_ITERATIONS:
             # Tiles of all of such a dimension have few rows, and neighbours share many of them.
             self._large = True
             best, cost = _better((best, cost), self._from(best, sizes))
@@ -275,9 +263,9 @@ class TileCost:
     ) -> tuple[list[int], Cost]:
         """Change a tile along one dimension at a time while that makes it better.
 
-        A larger tile has to be better by :data:`LARGER`: each that is tried, or, where steps are
-        so small that each gains little, the last one against the first. In the end, of all that
-        were tried, one with less traffic with memory has to be better only.
+        A larger tile has to be better by :data:`CLEARLY_LARGER`: each that is tried, or the last
+        one against the first where steps are so small that each gains little. In the end, of all
+        that were tried, one with less traffic with memory has to be better only.
         """
         first, best = list(tile), self._remembered(tuple(tile))
         tried = {}
@@ -289,11 +277,13 @@ class TileCost:
                 for size in _neighbours(tile[d], sizes[d]) if near else sizes[d]:
                     trial = (*tile[:d], size, *tile[d + 1 :])
                     cost = tried[trial] = self._remembered(trial)
-                    if cost.is_better_than(best, larger=0.999 if near else LARGER):
+                    if cost.is_better_than(best, larger=0.999 if near else CLEARLY_LARGER):
                         best, tile[d] = cost, size
             if tile == before:
                 break
-        if near and not best.is_better_than(start := self._remembered(tuple(first)), larger=LARGER):
+        if near and not best.is_better_than(
+            start := self._remembered(tuple(first)), larger=CLEARLY_LARGER
+        ):
             return first, start
         for trial, cost in () if near else tried.items():
             if cost.memory < 0.999 * best.memory and cost.is_better_than(best, larger=0.999):
@@ -436,7 +426,7 @@ class TileCost:
         caches = [m for m in self.target.memory if m.size]
         # The last cache belongs to all.
         private = caches[:-1] or caches
-        own = (private[-1].size if private else rates.PRIVATE_BYTES) * CACHE_PART
+        own = (private[-1].size if private else PRIVATE_BYTES) * CACHE_PART
         if not self._large or not caches:
             return own
         share = caches[-1].size / max(caches[-1].shared_by, 1) * SHARED_PART

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from polyblocks.affine.cost import rates
+from polyblocks.affine.cost.constants import PRIVATE_BYTES
 from polyblocks.affine.model import Buffer, Nest, reads, writes
 from polyblocks.affine.users import Users
 from polyblocks.target import TargetDescription
@@ -58,5 +59,5 @@ def is_large(chain: list[Nest], target: TargetDescription) -> bool:
     """Whether the private caches of all threads have no room for what goes through a chain."""
     passed = {b.base for nest in chain for b in reads(nest)}
     passed &= {b.base for nest in chain for b in writes(nest)}
-    private = rates.private_cache(target) or rates.PRIVATE_BYTES
+    private = rates.private_cache(target) or PRIVATE_BYTES
     return sum(b.nbytes for b in passed) > private * max(target.shared_level.size, 1)

@@ -4,23 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from polyblocks.affine.analysis.reductions import COMMUTATIVE
 from polyblocks.affine.model import Op
 from polyblocks.affine.vectors.vector_ops import extract, shuffle
 from polyblocks.mlir import ir
 
-#: Ops with ``op(x, x) = x``: every lane may start with the value that the reduction starts with.
-IDEMPOTENT = {
-    "arith.andi",
-    "arith.maximumf",
-    "arith.maxnumf",
-    "arith.maxsi",
-    "arith.maxui",
-    "arith.minimumf",
-    "arith.minnumf",
-    "arith.minsi",
-    "arith.minui",
-    "arith.ori",
-}
 #: The value that changes nothing, of the others. x + -0.0 is x for both zeros.
 _NEUTRAL = {
     "arith.addf": -0.0,
@@ -29,6 +17,8 @@ _NEUTRAL = {
     "arith.muli": 1,
     "arith.xori": 0,
 }
+#: Ops with ``op(x, x) = x``: every lane may start with the value that the reduction starts with.
+IDEMPOTENT = COMMUTATIVE - _NEUTRAL.keys()
 
 
 def identity(name: str, type_: Any) -> Any:

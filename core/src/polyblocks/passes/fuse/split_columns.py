@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from polyblocks.affine.analysis.facts import facts_of
 from polyblocks.affine.cost import rates
+from polyblocks.affine.cost.constants import PRIVATE_BYTES
 from polyblocks.affine.fusion.candidates import candidate_buffers
 from polyblocks.affine.fusion.column_blocks import in_blocks
 from polyblocks.affine.fusion.column_chains import ColumnChain
@@ -128,7 +129,7 @@ def _rows_at_once(nbytes: int, target: TargetDescription) -> float:
 
 
 def _room(target: TargetDescription) -> float:
-    return CACHE_PART * (rates.private_cache(target) or rates.PRIVATE_BYTES)
+    return CACHE_PART * (rates.private_cache(target) or PRIVATE_BYTES)
 
 
 def _length(chain: ColumnChain, target: TargetDescription) -> int:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from polyblocks.affine.cost import rates
+from polyblocks.affine.cost.constants import (
+    LOADS_PER_MULTIPLY_ADD,
+    MULTIPLY_ADDS_IN_FLIGHT,
+    PRIVATE_BYTES,
+)
 from polyblocks.target import MatrixUnit, MemoryLevel, TargetDescription
-
-#: Multiply-adds in flight that keep a core busy, and loads that it starts in the time of one, where
-#: the target's description does not say.
-IN_FLIGHT, LOADS = 8, 1.0
 
 
 @dataclass(frozen=True)
@@ -54,8 +55,8 @@ class CoreTimes:
         """
         rate = rates.lane_rate(target)
         seconds = None if rate is None else target.shared_level.size * width / rate
-        in_flight = target.multiply_adds_in_flight or IN_FLIGHT
-        load = 1 / (target.loads_per_multiply_add or LOADS)
+        in_flight = target.multiply_adds_in_flight or MULTIPLY_ADDS_IN_FLIGHT
+        load = 1 / (target.loads_per_multiply_add or LOADS_PER_MULTIPLY_ADD)
         unit_rate = 1.0
         if unit is not None:
             in_flight = unit.in_flight or in_flight
@@ -82,7 +83,7 @@ class CoreTimes:
             shared_load=max(l2_load, shared_load),
             start=start,
             l1=l1,
-            l2_bytes=rates.private_cache(target) or rates.PRIVATE_BYTES,
+            l2_bytes=rates.private_cache(target) or PRIVATE_BYTES,
         )
 
 

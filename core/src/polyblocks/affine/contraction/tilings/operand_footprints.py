@@ -9,12 +9,10 @@ from polyblocks.affine.analysis.contractions import Operand
 from polyblocks.affine.contraction.copies import elements_apart
 from polyblocks.affine.contraction.products.flat_product import FlatProduct
 from polyblocks.affine.contraction.products.windows import innermost
+from polyblocks.affine.cost.constants import CACHE_WAYS
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import AffineAccess, Buffer, Load
 from polyblocks.target import MemoryLevel, TileUnit
-
-#: Ways of a first cache whose description has none.
-WAYS = 8
 
 
 class OperandFootprints:
@@ -98,7 +96,7 @@ class OperandFootprints:
 
     def _overfills(self, stride: int, count: int) -> bool:
         """Whether ``count`` lines, ``stride`` bytes apart, overfill their cache sets."""
-        ways = self._l1.associativity or WAYS
+        ways = self._l1.associativity or CACHE_WAYS
         way = max(self._l1.size // ways, 1)
         shared = gcd(stride, way)
         return shared >= self._l1.line and count * shared > way * ways // 2

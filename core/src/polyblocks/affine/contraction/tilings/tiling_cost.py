@@ -20,23 +20,21 @@ from polyblocks.affine.contraction.tilings.operand_footprints import (
     result_traffic,
 )
 from polyblocks.affine.cost import rates
-from polyblocks.affine.cost.tile_cost import RUN_START
+from polyblocks.affine.cost.constants import (
+    CHUNK_END,
+    DELINEARIZATION,
+    K_LOOP_OVERHEAD,
+    LOAD_TIEBREAK,
+    LOOP_EXIT,
+    NOT_HIDDEN,
+    PREDICTABLE_TRIPS,
+    PREDICTED_EXIT,
+    RUN_START,
+)
 from polyblocks.affine.element import element_bytes
 from polyblocks.affine.model import Access, AffineAccess, Load
 from polyblocks.target import TargetDescription, TileUnit
 
-#: Tiebreak for loads hidden by multiply-adds, in multiply-adds.
-LOAD_TIEBREAK = 0.01
-#: K loop overhead per step, in multiply-adds: its branch and its counter.
-K_LOOP_OVERHEAD = 0.2
-#: Delinearizing the index of a row's results, if a tile's rows are not in one outer loop.
-DELINEARIZATION = 12.0
-#: Adding a vector of a chunk of K to the total: load, add, store.
-CHUNK_END = 3.0
-#: The mispredicted exit of an inner loop over K.
-LOOP_EXIT = 24.0
-#: Trip counts whose exit a core predicts, and what such an exit takes.
-PREDICTABLE_TRIPS, PREDICTED_EXIT = 16, 4.0
 #: Vectors of a row of columns that is as good as a panel of them.
 MOST_VECTORS = 8
 
@@ -97,8 +95,8 @@ class TilingCost:
         }
         #: Bytes of what the product touches, and of what else lasts in the program.
         code = [n for o in product.operands for n in o.nodes] + [*product.before, *product.after]
-        touched = sum(b.nbytes for b in {n.buffer.base for n in code if isinstance(n, Access)})
-        self._touched = max(touched, self.lasting)
+        buffers = {n.buffer.base for n in code if isinstance(n, Access)}
+        self._touched = max(sum(b.cached_bytes for b in buffers), self.lasting)
         self._fetching = {o: self._fetch_time(o) for o in product.operands}
         self._storing = rate * result_time(product, self.width)
         self._window_time = self._time_of_windows()
@@ -151,7 +149,7 @@ class TilingCost:
         total += self._unpacked_row_time(tiling, blocks_per_chunk) + self._storing * rows * columns
         # Stores that memory does not keep up with hide most of the arithmetic, and not the reverse.
         memory = rows * columns * self.result_memory_time(tiling)
-        total = max(total, memory + rates.NOT_HIDDEN * total)
+        total = max(total, memory + NOT_HIDDEN * total)
         return chunks_per_thread * total + (self.core.start if tiling.threads > 1 else 0.0)
 
     def result_memory_time(self, tiling: Tiling) -> float:

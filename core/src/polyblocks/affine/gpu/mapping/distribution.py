@@ -12,14 +12,12 @@ from polyblocks.affine import operation_cost as cost
 from polyblocks.affine.analysis.access_order import fastest_last
 from polyblocks.affine.analysis.parallel import is_parallel
 from polyblocks.affine.analysis.reductions import ReductionNest, identity
+from polyblocks.affine.cost.constants import JOIN_OPERATIONS
 from polyblocks.affine.gpu.plans.groups import DistributedLoop
 from polyblocks.affine.model import Check, For, IndirectStore, Node, walk
 from polyblocks.affine.vectors.choices import Choice
 from polyblocks.affine.vectors.reduction_vectors import IDEMPOTENT
 from polyblocks.affine.vectors.scan_vectors import scan_combiners
-
-#: Operations that joining the parts of a reduction takes, about.
-_JOIN = 40
 
 
 def outer_loops(body: list[Node]) -> tuple[list[For], list[Node]]:
@@ -75,7 +73,7 @@ class ThreadDistribution:
         outside = -(-distributed.trips // group) * cost.work(distributed.body)
         rest = cost.work(distributed.body) - sum(f.trips * cost.work(f.body) for f in inner)
         inside = rest + sum(
-            -(-s.trips // group) * cost.work(s.body) + (_JOIN if s.combiners else 0)
+            -(-s.trips // group) * cost.work(s.body) + (JOIN_OPERATIONS if s.combiners else 0)
             for s in inner.values()
         )
         return distributed.trips * inside < outside

@@ -9,7 +9,13 @@ from math import prod
 from polyblocks.affine import operation_cost as cost
 from polyblocks.affine.access import address, stride_along
 from polyblocks.affine.cost import rates
-from polyblocks.affine.cost.predicted import ACCESSED_PER_MOVED, Predicted
+from polyblocks.affine.cost.constants import (
+    ACCESSED_PER_MOVED,
+    CACHE_BYTES_PER_SHARED_BYTE,
+    STREAMED_SHARE,
+    UNUSED_BYTES,
+)
+from polyblocks.affine.cost.predicted import Predicted
 from polyblocks.affine.expr import Var
 from polyblocks.affine.gpu.mapping.barriers import waits
 from polyblocks.affine.gpu.plans.groups import DistributedLoop, GroupPlan, Place
@@ -17,13 +23,6 @@ from polyblocks.affine.gpu.plans.kernel import resident_blocks
 from polyblocks.affine.model import Access, AffineAccess, AnyLoad, Buffer, For, Load, Nest, Node
 from polyblocks.affine.tiles.contiguity import written_out
 from polyblocks.target import Multiprocessor, TargetDescription
-
-#: Latency added by unused bytes of transactions, relative to the used ones.
-CROWD = 0.25
-#: Bytes of the main memory's caches that a byte of shared memory stands for.
-CACHE_BYTES_PER_SHARED_BYTE = 0.25
-#: The same of a byte that a multiprocessor keeps near, as long as others do not push it out.
-STREAMED = 0.5
 
 
 def predict_groups(
@@ -42,7 +41,7 @@ def predict_groups(
     moved, useful = (sum(_traffic(plan, c)) for c in (chip, _ideal(chip)))
     resident = resident_blocks(plan, chip, units)
     # Partly used transactions delay others.
-    crowd = 1 + CROWD * (moved / useful - 1) if useful else 1.0
+    crowd = 1 + UNUSED_BYTES * (moved / useful - 1) if useful else 1.0
     waves = max(1.0, plan.blocks / (units * resident))
     return Predicted(
         memory=None if main is None else moved / (ACCESSED_PER_MOVED * main) / full,
@@ -153,7 +152,7 @@ def _moved(
                 # One address for every warp of the group.
                 yield times * chip.sector * -(-plan.group // plan.warp)
             elif _near(node, plan, chip):
-                yield times * STREAMED * node.buffer.bytes_per_element
+                yield times * STREAMED_SHARE * node.buffer.bytes_per_element
             else:
                 yield times * _part(node, var, chip)
 

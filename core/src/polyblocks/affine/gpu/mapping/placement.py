@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from polyblocks.affine.access import is_whole
-from polyblocks.affine.cost.block_cost import RESERVE
+from polyblocks.affine.cost.constants import RESERVED_REGISTERS
 from polyblocks.affine.expr import Expr
 from polyblocks.affine.gpu.mapping.barriers import same_iteration
 from polyblocks.affine.gpu.mapping.contiguity import is_contiguous
@@ -55,7 +55,7 @@ def place_buffers(
     elements = [0] * len(uniform)
     # A result may take its operand's register: its live range begins half a node later.
     taken = [0] * (2 * len(uniform) + 2)
-    room = registers_for(chip, plan.threads, 1) - RESERVE
+    room = registers_for(chip, plan.threads, 1) - RESERVED_REGISTERS
     for buffer in sorted(owned, key=lambda b: b.number):
         if plan.group == 1 or (buffer not in by_threads and buffer.nbytes <= COPY_BYTES):
             plan.places[buffer] = Place.PRIVATE

@@ -14,7 +14,7 @@ from enum import Enum
 from math import prod
 from typing import Any, ClassVar
 
-from polyblocks.affine.cost.block_cost import RESERVE
+from polyblocks.affine.cost.constants import RESERVED_REGISTERS
 from polyblocks.affine.expr import Var
 from polyblocks.affine.gpu.plans.numbers import Numbers
 from polyblocks.affine.model import Buffer, For, Node, Op
@@ -173,7 +173,7 @@ class GroupPlan:
     def registers(self) -> int:
         """32-bit registers of a thread, about; buffers that no thread shares live in them."""
         private = sum(-(-b.nbytes // 4) for b, p in self.places.items() if p is Place.PRIVATE)
-        return RESERVE + self.held + private + self.live * self.width
+        return RESERVED_REGISTERS + self.held + private + self.live * self.width
 
     def schedule(self, numbers: Numbers) -> dict[str, Any]:
         """The plan as data."""

@@ -9,16 +9,14 @@ from polyblocks.affine import operation_cost as cost
 from polyblocks.affine.analysis.contractions import Contraction
 from polyblocks.affine.analysis.facts import facts_of
 from polyblocks.affine.cost import rates
-from polyblocks.affine.cost.predicted import ACCESSED_PER_MOVED, IMPOSSIBLE, Predicted
+from polyblocks.affine.cost.constants import ACCESSED_PER_MOVED, SHARED_TILE_LATENCY
+from polyblocks.affine.cost.predicted import IMPOSSIBLE, Predicted
 from polyblocks.affine.gpu.plans.lanes import LanePlan
 from polyblocks.affine.gpu.plans.sizes import bytes_around, extent
 from polyblocks.affine.gpu.tiles.lane_plans import lane_plans
 from polyblocks.affine.model import Nest
 from polyblocks.occupancy import occupancy
 from polyblocks.target import Multiprocessor, TargetDescription
-
-#: Latency of a cache that holds data shared with other blocks, over that of the main memory.
-_NEAR = 0.5
 
 
 def predict_lanes(plan: LanePlan, target: TargetDescription, chip: Multiprocessor) -> Predicted:
@@ -55,7 +53,7 @@ def predict_lanes(plan: LanePlan, target: TargetDescription, chip: Multiprocesso
     # Until the first operands are there, and until the results are stored.
     ends = 2 * takes.memory
     # Those of the next steps are asked for when these are there.
-    step = takes.exchange + _NEAR * takes.memory
+    step = takes.exchange + SHARED_TILE_LATENCY * takes.memory
     return Predicted(
         memory=None if main is None else moved / (ACCESSED_PER_MOVED * main),
         compute=None

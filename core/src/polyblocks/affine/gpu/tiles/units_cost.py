@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from polyblocks.affine.cost import rates
+from polyblocks.affine.cost.constants import NOT_HIDDEN
 from polyblocks.affine.cost.predicted import IMPOSSIBLE, Predicted
 from polyblocks.affine.gpu.plans.sizes import bytes_around, extent
 from polyblocks.affine.gpu.plans.unit_access import UnitAccess, unit_access
@@ -39,7 +40,7 @@ class _Times(NamedTuple):
 def _overlapped(*seconds: Numbers) -> Numbers:
     """As :func:`polyblocks.affine.cost.rates.overlapped`, one after the other."""
     longest = np.maximum.reduce(seconds)
-    return longest + rates.NOT_HIDDEN * (sum(seconds) - longest)
+    return longest + NOT_HIDDEN * (sum(seconds) - longest)
 
 
 def quickest_units(
