@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
 from math import gcd
 
 from polyblocks.affine.expr import Atom, Expr, Var
-from polyblocks.affine.model import Buffer
+from polyblocks.affine.model import Buffer, For
 
 
 def digits(
@@ -195,3 +196,34 @@ def _split(expr: Expr, inner: Set[Var] | None) -> tuple[Expr, Expr]:
         variables = (atom,) if isinstance(atom, Var) else atom.dividend.variables()
         (moving if any(v in inner for v in variables) else fixed)[atom] = factor
     return Expr(expr.const, fixed), Expr(0, moving)
+
+
+@dataclass
+class Slab:
+    """A box that loops go through, one for each of its dimensions that is longer than 1.
+
+    Attributes:
+        low, high: the first element of the box and the one after the last, by dimension.
+        variables: what counts through the box, by dimension; None where it has one element.
+    """
+
+    low: list[int]
+    high: list[int]
+    variables: list[Var | None]
+
+    @classmethod
+    def of(cls, index: tuple[Expr, ...], loops: list[For]) -> Slab | None:
+        """The box of all elements at an index, each met once; None if they are none."""
+        slab = cls([], [], [])
+        for expr in index:
+            found = [a for a, c in expr.terms if c == 1 and isinstance(a, Var) and a.value is None]
+            if len(found) != len(expr.terms) or len(found) > 1:
+                return None
+            slab.variables.append(found[0] if found else None)
+            slab.low.append(expr.const)
+            slab.high.append(expr.const + (found[0].extent if found else 1))
+        counted = [v for v in slab.variables if v is not None]
+        if len(set(counted)) != len(counted):
+            return None
+        missed = any(f.var.extent > 1 and f.var not in counted for f in loops)
+        return None if missed else slab

@@ -83,6 +83,19 @@ class ReductionNest:
             return None
         return cls._around(parallel, body, loops[0])
 
+    def carry_anew(self, i: int, start: Value, type_: Any) -> None:
+        """Let the loops carry a value of another type instead of number ``i``, from a start.
+
+        Its results and arguments are new, and so are uses of them; what the innermost loop yields
+        stays.
+        """
+        for outer, loop in zip([None, *self.reductions], self.reductions, strict=False):
+            loop.inits[i] = start if outer is None else outer.arguments[i]
+            loop.arguments[i] = Value(type_)
+            loop.results[i] = Value(type_)
+        for outer, inner in zip(self.reductions, self.reductions[1:], strict=False):
+            outer.yields[i] = inner.results[i]
+
     @classmethod
     def leading(cls, nodes: list[Node]) -> ReductionNest | None:
         """The parts of a nest that starts with a reduction and goes on with other loops.

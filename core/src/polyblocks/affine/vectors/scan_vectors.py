@@ -15,6 +15,7 @@ from polyblocks.affine.analysis.reductions import COMMUTATIVE, NEED_FLAG
 from polyblocks.affine.model import For, Op, Value, walk
 from polyblocks.affine.ops import has_flag
 from polyblocks.affine.vectors.reduction_vectors import IDEMPOTENT, combine, identity
+from polyblocks.affine.vectors.vector_ops import shuffle
 from polyblocks.mlir import ir
 
 
@@ -70,7 +71,7 @@ def prefixes(op: Op, vector: Any) -> Any:
     while distance < width:
         # The first lanes have nothing so far before them: they take what changes nothing.
         lanes = [*range(distance), *(width + k for k in range(width - distance))]
-        earlier = _shuffle(vector if neutral is None else neutral, vector, lanes)
+        earlier = shuffle(vector if neutral is None else neutral, vector, lanes)
         vector = combine(op, earlier, vector)
         distance *= 2
     return vector
@@ -79,13 +80,4 @@ def prefixes(op: Op, vector: Any) -> Any:
 def last_lane(vector: Any) -> Any:
     """A vector with the last lane in all lanes."""
     (width,) = vector.type.shape
-    return _shuffle(vector, vector, [width - 1] * width)
-
-
-def _shuffle(a: Any, b: Any, lanes: list[int]) -> Any:
-    return ir.Operation.create(
-        "vector.shuffle",
-        results=[ir.VectorType.get([len(lanes)], a.type.element_type)],
-        operands=[a, b],
-        attributes={"mask": ir.DenseI64ArrayAttr.get(lanes)},
-    ).results[0]
+    return shuffle(vector, vector, [width - 1] * width)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from polyblocks.affine.analysis.coverage import Slab
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.mlir.source import merged_sources
 from polyblocks.affine.model import (
@@ -36,15 +37,12 @@ class _Part:
     """A nest's result: a slab of an array along one dimension.
 
     Attributes:
-        low, high: the first element along every dimension and the one after the last.
-        variables: what counts along every dimension; None where there is one element.
+        slab: where it lies.
         body: what is computed for one element.
         store: where it is stored.
     """
 
-    low: list[int]
-    high: list[int]
-    variables: list[Var | None]
+    slab: Slab
     body: list[Node]
     store: Store
 
@@ -58,20 +56,10 @@ class _Part:
         stores = [n for n in body if isinstance(n, Store)]
         if len(stores) != 1 or stores[0].buffer is not buffer:
             return None
-        part = cls([], [], [], [n for n in body if n is not stores[0]], stores[0])
-        for expr in stores[0].index:
-            found = [a for a, c in expr.terms if c == 1 and isinstance(a, Var) and a.value is None]
-            if len(found) != len(expr.terms) or len(found) > 1:
-                return None
-            part.variables.append(found[0] if found else None)
-            part.low.append(expr.const)
-            part.high.append(expr.const + (found[0].extent if found else 1))
-        counted = [v for v in part.variables if v is not None]
-        if len(set(counted)) != len(counted):
+        slab = Slab.of(stores[0].index, loops)
+        if slab is None:
             return None
-        if any(f.var.extent > 1 and f.var not in counted for f in loops):
-            return None
-        return part
+        return cls(slab, [n for n in body if n is not stores[0]], stores[0])
 
 
 def stacked(buffer: Buffer, users: Users) -> Nest | None:
@@ -104,7 +92,7 @@ def stacked(buffer: Buffer, users: Users) -> Nest | None:
     dimension = _dimension(buffer, parts)
     if dimension is None:
         return None
-    parts.sort(key=lambda p: p.low[dimension])
+    parts.sort(key=lambda p: p.slab.low[dimension])
     variables = [Var(extent) for extent in buffer.shape]
     nodes: list[Node] = []
     chosen: list[Value] = []
@@ -114,10 +102,10 @@ def stacked(buffer: Buffer, users: Users) -> Nest | None:
             return None
         at = {
             var: Expr.of(new)
-            for var, new in zip(part.variables, variables, strict=True)
+            for var, new in zip(part.slab.variables, variables, strict=True)
             if var is not None
         }
-        own = part.variables[dimension]
+        own = part.slab.variables[dimension]
         if own is not None:
             at[own] = place
         values: dict[Value, Value] = {}
@@ -139,12 +127,12 @@ def _dimension(buffer: Buffer, parts: list[_Part]) -> int | None:
         d
         for part in parts
         for d, extent in enumerate(buffer.shape)
-        if (part.low[d], part.high[d]) != (0, extent)
+        if (part.slab.low[d], part.slab.high[d]) != (0, extent)
     }
     if len(cut) != 1:
         return None
     (d,) = cut
-    spans = sorted((p.low[d], p.high[d]) for p in parts)
+    spans = sorted((p.slab.low[d], p.slab.high[d]) for p in parts)
     ends = [0, *(high for _, high in spans)]
     follow = all(low == end for (low, _), end in zip(spans, ends, strict=False))
     return d if follow and ends[-1] == buffer.shape[d] else None
@@ -152,7 +140,7 @@ def _dimension(buffer: Buffer, parts: list[_Part]) -> int | None:
 
 def _clamped(part: _Part, dimension: int, var: Var) -> Expr | None:
     """The place in a part, at its ends where elements are not of it; None if that is not simple."""
-    low, high = part.low[dimension], part.high[dimension]
+    low, high = part.slab.low[dimension], part.slab.high[dimension]
     if high - low == 1:
         return Expr(0)
     places = np.clip(np.arange(var.extent) - low, 0, high - low - 1)
@@ -165,6 +153,6 @@ def _choice(parts: list[_Part], dimension: int, var: Var, chosen: list[Value]) -
     ops = Ops()
     place = ops.index(Expr.of(var))
     for i in reversed(range(len(parts) - 1)):
-        inside = ops.compare(Integers.LESS, place, ops.index(parts[i].high[dimension]))
+        inside = ops.compare(Integers.LESS, place, ops.index(parts[i].slab.high[dimension]))
         chosen[i] = ops.select(inside, chosen[i], chosen[i + 1])
     return ops.out

@@ -7,6 +7,7 @@ from math import prod
 from typing import Any, ClassVar
 
 from polyblocks.affine.access import begins_and_ends_with_memory
+from polyblocks.affine.analysis.coverage import Slab
 from polyblocks.affine.cleanup.dead_nests import drop_dead_nests
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.mlir.source import merged_sources
@@ -87,14 +88,11 @@ class _Part:
     """A copy: a box of the array, and the source of its elements.
 
     Attributes:
-        low, high: the first element of the box and the one after the last, by dimension.
-        variables: what counts through the box, by dimension; None where it has one element.
+        slab: the box.
         load: the access.
     """
 
-    low: list[int]
-    high: list[int]
-    variables: list[Var | None]
+    slab: Slab
     load: Load
 
     @classmethod
@@ -104,25 +102,9 @@ class _Part:
         if copy is None or any(f.level for f in copy[0]) or copy[2].buffer is not buffer:
             return None
         loops, load, store = copy
-        part = cls([], [], [], load)
-        for expr in store.index:
-            variables = [a for a, c in expr.terms if c == 1 and isinstance(a, Var)]
-            if len(variables) != len(expr.terms) or len(variables) > 1:
-                return None
-            var = variables[0] if variables else None
-            part.variables.append(var)
-            part.low.append(expr.const)
-            part.high.append(expr.const + (1 if var is None else var.extent))
-        counted = {v for v in part.variables if v is not None}
-        if len(counted) != sum(v is not None for v in part.variables):
-            return None
-        if any(f.var.extent > 1 and f.var not in counted for f in loops):
-            return None
-        found = _source(load, nest, users)
-        if found is None or any(v.value is not None for v in counted):
-            return None
-        part.load = found
-        return part
+        slab = Slab.of(store.index, loops)
+        found = None if slab is None else _source(load, nest, users)
+        return None if slab is None or found is None else cls(slab, found)
 
 
 def _source(load: Load, nest: Nest, users: Users) -> Load | None:
@@ -163,7 +145,9 @@ def _joined(buffer: Buffer, users: Users) -> Nest | None:
         return None
     if users.written_between({source.base}, nests[0], nests[-1]):
         return None
-    cuts = [sorted({(p.low[d], p.high[d]) for p in parts}) for d in range(len(buffer.shape))]
+    cuts = [
+        sorted({(p.slab.low[d], p.slab.high[d]) for p in parts}) for d in range(len(buffer.shape))
+    ]
     if not _is_grid(buffer, parts, cuts):
         return None
     variables = [Var(extent) for extent in buffer.shape]
@@ -198,7 +182,7 @@ def _is_grid(buffer: Buffer, parts: list[_Part], cuts: list[list[tuple[int, int]
             low != end for (low, _), end in zip(pieces, ends, strict=False)
         ):
             return False
-    boxes = {(tuple(p.low), tuple(p.high)) for p in parts}
+    boxes = {(tuple(p.slab.low), tuple(p.slab.high)) for p in parts}
     return len(boxes) == len(parts) == prod(len(pieces) for pieces in cuts)
 
 
@@ -208,7 +192,7 @@ def _place(dimension: int, buffer: Buffer, parts: list[_Part], variables: list[V
     along = {
         d
         for part, expr in zip(parts, exprs, strict=True)
-        for d, var in enumerate(part.variables)
+        for d, var in enumerate(part.slab.variables)
         if var is not None and expr.coefficient(var)
     }
     if len(along) > 1:
@@ -219,10 +203,10 @@ def _place(dimension: int, buffer: Buffer, parts: list[_Part], variables: list[V
     (d,) = along
     values: dict[int, int] = {}
     for part, expr in zip(parts, exprs, strict=True):
-        var = part.variables[d]
+        var = part.slab.variables[d]
         slope = 0 if var is None else expr.coefficient(var) or 0
-        for i in range(part.high[d] - part.low[d]):
-            if values.setdefault(part.low[d] + i, expr.const + slope * i) != (
+        for i in range(part.slab.high[d] - part.slab.low[d]):
+            if values.setdefault(part.slab.low[d] + i, expr.const + slope * i) != (
                 expr.const + slope * i
             ):
                 return None

@@ -121,12 +121,7 @@ def _narrow(shape: ReductionNest, combiners: list[Op], chosen: list[int]) -> lis
         code = _Narrow([*shape.before, *last.body])
         init = code.low(first.inits[i], starts)
         old_argument, old_result = last.arguments[i], first.results[i]
-        for outer, loop in zip([None, *shape.reductions], shape.reductions, strict=False):
-            loop.inits[i] = init if outer is None else outer.arguments[i]
-            loop.arguments[i] = Value(code.type)
-            loop.results[i] = Value(code.type)
-        for outer, inner in zip(shape.reductions, shape.reductions[1:], strict=False):
-            outer.yields[i] = inner.results[i]
+        shape.carry_anew(i, init, code.type)
         last.yields[i] = _accumulate(last, combiners[i], old_argument, i, code)
         new = first.results[i]
         same = [n for n in after if _truncates(n, old_result) and n.results[0].type == code.type]

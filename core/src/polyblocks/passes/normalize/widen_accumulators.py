@@ -83,12 +83,7 @@ def _widen(shape: ReductionNest, combiners: list[Op], chosen: list[int]) -> list
         init = Value(f32)
         widened.append(Op("arith.extf", [first.inits[i]], {}, [init]))
         old_argument, old_result = last.arguments[i], first.results[i]
-        for outer, loop in zip([None, *shape.reductions], shape.reductions, strict=False):
-            loop.inits[i] = init if outer is None else outer.arguments[i]
-            loop.arguments[i] = Value(f32)
-            loop.results[i] = Value(f32)
-        for outer, inner in zip(shape.reductions, shape.reductions[1:], strict=False):
-            outer.yields[i] = inner.results[i]
+        shape.carry_anew(i, init, f32)
         last.yields[i] = _accumulate(last, combiners[i], old_argument, i, users)
         narrowed.append(Op("arith.truncf", [first.results[i]], {}, [old_result]))
     return [*shape.before, *widened, first, *narrowed, *shape.after]

@@ -144,12 +144,7 @@ def _narrowed(shape: ReductionNest, combiners: list[Op], chosen: dict[int, _Narr
         value = {"value": identity(op.name, i32)}
         before.append(Op("arith.constant", [], value, [start]))
         old_init, old_result = first.inits[i], first.results[i]
-        for outer, loop in zip([None, *shape.reductions], shape.reductions, strict=False):
-            loop.inits[i] = start if outer is None else outer.arguments[i]
-            loop.arguments[i] = Value(i32)
-            loop.results[i] = Value(i32)
-        for outer, inner in zip(shape.reductions, shape.reductions[1:], strict=False):
-            outer.yields[i] = inner.results[i]
+        shape.carry_anew(i, start, i32)
         last.yields[i] = total
         copied = narrow.copy(term)
         position = last.body.index(op)
