@@ -229,6 +229,27 @@ def with_dims(expr: Any, count: int) -> Any:
     return ir.AffineExpr.get_ceil_div(left, right)
 
 
+def constant_number(value: Any) -> int | float | None:
+    """The number that a value is, in all lanes; None if it is no constant, or one of several."""
+    owner = value.owner
+    if isinstance(owner, ir.Block) or owner.operation.name != "arith.constant":
+        return None
+    attribute = owner.operation.attributes["value"]
+    if isinstance(attribute, ir.DenseElementsAttr):
+        if not attribute.is_splat:
+            return None
+        attribute = attribute.get_splat_value()
+    if isinstance(attribute, ir.FloatAttr):
+        return float(attribute.value)
+    return int(attribute.value) if isinstance(attribute, ir.IntegerAttr) else None
+
+
+def constant_integer(value: Any) -> int | None:
+    """As :func:`constant_number`, of integers."""
+    number = constant_number(value)
+    return number if isinstance(number, int) else None
+
+
 def run_textual(module: Any, pipeline: str, *, verify: bool = True) -> None:
     """Run a textual pass pipeline, e.g. ``canonicalize,cse``, on a module in place.
 

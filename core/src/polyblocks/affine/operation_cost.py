@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from polyblocks.affine.model import For, IndirectAccess, Node, Op, Value
+from polyblocks.affine.ops import is_constant
 from polyblocks.attributes import GCD
 
 #: Nodes of one straight-line body: more spill registers and take long to compile.
@@ -106,7 +107,7 @@ def constants(nodes: list[Node]) -> int:
 
 def alive(nodes: list[Node]) -> int:
     """Values of straight-line nodes that are still needed, where these are most; no constants."""
-    made = {r for n in nodes if not _is_constant(n) for r in n.defines}
+    made = {r for n in nodes if not is_constant(n) for r in n.defines}
     needed: set[Value] = set()
     most = 0
     for node in reversed(nodes):
@@ -114,10 +115,6 @@ def alive(nodes: list[Node]) -> int:
         needed |= made & set(node.uses)
         most = max(most, len(needed))
     return most
-
-
-def _is_constant(node: Node) -> bool:
-    return isinstance(node, Op) and node.name == "arith.constant"
 
 
 def operation_cost(name: str) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any
+from typing import Any, TypeGuard
 
 from polyblocks.affine.element import printed
 from polyblocks.affine.expr import Expr
@@ -115,6 +115,11 @@ def _call(name: str, operands: int) -> dict[str, Any]:
         "operandSegmentSizes": ir.DenseI32ArrayAttr.get([operands, 0]),
         "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
     }
+
+
+def is_constant(node: Node) -> TypeGuard[Op]:
+    """Whether a node makes a constant."""
+    return isinstance(node, Op) and node.name == "arith.constant"
 
 
 def has_flag(op: Op, flag: str) -> bool:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from polyblocks.codegen.builder import INT_WIDTH, Builder, Val
 from polyblocks.codegen.rewrite import expand_ops
-from polyblocks.mlir import ir
+from polyblocks.mlir import constant_number, ir
 
 #: A target's instruction for a float as a signed integer of 32 or 64 bits, if what does not fit,
 #: and NaN, become the lowest integer. Takes the float and the integer's type; returns None for
@@ -135,7 +135,7 @@ def _width(value: Any) -> int:
 
 def _is_finite_constant(value: Any, bits: int) -> bool:
     """Whether a float is a number that is less than 2^bits."""
-    number = _constant(value)
+    number = constant_number(value)
     return isinstance(number, float) and abs(number) < 2.0**bits
 
 
@@ -147,7 +147,7 @@ def _is_below(value: Any, width: int) -> bool:
 
 def _top(value: Any, depth: int) -> int | None:
     """The greatest number that an integer, read without a sign, can be; None if that is open."""
-    number = _constant(value)
+    number = constant_number(value)
     if isinstance(number, int):
         return number if number >= 0 else None
     if depth == 0 or isinstance(value, ir.BlockArgument):
@@ -176,11 +176,11 @@ def _top(value: Any, depth: int) -> int | None:
         ]
         return None if None in tops else max(t for t in tops if t is not None)
     if name == "arith.shrui":
-        by, width = _constant(operands[1]), _width(value)
+        by, width = constant_number(operands[1]), _width(value)
         return ((1 << width) - 1) >> by if isinstance(by, int) and 0 <= by < width else None
     if name == "arith.subi":
         # A number less what is not more than it.
-        first, second = _constant(operands[0]), _top(operands[1], depth - 1)
+        first, second = constant_number(operands[0]), _top(operands[1], depth - 1)
         if isinstance(first, int) and second is not None and second <= first:
             return first
     return None
@@ -193,19 +193,5 @@ def _compared(condition: Any) -> tuple[Any, int] | None:
     op = condition.owner.operation
     if op.name != "arith.cmpi" or ir.IntegerAttr(op.attributes["predicate"]).value != _LESS:
         return None
-    number = _constant(op.operands[1])
+    number = constant_number(op.operands[1])
     return (op.operands[0], number - 1) if isinstance(number, int) and number > 0 else None
-
-
-def _constant(value: Any) -> int | float | None:
-    """The number that a value is, in all lanes."""
-    if isinstance(value, ir.BlockArgument) or value.owner.operation.name != "arith.constant":
-        return None
-    attribute = value.owner.operation.attributes["value"]
-    if isinstance(attribute, ir.DenseElementsAttr):
-        if not attribute.is_splat:
-            return None
-        attribute = attribute.get_splat_value()
-    if isinstance(attribute, ir.FloatAttr):
-        return float(attribute.value)
-    return int(attribute.value) if isinstance(attribute, ir.IntegerAttr) else None

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from polyblocks import mlir
+from polyblocks.mlir import constant_integer
 
 _SIGNED = frozenset({"arith.ceildivsi", "arith.divsi", "arith.floordivsi", "arith.remsi"})
 #: Ops that are undefined for some integers.
@@ -82,7 +83,7 @@ def _guard(op: Any) -> None:
 def _excludes(value: Any, number: int) -> bool:
     """Whether an integer is never a number: another constant, or one replaced where it is that."""
     ir = mlir.ir
-    known = _constant(value)
+    known = constant_integer(value)
     if known is not None:
         return known != number
     if isinstance(value.owner, ir.Block) or value.owner.operation.name != "arith.select":
@@ -96,15 +97,7 @@ def _excludes(value: Any, number: int) -> bool:
     arith = mlir.dialect("arith")
     equal, unequal = int(arith.CmpIPredicate.eq), int(arith.CmpIPredicate.ne)
     predicate = ir.IntegerAttr(comparison.attributes["predicate"]).value
-    if predicate not in (equal, unequal) or _constant(comparison.operands[1]) != number:
+    if predicate not in (equal, unequal) or constant_integer(comparison.operands[1]) != number:
         return False
     replaced, kept = (then, other) if predicate == equal else (other, then)
     return kept == comparison.operands[0] and _excludes(replaced, number)
-
-
-def _constant(value: Any) -> int | None:
-    ir = mlir.ir
-    owner = value.owner
-    if isinstance(owner, ir.Block) or owner.operation.name != "arith.constant":
-        return None
-    return int(ir.IntegerAttr(owner.operation.attributes["value"]).value)

@@ -24,6 +24,7 @@ from polyblocks.affine.model import (
     stored_bases,
     walk,
 )
+from polyblocks.affine.ops import is_constant
 from polyblocks.affine.vectors.lanes import NoLanesError
 from polyblocks.target import TargetDescription, TileUnit
 
@@ -86,9 +87,7 @@ class _Builder:
         self._unrolls = any(
             isinstance(n, For) and n.simd is None and n.trips <= UNROLLED for n in walk(nodes)
         )
-        self._constants = {
-            n.results[0]: n for n in walk(nodes) if isinstance(n, Op) and n.name == "arith.constant"
-        }
+        self._constants = {n.results[0]: n for n in walk(nodes) if is_constant(n)}
         self._stored = stored_bases(nodes)
 
     def phase(self, level: Level, nodes: list[Node], around: list[_Around], times: float) -> Phase:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from polyblocks.affine.model import For, Nest, Node, Op, Store, walk
+from polyblocks.affine.model import For, Nest, Node, Store, walk
+from polyblocks.affine.ops import is_constant
 
 # A NameLoc over a FileLineColLoc: "aten.add.Tensor"("model.py":12:0). The bindings offer no
 # way to look into a location, so its text is read.
@@ -47,9 +48,7 @@ def merged_sources(nests: Iterable[Nest]) -> list[str]:
 def is_constant_fill(nest: Nest) -> bool:
     """Whether a nest reads and computes nothing, but stores constants."""
     return all(
-        isinstance(n, Store)
-        or (isinstance(n, For) and not n.inits)
-        or (isinstance(n, Op) and n.name == "arith.constant")
+        isinstance(n, Store) or (isinstance(n, For) and not n.inits) or is_constant(n)
         for n in walk(nest.body)
     )
 

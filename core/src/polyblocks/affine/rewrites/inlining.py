@@ -31,6 +31,7 @@ from polyblocks.affine.model import (
     walk_with_trips,
     writes,
 )
+from polyblocks.affine.ops import is_constant
 from polyblocks.affine.rewrites.run_time_places import body_at_values, gathers, known_exprs
 from polyblocks.affine.subnests import straight_loops
 from polyblocks.affine.users import Users
@@ -197,7 +198,7 @@ def with_conversions(nest: Nest, users: Users) -> list[Node]:
 
     def extends(producer: Producer) -> Producer | None:
         body, value = producer.body, producer.value
-        constants = {n.results[0] for n in body if isinstance(n, Op) and n.name == "arith.constant"}
+        constants = {n.results[0] for n in body if is_constant(n)}
         for node in body:
             if isinstance(node, Op) and node.name == "arith.mulf" and node.results[0] is value:
                 scaled = [v for v in node.operands if v not in constants]

@@ -16,7 +16,7 @@ from polyblocks.affine.analysis.dataflow import makers_of
 from polyblocks.affine.element import element_bytes
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import Buffer, Index, Load, Nest, Node, Op, Store, Value, around
-from polyblocks.affine.ops import Ops, like
+from polyblocks.affine.ops import Ops, is_constant, like
 from polyblocks.affine.rewrites.inlining import Candidate, Producer
 from polyblocks.affine.users import Users
 
@@ -278,6 +278,4 @@ def _multiplies(element: _Element) -> Op | None:
 
 
 def _is_constant(value: Value, body: list[Node]) -> bool:
-    return any(
-        isinstance(n, Op) and n.name == "arith.constant" and value in n.results for n in body
-    )
+    return any(is_constant(n) and value in n.results for n in body)

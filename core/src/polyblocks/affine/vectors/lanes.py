@@ -28,6 +28,7 @@ from polyblocks.affine.model import (
     Store,
     Value,
 )
+from polyblocks.affine.ops import is_constant
 from polyblocks.affine.vectors.interleaves import Interleave, complete_interleaves, interleaves
 from polyblocks.affine.vectors.scan_vectors import scan_combiners
 from polyblocks.attributes import GCD
@@ -202,7 +203,7 @@ def _divides_by_constant(node: Op, makers: dict[Value, Node]) -> bool:
     from polyblocks.mlir import ir
 
     maker = makers.get(node.operands[1])
-    if not isinstance(maker, Op) or maker.name != "arith.constant":
+    if maker is None or not is_constant(maker):
         return False
     return bool(ir.IntegerAttr(maker.attributes["value"]).value > 1)
 

@@ -22,7 +22,6 @@ from polyblocks.affine.model import (
     Load,
     Nest,
     Node,
-    Op,
     Pure,
     Renaming,
     Store,
@@ -30,6 +29,7 @@ from polyblocks.affine.model import (
     nested,
     remove_dead,
 )
+from polyblocks.affine.ops import is_constant
 
 
 @dataclass
@@ -279,7 +279,7 @@ def _constants(shape: ReductionNest, loop: For) -> list[Node] | None:
     """The constants before the loop that it uses; None if it uses other values, too."""
     used = {v for node in loop.body for v in node.uses} | set(loop.yields)
     found = [n for n in shape.before if any(v in used for v in n.defines)]
-    if not all(isinstance(n, Op) and n.name == "arith.constant" for n in found):
+    if not all(is_constant(n) for n in found):
         return None
     return found
 

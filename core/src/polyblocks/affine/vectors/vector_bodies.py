@@ -26,6 +26,7 @@ from polyblocks.affine.model import (
     Store,
     Value,
 )
+from polyblocks.affine.ops import is_constant
 from polyblocks.affine.vectors.interleaves import Interleave
 from polyblocks.affine.vectors.lanes import Lanes
 from polyblocks.affine.vectors.neighbours import Window, windows
@@ -347,7 +348,7 @@ class VectorBody(Body):
         elif isinstance(node, Check) and node.condition in varying:
             self._check(node)
         else:
-            if isinstance(node, Op) and node.name == "arith.constant":
+            if is_constant(node):
                 self.constants[node.results[0]] = node.attributes["value"]
             self.write_scalar(node)
 

@@ -19,7 +19,7 @@ from polyblocks.codegen.vector_math import (
     power,
     trig,
 )
-from polyblocks.mlir import ir
+from polyblocks.mlir import constant_number
 
 #: Takes operands in float32 or float64, gives the result or results in the same.
 Formula = Callable[..., "Val | Sequence[Val]"]
@@ -123,7 +123,7 @@ def _power(general: Formula) -> Expansion:
     """powf and fpowi: constant exponents that products, a quotient or a root serve are apart."""
 
     def expand(b: Builder, operation: Any, operands: Sequence[Val]) -> Sequence[Val] | None:
-        exponent = _constant(operation.operands[1])
+        exponent = constant_number(operation.operands[1])
 
         def formula(b: Builder, x: Val, y: Val) -> Val | Sequence[Val]:
             simple = None if exponent is None else power.constant_power(b, x, float(exponent))
@@ -135,20 +135,7 @@ def _power(general: Formula) -> Expansion:
 
 
 def _expand_ipowi(b: Builder, operation: Any, operands: Sequence[Val]) -> Sequence[Val]:
-    exponent = _constant(operation.operands[1])
+    exponent = constant_number(operation.operands[1])
     if exponent is not None and exponent >= 0:
         return [power.constant_ipowi(b, operands[0], int(exponent))]
     return [power.ipowi(b, *operands)]
-
-
-def _constant(value: Any) -> int | float | None:
-    """The number that a constant (or a splat of it) holds."""
-    owner = value.owner
-    if isinstance(owner, ir.Block) or owner.name != "arith.constant":
-        return None
-    attribute = owner.attributes["value"]
-    if isinstance(attribute, ir.DenseElementsAttr) and attribute.is_splat:
-        attribute = attribute.get_splat_value()
-    if isinstance(attribute, ir.FloatAttr):
-        return float(attribute.value)
-    return int(attribute.value) if isinstance(attribute, ir.IntegerAttr) else None

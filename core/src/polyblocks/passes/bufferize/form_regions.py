@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from polyblocks.attributes import REGION_ATTRIBUTE
+from polyblocks.mlir import constant_integer
 from polyblocks.passes import facts
 from polyblocks.passes.tensor.control_flow import (
     CONTROL_FLOW,
@@ -107,7 +108,7 @@ def _counted(op: Any) -> None:
     """Write a loop with constant bounds as an ``affine.for`` from 0 in steps of 1."""
     from polyblocks.mlir import dialect, ir
 
-    low, step = _constant(op.operands[0]), _constant(op.operands[2])
+    low, step = constant_integer(op.operands[0]), constant_integer(op.operands[2])
     affine, trips = dialect("affine"), _trips(op)
     assert low is not None
     assert step is not None
@@ -138,19 +139,10 @@ def _counted(op: Any) -> None:
 
 def _trips(op: Any) -> int | None:
     """How often an ``scf.for`` runs its body, if that is known."""
-    low, high, step = (_constant(v) for v in list(op.operands)[:3])
+    low, high, step = (constant_integer(v) for v in list(op.operands)[:3])
     if low is None or high is None or step is None:
         return None
     return max(0, -((low - high) // step))
-
-
-def _constant(value: Any) -> int | None:
-    from polyblocks.mlir import ir
-
-    owner = value.owner
-    if isinstance(owner, ir.Block) or owner.operation.name != "arith.constant":
-        return None
-    return int(ir.IntegerAttr(owner.operation.attributes["value"]).value)
 
 
 def _apply(amap: Any, operands: list[Any]) -> Any:

@@ -12,7 +12,6 @@ from polyblocks.affine.model import (
     Index,
     Nest,
     Node,
-    Op,
     Pure,
     Sequence,
     Store,
@@ -20,6 +19,7 @@ from polyblocks.affine.model import (
     reads,
     remove_dead,
 )
+from polyblocks.affine.ops import is_constant
 from polyblocks.affine.subnests import perfect_loops
 from polyblocks.passes.base import NestPass
 
@@ -79,7 +79,7 @@ def distributed(nest: Nest) -> list[Nest]:
 
 def _is_free(node: Node) -> bool:
     """Whether computing it twice costs nothing: it is a constant, or where the loops are."""
-    return isinstance(node, Index) or (isinstance(node, Op) and node.name == "arith.constant")
+    return isinstance(node, Index) or is_constant(node)
 
 
 def _with_one(nest: Nest, position: int) -> Nest:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from polyblocks.affine.cleanup.invariants import invariants
 from polyblocks.affine.element import F32, F64, as_float32, dtype_of
 from polyblocks.affine.model import For, Node, Op, Sequence, Value, walk
-from polyblocks.affine.ops import Floats, Ops, has_flag
+from polyblocks.affine.ops import Floats, Ops, has_flag, is_constant
 from polyblocks.affine.subnests import parallel_shell
 from polyblocks.passes.base import NestPass
 
@@ -56,9 +56,7 @@ class MultiplyReciprocalsPass(NestPass):
             return
         for nest in sequence.nests():
             constants = {
-                n.results[0]: n.attributes["value"]
-                for n in walk(nest.body)
-                if isinstance(n, Op) and n.name == "arith.constant"
+                n.results[0]: n.attributes["value"] for n in walk(nest.body) if is_constant(n)
             }
             loops = [node for node in nest.body if isinstance(node, For)]
             if not self.between:

@@ -61,15 +61,6 @@ def is_argument(value: Any) -> bool:
     return isinstance(value.owner, ir.Block)
 
 
-def constant_integer(value: Any) -> int | None:
-    """The integer that a scalar is, if it is a constant."""
-    from polyblocks.mlir import ir
-
-    if is_argument(value) or value.owner.operation.name != "arith.constant":
-        return None
-    return int(ir.IntegerAttr(value.owner.operation.attributes["value"]).value)
-
-
 def attributes_of(op: Any) -> dict[str, Any]:
     """The attributes by name."""
     return {name: op.attributes[name] for name in op.attributes}

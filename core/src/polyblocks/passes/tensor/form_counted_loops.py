@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from polyblocks.mlir import constant_integer
 from polyblocks.passes import facts
 from polyblocks.passes.tensor.control_flow import (
-    constant_integer,
     control_flow_of,
     is_argument,
     set_operands,

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any, ClassVar
 
+from polyblocks.mlir import constant_integer
 from polyblocks.passes import facts
-from polyblocks.passes.tensor.control_flow import constant_integer, control_flow_of, terminator
+from polyblocks.passes.tensor.control_flow import control_flow_of, terminator
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from polyblocks.affine.contraction.products.windows import Windows, longest_last
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.flat_views import FlatViews, is_row
 from polyblocks.affine.model import AffineAccess, Load, Node, Op, Store, Value, clone
+from polyblocks.affine.ops import is_constant
 from polyblocks.target import TargetDescription
 
 
@@ -363,7 +364,7 @@ def _in_place(
 
 def only_load(nodes: list[Node], value: Value) -> Load | None:
     """The load that all of these nodes are; None if they compute something."""
-    loads = [n for n in nodes if not isinstance(n, Op) or n.name != "arith.constant"]
+    loads = [n for n in nodes if not is_constant(n)]
     if len(loads) == 1 and isinstance(loads[0], Load) and loads[0].result is value:
         return loads[0]
     return None
@@ -390,7 +391,7 @@ class _Split:
     ) -> None:
         self._sides = {row: self.ROWS, column: self.COLUMNS}
         self._inner = inner
-        constants = [n for n in before if isinstance(n, Op) and n.name == "arith.constant"]
+        constants = [n for n in before if is_constant(n)]
         self._nodes = [*constants, *inner]
         self._makers = makers_of(self._nodes)
         carried = [*arguments, *(r for n in before for r in n.defines)]

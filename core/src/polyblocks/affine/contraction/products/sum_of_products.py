@@ -15,6 +15,7 @@ from polyblocks.affine.analysis.reductions import EXTENSIONS
 from polyblocks.affine.element import F32, I32, DType, dtype_of
 from polyblocks.affine.expr import Var
 from polyblocks.affine.model import Load, Node, Op, Pure, Value
+from polyblocks.affine.ops import is_constant
 
 #: Type of a sum -> the operations that add and multiply.
 _ARITHMETIC = {F32: ("arith.addf", "arith.mulf"), I32: ("arith.addi", "arith.muli")}
@@ -118,7 +119,7 @@ class _Code:
 
     def __init__(self, contraction: Contraction) -> None:
         before, body = contraction.before, contraction.reduction.body
-        constants = [n for n in before if isinstance(n, Op) and n.name == "arith.constant"]
+        constants = [n for n in before if is_constant(n)]
         pure = (Pure, Load)
         self._nodes = [*constants, *body]
         self.makers = makers_of(n for n in self._nodes if isinstance(n, pure))

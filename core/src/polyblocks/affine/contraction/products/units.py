@@ -23,8 +23,8 @@ from polyblocks.affine.contraction.products.sum_of_products import (
 from polyblocks.affine.element import ARRAY_DTYPES, dtype_of
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.flat_views import FlatViews
-from polyblocks.affine.model import Buffer, For, Load, Node, Op, Value, clone
-from polyblocks.affine.ops import Integers, Ops, integer
+from polyblocks.affine.model import Buffer, For, Load, Node, Value, clone
+from polyblocks.affine.ops import Integers, Ops, integer, is_constant
 from polyblocks.target import WORD, MatrixUnit, TargetDescription, TileUnit, VectorDot
 
 
@@ -247,7 +247,7 @@ def _words(factor: Factor, var: Var, count: int, views: FlatViews) -> tuple[Buff
 
     They are where steps are neighbours, and all else moves by whole words.
     """
-    code = [n for n in factor.code if not isinstance(n, Op) or n.name != "arith.constant"]
+    code = [n for n in factor.code if not is_constant(n)]
     if len(code) != 1 or not isinstance(code[0], Load) or var.extent % count:
         return None
     (load,) = code

@@ -14,6 +14,7 @@ from polyblocks.codegen.gpu.plan import kernels, name_of, read_launches
 from polyblocks.codegen.memory import VIEWS, element_bytes
 from polyblocks.codegen.walk import nested
 from polyblocks.errors import PassError
+from polyblocks.mlir import constant_integer
 
 #: Position of the memref and of its first index.
 _ACCESSES = {"vector.load": (0, 1), "vector.store": (1, 2)}
@@ -186,7 +187,7 @@ class _Alignments:
             return a * b
         if op.name in ("arith.index_cast", "arith.index_castui", "arith.extsi", "arith.extui"):
             return self.divisor(op.operands[0])
-        by = _constant(op.operands[1]) if len(op.operands) == 2 else None
+        by = constant_integer(op.operands[1]) if len(op.operands) == 2 else None
         if by is None or by < 0:
             return 1
         inner = self.divisor(op.operands[0])
@@ -203,14 +204,6 @@ def _root(memref: Any) -> Any:
     while not isinstance(memref.owner, mlir.ir.Block) and memref.owner.operation.name in VIEWS:
         memref = memref.owner.operation.operands[0]
     return memref
-
-
-def _constant(value: Any) -> int | None:
-    owner = value.owner
-    if isinstance(owner, mlir.ir.Block) or owner.operation.name != "arith.constant":
-        return None
-    attribute = owner.operation.attributes["value"]
-    return int(attribute.value) if isinstance(attribute, mlir.ir.IntegerAttr) else None
 
 
 def _bytes(vector: Any) -> int:
