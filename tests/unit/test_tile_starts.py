@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from tests.support.nests import TARGET, Context, buffer, run, weighted
 
-from polyblocks.affine.cost.tile_cost import AGAIN, LARGER, Cost, TileCost
+from polyblocks.affine.cost.constants import CLEARLY_LARGER, RECOMPUTED_ITERATIONS
+from polyblocks.affine.cost.tile_cost import Cost, TileCost
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import Buffer, Load, Nest, Sequence, Store, Value, around
 from polyblocks.affine.tiles.fusion_stages import FusionStage
@@ -69,7 +70,7 @@ def test_tiles_are_whole_along_what_a_stage_does_not_have() -> None:
 def test_small_tiles_that_compute_much_again_may_be_larger() -> None:
     cost = cost_of_colours(256, 1024)
     tile, found = cost.best((3, 2, 1024))
-    assert cost.of((3, 2, 1024)).redundancy > AGAIN
+    assert cost.of((3, 2, 1024)).redundancy > RECOMPUTED_ITERATIONS
     assert cost.of(tile).over > 0, "more than a core's own cache may hold"
     assert found.over == 0
     assert found.redundancy < cost.of((3, 2, 1024)).redundancy
@@ -99,7 +100,7 @@ def test_steps_that_each_save_little_traffic_with_memory_lead_to_a_large_tile(ex
     tile, found = cost.best()
     assert tile[0] >= 16
     fewer = cost.of((tile[0] // 4, *tile[1:]))
-    assert LARGER * fewer.seconds < found.seconds < fewer.seconds
+    assert CLEARLY_LARGER * fewer.seconds < found.seconds < fewer.seconds
     assert found.memory < fewer.memory
 
 

@@ -8,7 +8,8 @@ from math import prod
 from polyblocks.affine.access import stride_along
 from polyblocks.affine.analysis.parallel import is_parallel
 from polyblocks.affine.analysis.reductions import ReductionNest
-from polyblocks.affine.cost.rates import SHARE, private_cache
+from polyblocks.affine.cost.constants import CACHE_SHARE
+from polyblocks.affine.cost.rates import private_cache
 from polyblocks.affine.element import element_bytes
 from polyblocks.affine.expr import Var
 from polyblocks.affine.model import For, Load, Store
@@ -67,7 +68,7 @@ def strip_size(
     # A quarter of the cache; a blocked sum has two arrays.
     most = max(first // 4 // sum(sizes), 1)
     read = extent * max(sizes) * prod(loop.trips for loop in shape.reductions)
-    near = read <= threads * private_cache(target) // SHARE
+    near = read <= threads * private_cache(target) // CACHE_SHARE
     least = (MIN_NEAR_STRIP_BYTES if near else MIN_STRIP_BYTES) // max(sizes)
     others = [p for p in shape.parallel if p.var is not var]
     iterations = 1
