@@ -7,14 +7,16 @@ marked (``For.tile``), and a pass on nests works on each sub-nest as if it stood
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from polyblocks.affine.model import (
+    AffineAccess,
     Alloca,
     For,
     Load,
     Nest,
     Node,
+    Pure,
     Sequence,
     Store,
     remove_dead,
@@ -61,6 +63,11 @@ def straight_loops(
     if any(loop.inits or (loop.bounded and not bounded) for loop in loops):
         return None
     return None if any(isinstance(n, (For, *without)) for n in body) else (loops, body)
+
+
+def is_affine_code(nodes: Iterable[Node], *also: type[Node]) -> bool:
+    """Whether nodes are arithmetic and affine accesses, or of the classes ``also``."""
+    return all(isinstance(n, (Pure, AffineAccess, *also)) for n in nodes)
 
 
 def copy_of(nodes: list[Node]) -> tuple[list[For], Load, Store] | None:

@@ -10,11 +10,10 @@ from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
     Access,
     AffineAccess,
+    Alloca,
     AnyStore,
     Buffer,
-    Check,
     For,
-    IndirectAccess,
     Load,
     Node,
     Store,
@@ -24,6 +23,7 @@ from polyblocks.affine.model import (
     transform_indices,
     walk,
 )
+from polyblocks.affine.subnests import is_affine_code
 from polyblocks.affine.vectors.interleaves import MAX_WHOLE_STEP
 from polyblocks.affine.vectors.lanes import NoLanesError, lanes_of
 
@@ -151,7 +151,7 @@ def split_between(nodes: list[Node], a: For, b: For) -> tuple[list[Node], list[N
 
     None if ``b`` needs what only is there after ``a``.
     """
-    if any(isinstance(n, (For, Check, IndirectAccess)) for n in nodes):
+    if not is_affine_code(nodes, Alloca):
         return None
     written_a = stored_bases(a.body)
     late: set[Value] = set(a.results)

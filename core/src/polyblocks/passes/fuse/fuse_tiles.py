@@ -183,6 +183,20 @@ def _shrink(group: _Group, target: TargetDescription) -> bool:
     return False
 
 
+def _is_blocked(users: Users, stages: list[FusionStage]) -> bool:
+    """Whether a stage cannot move down to the last one past the nests between them."""
+    inside = {stage.nest for stage in stages}
+    last = stages[-1].nest
+    for stage in stages[:-1]:
+        read = {b.base for b in reads(stage.nest)}
+        written = {b.base for b in writes(stage.nest)}
+        if users.written_between(read | written, stage.nest, last, inside):
+            return True
+        if users.read_between(written, stage.nest, last, inside):
+            return True
+    return False
+
+
 class _Grouping:
     def __init__(self, owner: FuseTilesPass, sequence: Sequence, context: Any) -> None:
         self.owner = owner
@@ -413,7 +427,7 @@ class _Grouping:
             if slicing is None:
                 return None
             # The best tile takes a search: only of those that it could bring together.
-            if self._blocked(stages):
+            if _is_blocked(self.users, stages):
                 reason = "order"
             else:
                 joined = self._with_best_tile(stages, group.elements, slicing)
@@ -559,19 +573,6 @@ class _Grouping:
         ):
             return "option"
         return ""
-
-    def _blocked(self, stages: list[FusionStage]) -> bool:
-        """Whether a stage cannot move down to the last one past the nests between them."""
-        inside = {stage.nest for stage in stages}
-        last = stages[-1].nest
-        for stage in stages[:-1]:
-            read = {b.base for b in reads(stage.nest)}
-            written = {b.base for b in writes(stage.nest)}
-            if self.users.written_between(read | written, stage.nest, last, inside):
-                return True
-            if self.users.read_between(written, stage.nest, last, inside):
-                return True
-        return False
 
     def write(self, group: _Group) -> None:
         """Replace a group's last stage by its nest."""

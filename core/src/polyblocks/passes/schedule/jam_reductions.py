@@ -17,13 +17,12 @@ from polyblocks.affine.model import (
     IndirectStore,
     Load,
     Node,
-    Pure,
     Sequence,
     walk,
 )
 from polyblocks.affine.rewrites.jam import jam
 from polyblocks.affine.rewrites.simplify import eliminate_common
-from polyblocks.affine.subnests import change_subnests, separate_loops
+from polyblocks.affine.subnests import change_subnests, is_affine_code, separate_loops
 from polyblocks.passes.base import NestPass
 
 
@@ -136,9 +135,9 @@ class JamReductionsPass(NestPass):
 
 def _is_straight(shape: ReductionNest) -> bool:
     """Whether copies of the reduction are straight-line code around which nothing is in order."""
-    if not all(isinstance(n, (Pure, Load)) for n in shape.inner):
-        return False
     # The prologue is done for all copies first, and again where the rest needs it.
-    if not all(isinstance(n, (Pure, Load, Alloca)) for n in shape.before):
+    if not is_affine_code(shape.inner) or not is_affine_code(shape.before, Alloca):
+        return False
+    if any(n.writes for n in (*shape.inner, *shape.before)):
         return False
     return not any(isinstance(n, (IndirectStore, Check)) for n in walk(shape.after))

@@ -14,13 +14,12 @@ from polyblocks.affine.model import (
     AffineAccess,
     For,
     Node,
-    Pure,
     Sequence,
     Store,
     clone,
 )
 from polyblocks.affine.rewrites.blocks import block_bounds
-from polyblocks.affine.subnests import change_subnests, perfect_loops
+from polyblocks.affine.subnests import change_subnests, is_affine_code, perfect_loops
 from polyblocks.affine.vectors.interleaves import complete_interleaves
 from polyblocks.passes import facts
 from polyblocks.passes.base import NestPass
@@ -167,7 +166,7 @@ def _is_pointwise(loops: list[For], body: list[Node]) -> bool:
     """Whether all iterations are straight-line code that never reads what it writes."""
     if any(f.inits or f.level for f in loops):
         return False
-    if not all(isinstance(n, (Pure, AffineAccess)) for n in body):
+    if not is_affine_code(body):
         return False
     touched = accesses(body)
     written = {n.buffer.base for n in touched if n.writes}

@@ -13,7 +13,7 @@ from enum import Enum, auto
 from polyblocks.affine.analysis.reduction_chains import StraightLineCode
 from polyblocks.affine.analysis.reductions import in_any_order
 from polyblocks.affine.fusion.chains.chained_products import Link, ProductChain
-from polyblocks.affine.model import Buffer, For, Index, Load, Node, Op, Store, Value, walk
+from polyblocks.affine.model import Buffer, For, Index, Load, Node, Op, Pure, Store, Value, walk
 from polyblocks.affine.ops import has_flag
 
 _MAXIMA = ("arith.maximumf", "arith.maxnumf")
@@ -102,17 +102,16 @@ def _see_row(found: Rescaling, link: Link, inside: set[Buffer]) -> bool:
                     return False
                 found.maximum = link
             found.kinds[link.reduction.results[0]] = kind
-        elif isinstance(node, Load) and node.buffer in inside:
-            found.kinds[node.result] = found.buffers[node.buffer]
+        elif isinstance(node, Load):
+            if node.buffer in inside:
+                found.kinds[node.result] = found.buffers[node.buffer]
         elif isinstance(node, Store):
             found.buffers[node.buffer] = found.of(node.value)
-        elif isinstance(node, Op):
-            kinds = {found.of(v) for v in node.operands} - {Kind.PLAIN}
-            if kinds:
-                late = Kind.LATE in kinds
-                found.kinds.update(dict.fromkeys(node.results, Kind.LATE if late else Kind.SHIFT))
-        elif not isinstance(node, (Load, Index)):
+        elif not isinstance(node, Pure):
             return False
+        elif kinds := {found.of(v) for v in node.uses} - {Kind.PLAIN}:
+            late = Kind.LATE in kinds
+            found.kinds.update(dict.fromkeys(node.defines, Kind.LATE if late else Kind.SHIFT))
     # The shift is computed where the largest score is found.
     shifts = [n for n in _stores(link.body) if found.of(n.value) is Kind.SHIFT]
     return not shifts or (link is found.maximum and len(shifts) == 1)

@@ -17,9 +17,9 @@ from polyblocks.affine.model import (
     Load,
     Node,
     Op,
-    Pure,
     walk,
 )
+from polyblocks.affine.subnests import is_affine_code
 from polyblocks.target import Multiprocessor
 
 
@@ -70,7 +70,7 @@ def _most(body: list[Node], var: Var, chip: Multiprocessor) -> int:
 
     They begin at multiples of as many elements where the buffers do.
     """
-    if not all(isinstance(n, (Pure, AffineAccess, Alloca)) for n in body):
+    if not is_affine_code(body, Alloca):
         return 1
     width = gcd(chip.access_bits // 8, var.extent)
     for node in _accesses(body):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from polyblocks.affine.analysis.contractions import Contraction, ReductionLoops, contraction_of
+from polyblocks.affine.analysis.contractions import Contraction, ReductionLoops
+from polyblocks.affine.analysis.facts import NestFacts
 from polyblocks.affine.expr import Div, Expr, Mod, Var
 from polyblocks.affine.model import (
     AffineAccess,
@@ -83,8 +84,8 @@ def chained_products(nest: Nest) -> ChainedProducts | None:
     wide = {buffer: _of_rows(buffer, rows, made.var.extent) for buffer in local}
     _widen(body, rows, wide, Expr.of(blocks.var) * block)
     _widen(body, rows, {totals: _of_rows(totals, rows, used.var.extent)}, Expr(0))
-    first = contraction_of(nested([*rows, made.var], made.body))
-    second = contraction_of(nested([*rows, used.var], [_unbounded(n) for n in used.body]))
+    first = NestFacts(nested([*rows, made.var], made.body)).contraction
+    second = NestFacts(nested([*rows, used.var], [_unbounded(n) for n in used.body])).contraction
     if first is None or second is None:
         return None
     return ChainedProducts(

@@ -24,9 +24,10 @@ from polyblocks.affine.gpu.plans.numbers import Numbers
 from polyblocks.affine.gpu.plans.read_schedule import AHEAD, ReadSchedule
 from polyblocks.affine.gpu.plans.sizes import TilePlan, TileSizes
 from polyblocks.affine.gpu.plans.unit_access import UnitAccess
-from polyblocks.affine.model import AffineAccess, Pure, Store
+from polyblocks.affine.model import AffineAccess, Store
 from polyblocks.affine.plan.keys import PlanKind
 from polyblocks.affine.plan.tiles import Tiles
+from polyblocks.affine.subnests import is_affine_code
 from polyblocks.affine.swizzles import Swizzle, doubling, no_bits
 from polyblocks.target import (
     AsynchronousCopies,
@@ -335,7 +336,7 @@ class UnitPlan(TilePlan):
         """
         parts = self.sizes.parts
         nodes = [*parts.before, *parts.after]
-        straight = all(isinstance(n, (Pure, AffineAccess)) for n in nodes)
+        straight = is_affine_code(nodes)
         if parts.columns[-1].extent % COLUMNS_AT_ONCE or not straight:
             return False
         if any(n.where for n in accesses(nodes)):
