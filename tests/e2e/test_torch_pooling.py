@@ -91,3 +91,14 @@ def test_gradients_of_windows_without_numbers() -> None:
 
     compiled = polyblocks_jit_torch(compile_options={"strict_target": True})(function)
     torch.testing.assert_close(gradient(compiled), gradient(function))
+
+
+@pytest.mark.simulated
+def test_windows_far_apart() -> None:
+    # Of large images; blocks of threads may have windows with nothing in them.
+    def pooled(x: torch.Tensor) -> torch.Tensor:
+        return F.avg_pool2d(x, 7, 512, ceil_mode=True)
+
+    x = torch.randn(4, 512, 48, 48)
+    compiled = polyblocks_jit_torch(compile_options={"strict_target": True})(pooled)
+    torch.testing.assert_close(compiled(x), pooled(x))

@@ -94,7 +94,8 @@ class BlockCost(TileCost):
             runs = count * row.active(extent_of)
             # Inner loops of a stage are shared as well.
             inner = 1.0 if row.vectorized else row.slots / 2
-            parallel = float(iterations) if row.vectorized else inner
+            # A stage may have nothing to do: what it reads is beyond the edge of an array.
+            parallel = (float(iterations) if row.vectorized else inner) or 1.0
             widest = max(widest, parallel)
             steps = 1 if row.vectorized else iterations
             in_turn = max(in_turn, steps)
