@@ -44,6 +44,7 @@ from polyblocks.affine.tiles.tile_writer import has_remainder, shared_bytes, til
 from polyblocks.affine.tiles.updates import in_place
 from polyblocks.affine.users import Users
 from polyblocks.affine.vectors.scan_lanes import rows_in_lanes
+from polyblocks.options import CompileOptions
 from polyblocks.passes import facts
 from polyblocks.passes.base import NestPass
 from polyblocks.target import TargetDescription
@@ -181,6 +182,15 @@ def _shrink(group: _Group, target: TargetDescription) -> bool:
             group.tile, group.cost, group.seconds = tile, cost, cost.seconds
             return True
     return False
+
+
+def _reason_apart(options: CompileOptions, stages: list[FusionStage]) -> str:
+    """Why these stages stay apart, whatever their tile would be; nothing if they may not."""
+    if options.polyblocks_disable_reduce_reduce_fusion and (
+        have_dependent_reductions(stage.nest for stage in stages)
+    ):
+        return "option"
+    return ""
 
 
 def _is_blocked(users: Users, stages: list[FusionStage]) -> bool:
@@ -421,7 +431,7 @@ class _Grouping:
             return None
         apart = sum(part.seconds for part in parts)
         share = min(share, *(part.share for part in parts))
-        reason, joined = self._separated(stages), None
+        reason, joined = _reason_apart(self.context.options, stages), None
         if not reason:
             slicing = self._sliced(stages)
             if slicing is None:
@@ -565,14 +575,6 @@ class _Grouping:
         for within in (Nest(body, []) for body in bodies):
             change_subnests(within, see)
         return sum(found) or None
-
-    def _separated(self, stages: list[FusionStage]) -> str:
-        """Why these stages stay apart, whatever their tile would be; nothing if they may not."""
-        if self.context.options.polyblocks_disable_reduce_reduce_fusion and (
-            have_dependent_reductions(stage.nest for stage in stages)
-        ):
-            return "option"
-        return ""
 
     def write(self, group: _Group) -> None:
         """Replace a group's last stage by its nest."""
