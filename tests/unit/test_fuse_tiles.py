@@ -30,7 +30,8 @@ from polyblocks.affine.tiles.fusion_stages import FusionStage
 from polyblocks.affine.tiles.slices import bounds, slices
 from polyblocks.affine.tiles.tile_writer import tiled
 from polyblocks.affine.tiles.updates import in_place
-from polyblocks.passes.fuse.fuse_tiles import FuseTilesPass, _Grouping
+from polyblocks.passes.fuse import fuse_tiles
+from polyblocks.passes.fuse.fuse_tiles import FuseTilesPass
 
 
 @pytest.mark.parametrize("tile", [(4, 13), (5, 4), (1, 1), (17, 13), (16, 8)])
@@ -251,7 +252,7 @@ def test_a_refusal_has_its_reason(reason: str, monkeypatch: pytest.MonkeyPatch) 
         weighted(out, (0, 0), (256, 64), (b, (0, 0), 1.0), (b, (2, 0), 1.0)),
     ]
     if reason == "order":
-        monkeypatch.setattr(_Grouping, "_blocked", lambda self, stages: True)
+        monkeypatch.setattr(fuse_tiles, "_is_blocked", lambda users, stages: True)
     else:
         change = {"over": 0.5} if reason == "room" else {"seconds": 1.0}
         best = TileCost.best
