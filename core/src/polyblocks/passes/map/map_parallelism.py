@@ -10,7 +10,7 @@ from polyblocks.affine.analysis.parallel import is_parallel
 from polyblocks.affine.cost.estimate import Estimator
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.likeness import Remembered
-from polyblocks.affine.model import For, Nest, Sequence, transform_indices
+from polyblocks.affine.model import For, Nest, Sequence, transform_indices, walk
 from polyblocks.affine.rewrites.blocks import in_blocks
 from polyblocks.passes.base import NestPass
 
@@ -19,7 +19,8 @@ from polyblocks.passes.base import NestPass
 class MapParallelismPass(NestPass):
     """Collapse the outer parallel loops of a nest into one ``affine.parallel`` of level ``team``.
 
-    A nest for which the other threads save less time than it takes to wake them stays a loop. Where
+    Where masks leave tiles unequal work, a thread's tiles are so many apart as there are threads. A
+    nest for which the other threads save less time than it takes to wake them stays a loop. Where
     the target's description lacks a rate to tell, every nest is worth it. The innermost
     loop of a nest stays a loop of its own unless it is the only one, so that it can be vectorized;
     where the others are so few that threads would wait for each other, its blocks are shared too.
@@ -73,7 +74,7 @@ class MapParallelismPass(NestPass):
                 overhead_seconds=level.overhead,
             )
             if worth:
-                _collapse(nest, loops, level.name)
+                _collapse(nest, loops, level.name, level.size)
 
     def _wait(self, loops: list[For], threads: int) -> bool:
         """Whether threads wait long for others, which have one iteration of the loops more."""
@@ -144,13 +145,28 @@ def _product(loops: list[For]) -> int:
     return n
 
 
-def _collapse(nest: Nest, loops: list[For], level: str) -> None:
+def _collapse(nest: Nest, loops: list[For], level: str, threads: int) -> None:
     total = Var(_product(loops), "t")
     values: dict[Var, Expr] = {}
     rest = Expr.of(total)
     for loop in reversed(loops):
-        values[loop.var] = rest % loop.var.extent
-        rest = rest // loop.var.extent
+        extent = loop.var.extent
+        at = rest % extent
+        if loop.tile and extent % threads == 0 and _weighs(loop):
+            each = extent // threads
+            at = (at % each) * threads + at // each
+        values[loop.var] = at
+        rest = rest // extent
     body = loops[-1].body
     transform_indices(body, lambda e: e.substitute(values))
     nest.replace([For(total, body, level=level)])
+
+
+def _weighs(loop: For) -> bool:
+    """Whether loops inside run longer in some iterations of a loop than in others."""
+    return any(
+        bound.depends_on(loop.var)
+        for inner in walk(loop.body)
+        if isinstance(inner, For)
+        for bound in inner.bounds
+    )
