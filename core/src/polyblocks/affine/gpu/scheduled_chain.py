@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from polyblocks.affine.gpu.plans.chained import chained_products
-from polyblocks.affine.gpu.plans.chains import ChainPlan, chain_plan
+from polyblocks.affine.gpu.plans.chains import ChainPlan, chain_accesses, chain_plan
 from polyblocks.affine.model import Nest
 from polyblocks.affine.plan.schedule import Schedule
 from polyblocks.affine.plan.tiles import Tiles
@@ -30,7 +30,9 @@ def scheduled_chain(
             [block, across * block],
         )
     stages = schedule.number("stages", 2)
-    plan = chain_plan(parts, target, warps, height, stages)
+    pair, chip = chain_accesses(parts, target), target.multiprocessor
+    assert chip is not None
+    plan = None if pair is None else chain_plan(parts, pair, chip, warps, height, stages)
     if plan is None or plan.first.tiles != tiles or plan.unit.name != schedule.given["unit"]:
         raise schedule.refuse("no matrix unit of the chip computes the chain in such tiles")
     return plan

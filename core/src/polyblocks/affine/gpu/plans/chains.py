@@ -119,22 +119,23 @@ class ChainPlan:
 
 
 def chain_plan(
-    parts: ChainedProducts, target: TargetDescription, warps: int, height: int, stages: int
+    parts: ChainedProducts,
+    pair: tuple[UnitAccess, UnitAccess],
+    chip: Multiprocessor,
+    warps: int,
+    height: int,
+    stages: int,
 ) -> ChainPlan | None:
     """The plan whose blocks have ``warps`` warps along rows; None if the chip cannot run it.
 
     Args:
         parts: of the nest.
-        target: with a matrix unit.
+        pair: see :func:`chain_accesses`.
+        chip: with that unit.
         warps: of a block.
         height: rows of each.
         stages: blocks of steps in shared memory.
     """
-    chip = target.multiprocessor
-    assert chip is not None
-    pair = _accesses(parts, target)
-    if pair is None:
-        return None
     (first, second), (m, n, k) = pair, pair[0].unit.shape
     block = parts.block
     if height % m or block % n or block % k or block % 16:
@@ -163,7 +164,7 @@ def _is_possible(plan: ChainPlan, chip: Multiprocessor) -> bool:
     return plan.shared_bytes() <= chip.shared_per_block_optin
 
 
-def _accesses(
+def chain_accesses(
     parts: ChainedProducts, target: TargetDescription
 ) -> tuple[UnitAccess, UnitAccess] | None:
     """How a unit finds the operands of both products; None if no unit computes both in turn."""

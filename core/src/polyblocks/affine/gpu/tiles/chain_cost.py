@@ -9,7 +9,7 @@ from polyblocks.affine import operation_cost as cost
 from polyblocks.affine.cost import rates
 from polyblocks.affine.cost.predicted import IMPOSSIBLE, Predicted
 from polyblocks.affine.gpu.plans.chained import ChainedProducts
-from polyblocks.affine.gpu.plans.chains import ChainPlan, chain_plan
+from polyblocks.affine.gpu.plans.chains import ChainPlan, chain_accesses, chain_plan
 from polyblocks.affine.gpu.plans.sizes import bytes_around
 from polyblocks.affine.gpu.tiles.units_cost import rates_of_memory
 from polyblocks.affine.model import For
@@ -24,10 +24,13 @@ BLOCKS = (64, 32, 128)
 
 def chain_plans(parts: ChainedProducts, target: TargetDescription) -> Iterator[ChainPlan]:
     """Candidates for a chain."""
+    pair, chip = chain_accesses(parts, target), target.multiprocessor
+    if pair is None or chip is None:
+        return
     for warps in _WARPS:
         for height in _HEIGHTS:
             for stages in _STAGES:
-                plan = chain_plan(parts, target, warps, height, stages)
+                plan = chain_plan(parts, pair, chip, warps, height, stages)
                 if plan is not None:
                     yield plan
 
