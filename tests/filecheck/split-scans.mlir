@@ -15,7 +15,7 @@
 // CHECK-NEXT:      affine.store %[[T]], %[[ENDS:.*]][%[[C]]]
 // CHECK:         affine.store %{{.*}}, %arg2[]
 // CHECK:         affine.for %[[C:.*]] = 0 to 32 {
-// CHECK:           affine.load %[[ENDS]][%[[C]] - 1]
+// CHECK:           affine.load %[[ENDS]][(%[[C]] + {{[0-9]+}}) mod {{[0-9]+}}]
 // CHECK:           %[[S:.*]] = arith.select
 // CHECK:           affine.for %[[K:.*]] = 0 to min #{{.*}}(%[[C]]) iter_args(%{{.*}} = %[[S]]) -> (f64) {
 // CHECK:             affine.store %{{.*}}, %arg1[%[[C]] * 31296 + %[[K]]]

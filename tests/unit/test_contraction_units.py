@@ -49,9 +49,9 @@ def integers(left: str, right: str, k: int = 64, layout: str = "") -> str:
     )  # fmt: skip
 
 
-def floats(element: str = "bf16", flags: str = "fastmath<reassoc,contract>") -> str:
+def floats(element: str = "bf16", flags: str = "fastmath<reassoc,contract>", k: int = 64) -> str:
     return PRODUCT.format(
-        k=64, e=element, t="f32", zero="0.0", left="arith.extf", right="arith.extf", layout="",
+        k=k, e=element, t="f32", zero="0.0", left="arith.extf", right="arith.extf", layout="",
         multiply="arith.mulf", add="arith.addf", flags=flags,
     )  # fmt: skip
 
@@ -170,7 +170,7 @@ def test_a_unit_has_its_own_rate() -> None:
         plain,
         chip(replace(unit("bfloat16", accumulator="float32", k=2), flops=2 * rate)),
     ):
-        module = mlir.parse(floats())
+        module = mlir.parse(floats(k=2048))
         with module.context:
             sequence = reader.read(module)
             contraction = contraction_of(sequence.nests()[0].body)

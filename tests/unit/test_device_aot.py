@@ -312,6 +312,7 @@ def test_loading_what_was_built_needs_no_compiler(with_torch, tmp_path, run_pyth
     code = start.replace("PATHS", repr(sys.path)) + ADDING.replace("FILES", repr(files))
     done = run_python(code.replace("WITH_TORCH", str(with_torch)))
     lines = done.stdout.splitlines()
+    assert done.returncode == 0, done.stderr
     loaded = ["torch"] if with_torch else []
     assert [lines[0], lines[2], lines[4]] == ["36.0", "36.0", str(loaded)], done.stderr
     for line, target in ((lines[1], "nvgpu"), (lines[3], "amdgpu")):

@@ -139,8 +139,8 @@ STREAMED_SHARE = 0.5
 
 # Products by lanes: a ratio
 
-#: Latency of a cache that holds data shared with other blocks, over that of the main memory.
-SHARED_TILE_LATENCY = 0.5
+#: Of the latency of the main memory, that of a cache with data shared with other blocks.
+SHARED_TILE_SHARE = 0.5
 
 # Reductions that threads share: operations
 

@@ -19,7 +19,7 @@ from polyblocks.passes.base import NestPass
 class MapParallelismPass(NestPass):
     """Collapse the outer parallel loops of a nest into one ``affine.parallel`` of level ``team``.
 
-    Where masks leave tiles unequal work, a thread's tiles are so many apart as there are threads. A
+    Where masks leave tiles unequal work, a thread's tiles are as far apart as there are threads. A
     nest for which the other threads save less time than it takes to wake them stays a loop. Where
     the target's description lacks a rate to tell, every nest is worth it. The innermost
     loop of a nest stays a loop of its own unless it is the only one, so that it can be vectorized;

@@ -58,7 +58,7 @@ class SplitScansPass(NestPass):
           affine.store %p, %totals[%c] }
         affine.for %c = 0 to 8 iter_args(%s = %z) -> f64 { ... affine.store %t, %ends[%c] ... }
         affine.for %c = 0 to 8 {
-          %s = (%c == 0) ? %z : affine.load %ends[%c - 1]
+          %s = (%c == 0) ? %z : affine.load %ends[(%c + 7) mod 8]
           affine.for %k = 0 to 125000 iter_args(%t = %s) {
             ... affine.store %u, %out[%c * 125000 + %k] } }
     """
@@ -327,9 +327,10 @@ class _Scan:
         begins = ops.compare(Integers.EQUAL, ops.index(Expr.of(part)), ops.index(0))
         inits = []
         for init, end in zip(self.loop.inits, ends, strict=True):
-            before = Expr.of(part) - 1
+            # The first part reads any element that there is.
+            before = (Expr.of(part) + count - 1) % count
             loaded = Value(end.element)
-            body.append(Load(loaded, end, (*index, before), where=(before,)))
+            body.append(Load(loaded, end, (*index, before)))
             inits.append(ops.select(begins, values.get(init, init), loaded))
         body.append(self._piece(part, length, around, values, inits, self.loop.body))
         return nested([*fresh, part], body)

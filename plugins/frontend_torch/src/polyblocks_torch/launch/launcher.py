@@ -7,13 +7,13 @@ addresses into one array. The source of the function spells that out, without lo
 from __future__ import annotations
 
 import struct
+import sys
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch._C._dynamo.guards import _empty_strided_cpu  # type: ignore[attr-defined]
 from torch._C._profiler import _RecordFunctionFast
-from torch._dynamo import eval_frame
 
 from polyblocks.errors import ExecutionError
 from polyblocks.frontends.kernel_label import kernel_label
@@ -105,7 +105,9 @@ def _of_views(capture: TorchCapture, outputs: list[str], named: Source) -> Graph
     source.names.update(named.names)
     source.add(f"return ({', '.join(outputs)}{',' if len(outputs) == 1 else ''})")
     call = source.build(capture.name)
-    eval_frame.skip_code(call.__code__)
+    # An artifact that is loaded needs no Dynamo, which then looks at no frame.
+    if dynamo := sys.modules.get("torch._dynamo"):
+        dynamo.eval_frame.skip_code(call.__code__)
     only = capture.outputs[0] if len(outputs) == 1 else None
     whole = isinstance(only, InputOutput) and only.view is None
     return GraphCall(call, len(outputs), forwarded=only.position if whole else None)  # type: ignore[union-attr]

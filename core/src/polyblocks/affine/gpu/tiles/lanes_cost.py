@@ -9,7 +9,7 @@ from polyblocks.affine import operation_cost as cost
 from polyblocks.affine.analysis.contractions import Contraction
 from polyblocks.affine.analysis.facts import facts_of
 from polyblocks.affine.cost import rates
-from polyblocks.affine.cost.constants import ACCESSED_PER_MOVED, SHARED_TILE_LATENCY
+from polyblocks.affine.cost.constants import ACCESSED_PER_MOVED, SHARED_TILE_SHARE
 from polyblocks.affine.cost.predicted import IMPOSSIBLE, Predicted
 from polyblocks.affine.gpu.plans.lanes import LanePlan
 from polyblocks.affine.gpu.plans.sizes import bytes_around, extent
@@ -53,7 +53,7 @@ def predict_lanes(plan: LanePlan, target: TargetDescription, chip: Multiprocesso
     # Until the first operands are there, and until the results are stored.
     ends = 2 * takes.memory
     # Those of the next steps are asked for when these are there.
-    step = takes.exchange + SHARED_TILE_LATENCY * takes.memory
+    step = takes.exchange + SHARED_TILE_SHARE * takes.memory
     return Predicted(
         memory=None if main is None else moved / (ACCESSED_PER_MOVED * main),
         compute=None
