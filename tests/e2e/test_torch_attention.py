@@ -89,6 +89,19 @@ def test_attention_on_each_kind_of_chip() -> None:
     check("grouped, causal", torch.float32)
 
 
+@pytest.mark.parametrize(("heads", "shared"), [(6, 2), (5, 5), (4, 1)])
+def test_heads_that_share_packed_keys(heads: int, shared: int) -> None:
+    """Scores that no cache has room for: tiles of rows, whose keys are packed once."""
+
+    def grouped(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return attend(q, k, v, is_causal=True, enable_gqa=True)
+
+    q, k, v = (torch.randn(1, n, 401, 16) for n in (heads, shared, shared))
+    compiled = polyblocks_jit_torch(compile_options={"strict_target": True})(grouped)
+    expected = grouped(q.double(), k.double(), v.double()).float()
+    torch.testing.assert_close(compiled(q, k, v), expected, rtol=1e-5, atol=1e-5)
+
+
 def check(case: str, dtype: torch.dtype) -> None:
     """Compile a case with gradients and without, and compare with eager mode and float64."""
     function, shapes = CASES[case]

@@ -6,7 +6,9 @@ are packed ahead for all blocks, batches and tiles, in the same order of its ele
 
 from __future__ import annotations
 
-from math import prod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import gcd, prod
 
 from polyblocks.affine.access import row_of_lines
 from polyblocks.affine.analysis.contractions import Operand
@@ -17,8 +19,19 @@ from polyblocks.affine.contraction.products.product import extents
 from polyblocks.affine.contraction.tile_prologue import Prologues, TilePrologue
 from polyblocks.affine.contraction.tiling import Tiling
 from polyblocks.affine.element import element_bytes
-from polyblocks.affine.expr import Expr, Var
-from polyblocks.affine.model import Access, Buffer, For, Nest, Node, Store, Value, around, clone
+from polyblocks.affine.expr import Div, Expr, Var
+from polyblocks.affine.model import (
+    Access,
+    Buffer,
+    For,
+    Nest,
+    Node,
+    Store,
+    Value,
+    around,
+    clone,
+    walk,
+)
 
 #: Elements of a panel over those that it is copied from, at most: a row that is read again and
 #: again, as by a convolution, is not to be kept for each time.
@@ -37,15 +50,38 @@ def can_be_kept(operand: Operand, product: FlatProduct, prologues: Prologues) ->
         return False
     side = product.row if operand.of_rows else product.column
     batch = batch_of(operand, product)
-    if any(v.value is not None for v in batch):
+    if any(each.var.value is not None for each in batch):
         # It also depends on a loop of the program, which the prologue is not in.
         return False
-    elements = prod(v.extent for v in (*batch, side, product.step))
+    elements = prod(each.extent for each in (*batch, side, product.step))
     sources = {n.buffer.base for n in operand.nodes if isinstance(n, Access)}
     return elements <= MOST * sum(b.numel for b in sources)
 
 
-def batch_of(operand: Operand, product: FlatProduct) -> list[Var]:
+@dataclass(frozen=True)
+class Moved:
+    """A variable that moves an operand, if only by every so many values.
+
+    Attributes:
+        var: the variable.
+        every: for so many neighbouring values the operand is the same: heads of queries that share
+            keys.
+    """
+
+    var: Var
+    every: int
+
+    @property
+    def extent(self) -> int:
+        """How many places there are."""
+        return -(-self.var.extent // self.every)
+
+    def number(self, place: Mapping[Var, Expr]) -> Expr:
+        """Which place it is, where the variables have some values, by default their own."""
+        return place.get(self.var, Expr.of(self.var)) // self.every
+
+
+def batch_of(operand: Operand, product: FlatProduct) -> list[Moved]:
     """The variables that move an operand, but for its side and the step.
 
     They are those of the batch, and those of tiles around the contraction.
@@ -53,7 +89,20 @@ def batch_of(operand: Operand, product: FlatProduct) -> list[Var]:
     side = product.row if operand.of_rows else product.column
     found = variables_of(operand.nodes) - {side, product.step}
     batch = [v for v in product.batch if v in found]
-    return [*sorted(found - {*batch}, key=lambda v: v.id), *batch]
+    variables = [*sorted(found - {*batch}, key=lambda v: v.id), *batch]
+    return [Moved(v, _every(v, operand.nodes)) for v in variables]
+
+
+def _every(var: Var, nodes: list[Node]) -> int:
+    """How many neighbouring values of a variable are the same to code."""
+    divisors = [
+        atom.divisor if isinstance(atom, Div) and atom.dividend == Expr.of(var) else 1
+        for node in walk(nodes)
+        for expr in node.exprs
+        for atom, _ in expr.terms
+        if var in ((atom,) if isinstance(atom, Var) else atom.dividend.variables())
+    ]
+    return gcd(*divisors) or 1
 
 
 class KeptPanels:
@@ -78,7 +127,7 @@ class KeptPanels:
 
     def add(self, operand: Operand) -> None:
         """Keep a panel of an operand."""
-        batch = [Var(v.extent) for v in batch_of(operand, self._product)]
+        batch = [Var(each.extent) for each in batch_of(operand, self._product)]
         fill = self._by_rows if operand.of_rows else self._by_panels
         self._copies.append((operand, fill(operand, batch)))
 
@@ -110,7 +159,7 @@ class KeptPanels:
             lane: the column in it.
         """
         product = self._product
-        batch = tuple(place.get(v, Expr.of(v)) for v in batch_of(operand, product))
+        batch = tuple(each.number(place) for each in batch_of(operand, product))
         if operand.of_rows:
             return (*batch, place[product.row], place[product.step])
         return (*batch, panel, place[product.step], lane)
@@ -159,7 +208,7 @@ class KeptPanels:
     ) -> list[Node]:
         """Copies one element."""
         moved = zip(batch_of(operand, self._product), batch, strict=True)
-        at = {**{old: Expr.of(new) for old, new in moved}, **place}
+        at = {**{old.var: Expr.of(new) * old.every for old, new in moved}, **place}
         values: dict[Value, Value] = {}
         body = clone(operand.nodes, values, dict(at))
         index = self.index(operand, at, panel, lane)
