@@ -53,19 +53,18 @@ def can_be_kept(operand: Operand, product: FlatProduct, prologues: Prologues) ->
     if any(each.var.value is not None for each in batch):
         # It also depends on a loop of the program, which the prologue is not in.
         return False
-    elements = prod(each.extent for each in (*batch, side, product.step))
+    elements = prod(each.extent for each in batch) * side.extent * product.step.extent
     sources = {n.buffer.base for n in operand.nodes if isinstance(n, Access)}
     return elements <= MOST * sum(b.numel for b in sources)
 
 
 @dataclass(frozen=True)
 class Moved:
-    """A variable that moves an operand, if only by every so many values.
+    """A variable that moves an operand.
 
     Attributes:
         var: the variable.
-        every: for so many neighbouring values the operand is the same: heads of queries that share
-            keys.
+        every: how many neighbouring values have the same operand: heads of queries that share keys.
     """
 
     var: Var
