@@ -152,10 +152,7 @@ class _Batch:
         local = [n.buffer for n in loop.body if isinstance(n, Alloca)]
         inside = [n for n in walk(loop.body) if n is not loop]
         loops = [n for n in inside if isinstance(n, For)]
-        # Loops whose iterations need each other keep what they make in arrays.
         if not local or not loops or any(f.trips > max_trips for f in loops):
-            return None
-        if all(is_parallel(f, nest.body) for f in loops):
             return None
         if any(f.level or f.lanes or f.unit or f.copy or f.schedule for f in loops):
             return None
@@ -165,11 +162,12 @@ class _Batch:
         if len(touched) < len(all_accesses(loop.body)) or any(n.where for n in touched):
             return None
         slices = _slices(loop, touched, {*local})
-        if slices is None or not is_parallel(loop, nest.body):
-            return None
         # Truth values, such as whether an iteration failed, follow from the others.
         sizes = {dtype_of(n.buffer.element).bits for n in touched} - {1}
-        if not sizes or not sizes <= {32, 64}:
+        if slices is None or not sizes or not sizes <= {32, 64}:
+            return None
+        # Loops whose iterations need each other keep what they make in arrays. This takes longest.
+        if all(is_parallel(f, nest.body) for f in loops) or not is_parallel(loop, nest.body):
             return None
         return _Batch(loop, slices, local, max(sizes))
 
