@@ -186,7 +186,7 @@ class _Blocks:
                 old, new = (Value(maximum.element) for _ in range(2))
                 place = self._place(maximum, row, Expr.of(block), piece)
                 body: list[Node] = [Load(old, *place), Load(new, maximum, row)]
-                factor = rescaling.factor(_scaled_by(old, body), new, body)
+                factor = rescaling.factor(_finite(old, body, lowest=False), new, body)
                 factors = _buffer((piece.count, *maximum.shape), maximum)
                 body.append(Store(factor, factors, (Expr.of(block), *row)))
                 self.scales[key].append(factors)
@@ -243,22 +243,21 @@ class _Blocks:
         return Ops(out).op("arith.mulf", [value, factor], None, rescaling.steps[0].attributes)
 
 
-def _finite(maximum: Value, out: list[Node]) -> Value:
+def _finite(maximum: Value, out: list[Node], *, lowest: bool = True) -> Value:
     """The number that a block scales its elements by: 0 in place of an infinite maximum.
 
     Differences of infinities are no numbers, also of elements that the row's maximum makes 0.
+
+    Args:
+        maximum: of the block.
+        out: gets the code.
+        lowest: whether minus infinity is replaced, too. Not where blocks are joined: one without
+            finite elements adds nothing there.
     """
     ops = Ops(out)
     infinite, zero = (ops.constant(n, maximum.type) for n in (float("inf"), 0.0))
-    size = ops.op("math.absf", [maximum])
+    size = ops.op("math.absf", [maximum]) if lowest else maximum
     return ops.select(ops.compare(Floats.EQUAL, size, infinite), zero, maximum)
-
-
-def _scaled_by(maximum: Value, out: list[Node]) -> Value:
-    """The same where blocks are joined: a block without finite elements adds nothing there."""
-    ops = Ops(out)
-    infinite, zero = (ops.constant(n, maximum.type) for n in (float("inf"), 0.0))
-    return ops.select(ops.compare(Floats.EQUAL, maximum, infinite), zero, maximum)
 
 
 def _stores_to(nest: Nest, buffer: Buffer) -> bool:
