@@ -23,6 +23,7 @@ from polyblocks.runtime.device.calls.xla_device_call import XlaDeviceCall
 from polyblocks.runtime.executable import Executable
 from polyblocks.runtime.kept.preparer import Preparer
 from polyblocks.runtime.xla_call import XlaCall, digest_of
+from polyblocks_jax.launch.long_programs import is_long
 
 
 @dataclass(frozen=True)
@@ -54,13 +55,6 @@ _numbers = itertools.count()
 #: beyond is copied into XLA's program, which takes its time, and is freed with that.
 MOST_HELD_BYTES = 1 << 30
 _held_bytes = 0
-
-#: Seconds from which on a program runs on a thread of XLA's. Three threads are woken then, one
-#: after another: that one, the others of its OpenMP team, and the caller's when it waits. On two
-#: CPUs of a Sapphire Rapids this takes 30 to 45 µs, also where calls follow each other, or Python
-#: has 20 µs of work between them: a program of 34 µs took 104, one of 400 no longer than on the
-#: caller's thread.
-LONG_S = 100e-6
 
 
 def register(
@@ -130,9 +124,9 @@ def register(
                 call = XlaDeviceCall(executable, iterations=options.num_iters)
             _make_known(name, call, platform)
             # On a GPU no thread waits anyway.
-            is_long = platform == "cpu" and (loops or _predicted_s(artifact) > LONG_S)
+            long = platform == "cpu" and is_long(artifact, loops=loops)
             read = frozenset(constants if name == holding else ())
-            made = Registered(name, is_long, kernel_label(artifact.manifest), read)
+            made = Registered(name, long, kernel_label(artifact.manifest), read)
             known = _registered[name] = made, call
         return known[0]
 
@@ -232,12 +226,3 @@ def _digest_of_values(constants: Mapping[int, np.ndarray[Any, Any]]) -> str:
         digest.update(f"{number} {value.dtype} {value.shape}".encode())
         digest.update(value.reshape(-1).view(np.uint8).data)
     return digest.hexdigest()[:32]
-
-
-def _predicted_s(artifact: Artifact) -> float:
-    """Seconds that the program is predicted to take; that is too little if something is unknown."""
-    kernels = artifact.manifest["kernels"]
-    return sum(
-        kernel.get("calls", 1) * (kernel.get("estimate") or {}).get("predicted_seconds", LONG_S)
-        for kernel in kernels
-    )
