@@ -161,3 +161,30 @@ def test_a_gpu_writes_back_to_the_host():
     got = f(jnp.array(x), y)
     np.testing.assert_allclose(got[0], x[::-1] + y, rtol=1e-6)
     np.testing.assert_allclose(got[1], (x * y).sum(1), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "update",
+    [
+        lambda cache, new, at: cache.at[:, at].set(new),
+        lambda cache, new, at: lax.dynamic_update_slice(cache, new[:, None], (0, at, 0)),
+        lambda cache, new, at: cache.at[:, 3].set(new),
+    ],
+    ids="at slice constant".split(),
+)
+@pytest.mark.parametrize("place", [5, -1, 100])
+def test_a_row_of_a_cache_is_stored_without_a_copy_of_the_cache(update, place):
+    def step(cache, new, at):
+        cache = update(cache, new, at)
+        return cache, jax.nn.softmax(cache.sum(2))
+
+    rows = np.random.default_rng(7)
+    cache, new = (rows.standard_normal(s).astype(np.float32) for s in ((3, 37, 19), (3, 19)))
+    want = jax.jit(step)(cache, new, place)
+    f = compiled(step, donate_argnums=0)
+    got = f(jnp.array(cache), jnp.array(new), place)
+    for result, expected in zip(got, want, strict=True):
+        np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-5)
+    (part,) = f.polyblocks_report().to_json()["parts"]
+    copies = [k["estimate"]["floor_bytes"] for k in part["kernels"] if k["kind"] == "copy"]
+    assert all(nbytes < cache.nbytes for nbytes in copies)

@@ -74,6 +74,7 @@ from polyblocks.passes.normalize.raise_indices import RaiseIndicesPass
 from polyblocks.passes.normalize.rename_buffers import RenameBuffersPass
 from polyblocks.passes.normalize.set_precision import SetPrecisionPass
 from polyblocks.passes.normalize.unroll_reductions import UnrollReductionsPass
+from polyblocks.passes.normalize.update_arguments import UpdateArgumentsPass
 from polyblocks.passes.normalize.widen_accumulators import WidenAccumulatorsPass
 from polyblocks.passes.padding.mark_padding import MarkPaddingPass
 from polyblocks.passes.padding.mask_absent import MaskAbsentPass
@@ -191,6 +192,8 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 MarkPaddingPass(),
                 SplitPhasesPass(),
                 ForwardCopiesPass(),
+                # When a copy is one nest, and before it is cut where parts of it are overwritten.
+                UpdateArgumentsPass(),
                 # When all parts of an array are written to their place.
                 EliminateOverwrittenStoresPass(),
                 WidenAccumulatorsPass(),

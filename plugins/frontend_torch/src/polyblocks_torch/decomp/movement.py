@@ -38,6 +38,13 @@ def constant_pad_nd(x: Tensor, pad: Sequence[int], value: float = 0) -> Tensor:
     return aten.constant_pad_nd.default(x, rest, value) if any(rest) else x.clone()
 
 
+@decomposition(aten.select_scatter.default)
+def select_scatter(x: Tensor, source: Tensor, dim: int, index: int) -> Tensor:
+    """A slice of one row; PyTorch's decomposition compares the number of each."""
+    at = index % x.shape[dim]
+    return aten.slice_scatter.default(x, source.unsqueeze(dim), dim, at, at + 1)
+
+
 def _joined(
     x: Tensor, pad: Sequence[int], border: Callable[[Tensor, int, int, bool], Tensor]
 ) -> Tensor:
