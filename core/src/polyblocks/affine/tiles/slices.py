@@ -209,10 +209,13 @@ def _span(stage: FusionStage, found: Slices, root: Buffer, shared: set[Buffer]) 
     for store in stage.stores:
         box = found.boxes.get(store.buffer)
         places = stage.places(store)
-        if box is None and store.buffer in shared and _is_beside(store, stage, root):
-            box = found.boxes[store.buffer] = list(found.corners)
+        if box is None and store.buffer in shared:
+            # Nothing in the group reads it.
+            box = _box_beside(store, stage, found)
+            if box is not None:
+                found.boxes[store.buffer] = box
+                _keep(store.buffer, found)
         if box is None or places is None:
-            # Without a box: nothing in the group reads it.
             return False
         for d, (place, (low, high)) in enumerate(zip(places, box, strict=True)):
             if place.whole or (store.buffer in shared and _is_spread(stage, store, d)):
@@ -257,12 +260,14 @@ def _is_spread(stage: FusionStage, store: Store, d: int) -> bool:
     return len(several) > 1 and all(p.var is not None and p.step == 1 for p in several)
 
 
-def _is_beside(store: Store, stage: FusionStage, root: Buffer) -> bool:
-    """Whether what a stage stores lies in a buffer as what it stores to ``root`` does there."""
-    return store.buffer.shape == root.shape and any(
-        other.buffer is root and stage.places(other) == stage.places(store)
-        for other in stage.stores
-    )
+def _box_beside(store: Store, stage: FusionStage, found: Slices) -> list[Span] | None:
+    """The box of another buffer in which a stage stores at the same places; None without."""
+    for other in stage.stores:
+        box = found.boxes.get(other.buffer)
+        same = store.buffer.shape == other.buffer.shape
+        if box and same and stage.places(other) == stage.places(store):
+            return list(box)
+    return None
 
 
 def _read(stage: FusionStage, found: Slices) -> None:

@@ -26,13 +26,13 @@ aten = torch.ops.aten
 OWN_ROWS = 32
 
 
-def _rows(x: Tensor, heads: int) -> Tensor:
+def joined_rows(x: Tensor, heads: int) -> Tensor:
     """[N, H, L, E] -> [N * heads, H / heads * L, E]."""
     batch, all_heads, length, width = x.shape
     return x.reshape(batch * heads, all_heads // heads * length, width)
 
 
-def _repeated(x: Tensor, heads: int) -> Tensor:
+def repeated_heads(x: Tensor, heads: int) -> Tensor:
     """[N, Hk, S, E] -> [N, heads, S, E], each head as often as it is shared; nothing is copied."""
     batch, own, length, width = x.shape
     if own == heads:
@@ -41,11 +41,12 @@ def _repeated(x: Tensor, heads: int) -> Tensor:
     return wide.reshape(batch, heads, length, width)
 
 
-def _wide(x: Tensor) -> Tensor:
+def widened(x: Tensor) -> Tensor:
+    """Numbers of 16 bits as float32, others as they are."""
     return converted(x, torch.float32) if x.dtype in NARROW else x
 
 
-def _scaled(a: Tensor, b: Tensor, scale: float) -> Tensor:
+def scaled_product(a: Tensor, b: Tensor, scale: float) -> Tensor:
     """The scaled product of matrices; what is left out of 16 bits is not rounded to them."""
     if a.dtype in NARROW:
         return wide_product(aten.bmm, a, b) * scale
@@ -61,7 +62,7 @@ def _scores(
     shape: torch.Size,
 ) -> Tensor:
     """Scaled, masked products of rows of queries and keys, as ``shape`` = [N, H, L, S]."""
-    scores = _scaled(query, key.transpose(1, 2), scale).reshape(shape)
+    scores = scaled_product(query, key.transpose(1, 2), scale).reshape(shape)
     if mask is not None:
         scores = scores + mask.to(scores.dtype)
     if is_causal:
@@ -97,10 +98,10 @@ def attention(
         scale: of the scores; None: 1 / sqrt(E).
     """
     if query.shape[2] >= OWN_ROWS:
-        key, value = (_repeated(x, query.shape[1]) for x in (key, value))
+        key, value = (repeated_heads(x, query.shape[1]) for x in (key, value))
     heads = key.shape[1]
     shape = torch.Size((*query.shape[:3], key.shape[2]))
-    q, k, v = (_rows(x, heads) for x in (query, key, value))
+    q, k, v = (joined_rows(x, heads) for x in (query, key, value))
     scores = _scores(q, k, attn_mask, is_causal, _scale(query, scale), shape)
     largest = scores.amax(-1, keepdim=True)
     # A fully masked row gives zeros, and 0 as its logarithm.
@@ -136,11 +137,11 @@ def attention_backward(
     dtype, heads = query.dtype, key.shape[1]
     shape = torch.Size((*query.shape[:3], key.shape[2]))
     scale = _scale(query, scale)
-    q, k, v, grad = (_rows(x, heads) for x in (query, key, value, grad_out))
+    q, k, v, grad = (joined_rows(x, heads) for x in (query, key, value, grad_out))
     scores = _scores(q, k, attn_mask, is_causal, scale, shape)
     weights = torch.exp(scores - logsumexp.unsqueeze(-1))
     grad_weights = wide_product(aten.bmm, grad, v.transpose(1, 2)).reshape(shape)
-    share = (_wide(grad_out) * _wide(out)).sum(-1, keepdim=True)
+    share = (widened(grad_out) * widened(out)).sum(-1, keepdim=True)
     matrix = (*q.shape[:2], shape[3])
     grad_scores = converted(weights * (grad_weights - share), dtype).reshape(matrix)
     factors = converted(weights, dtype).reshape(matrix)

@@ -7,9 +7,11 @@ from typing import Any
 
 import torch
 from torch import fx
+from torch.utils import _pytree as pytree
 
 from polyblocks_torch.arguments.overlaps import share_places
 from polyblocks_torch.control_flow.operators import ControlFlow, graphs_of, is_control_flow
+from polyblocks_torch.flex_attention.operators import functions_of, is_flex_attention
 from polyblocks_torch.specs import problem_with
 
 #: Higher-order operators that run an operation which draws, for a checkpoint. By name: which of
@@ -63,6 +65,8 @@ def unsupported_reason(node: fx.Node) -> str | None:
         return None
     if is_control_flow(node):
         return _reason_within(node) or _problem_with_values(node)
+    if is_flex_attention(node):
+        return _reason_in_functions(node) or _problem_with_values(node)
     if is_random(node):
         return "draws from the framework's random generator"
     if node.op != "call_function" or not isinstance(node.target, torch._ops.OpOverload):
@@ -94,15 +98,22 @@ def _reason_within(node: fx.Node) -> str | None:
     return None
 
 
+def _reason_in_functions(node: fx.Node) -> str | None:
+    """Why attention cannot be compiled, by the operations of its functions."""
+    module = node.graph.owning_module
+    functions = functions_of(module, node) if module is not None else ()
+    for inner in (inner for function in functions for inner in function.graph.nodes):
+        reason = unsupported_reason(inner)
+        if reason is not None:
+            return f"{inner.target} in it: {reason}"
+    return None
+
+
 def _problem_with_values(node: fx.Node) -> str | None:
     graphs = ControlFlow.of(node).bodies if is_control_flow(node) else ()
     read = [n.meta.get("val") for n in node.all_input_nodes if n not in graphs]
-    values = [node.meta.get("val"), *read]
-    for value in values:
-        for item in value if isinstance(value, (tuple, list)) else (value,):
-            if item is None:
-                continue
-            reason = problem_with(item)
-            if reason is not None:
-                return reason
+    for item in pytree.tree_leaves([node.meta.get("val"), *read]):
+        reason = None if item is None else problem_with(item)
+        if reason is not None:
+            return reason
     return None

@@ -55,10 +55,17 @@ def _single(module: fx.GraphModule, node: fx.Node) -> TorchCapture:
     value = node.meta.get("val")
     needed = [node]
     if isinstance(value, (tuple, list)):
-        needed = [user for user in node.users if user.target is getitem]
-        nodes += tuple(needed)
+        elements = _elements(node)
+        needed = [n for n in elements if not isinstance(n.meta.get("val"), (tuple, list))]
+        nodes += tuple(elements)
     elif value is None:
         needed = []
     read = [n for n in node.all_input_nodes if n.op != "get_attr"]
     part = extract(module, nodes, read, needed)
     return capture_graph(part, [n.meta.get("val") for n in read], f"probe of {node.target}")
+
+
+def _elements(node: fx.Node) -> list[fx.Node]:
+    """The nodes that take elements out of what a node gives, and out of these."""
+    mine = [user for user in node.users if user.target is getitem]
+    return mine + [inner for element in mine for inner in _elements(element)]

@@ -19,6 +19,7 @@ from polyblocks_torch.capture import (
     Source,
     TorchCapture,
 )
+from polyblocks_torch.flex_attention.operators import drop_block_tables
 from polyblocks_torch.graphs import graph_module
 from polyblocks_torch.importing.checks import CHECK, STATIC_CHECKS, message_of
 from polyblocks_torch.location import source_location
@@ -86,6 +87,7 @@ class _Canonicalizer:
         self._conjugated_numbers()
         self._constants()
         self._refused_numbers()
+        drop_block_tables(self.graph)
         split_dropout(editor)
         drop_metadata_edges(editor)
         for old, new in read_memory_of_views(

@@ -23,6 +23,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 from polyblocks.errors import PolyBlocksError, UnsupportedError
 from polyblocks_torch.control_flow.operators import is_control_flow
 from polyblocks_torch.decomp.registry import ROUNDED
+from polyblocks_torch.flex_attention.operators import is_flex_attention
 from polyblocks_torch.graphs import drop_unused, graph_module
 from polyblocks_torch.importing.opmath import (
     in_float32,
@@ -131,7 +132,8 @@ class _Decomposer:
         value = node.meta.get("val")
         if node.op == "get_attr":
             value = _attribute(self.gm, str(node.target))
-            if isinstance(value, fx.GraphModule):
+            # Those of flex attention are recorded with other operands.
+            if isinstance(value, fx.GraphModule) and not any(map(is_flex_attention, node.users)):
                 value, _ = decompose(value, self.table)
             self.attributes[str(node.target)] = value
         if isinstance(value, torch.Tensor) and (self.anew or not isinstance(value, FakeTensor)):
@@ -146,9 +148,10 @@ class _Decomposer:
         self.recorder.begin(node)
         args = fx.map_arg(node.args, self._value_of)
         kwargs = fx.map_arg(node.kwargs, self._value_of)
-        function = with_rounded_integers(node)
+        rounds = is_flex_attention(node) or node.target in ROUNDED
+        function = _function_of(node)
         result = self._run(node, function, args, kwargs)
-        if node.target not in ROUNDED and rounds_between(self.recorder.made):
+        if not rounds and rounds_between(self.recorder.made):
             # Nothing uses what was recorded so far.
             self.recorder.begin(node)
             computed = in_float32(function, node.meta["val"])
@@ -179,8 +182,10 @@ class _Decomposer:
             return self._value(new)
         return pytree.tree_map_only(fx.Node, self._value, new)
 
-    def _value(self, node: fx.Node) -> torch.Tensor:
+    def _value(self, node: fx.Node) -> Any:
         """The value of a node of the new graph, known to the recorder as that node's."""
+        if node.op == "get_attr" and isinstance(self.attributes[str(node.target)], fx.GraphModule):
+            return self.attributes[str(node.target)]
         value: torch.Tensor = node.meta["val"]
         known = self.recorder.node_for(value)
         if known is not node:
@@ -227,6 +232,15 @@ class _Decomposer:
                 op=str(node.target),
                 location=source_location(node),
             ) from error
+
+
+def _function_of(node: fx.Node) -> Callable[..., Any]:
+    """The function that runs for a node."""
+    if is_flex_attention(node):
+        from polyblocks_torch.flex_attention.written_out import written_out
+
+        return written_out(node)
+    return with_rounded_integers(node)
 
 
 def _trace(

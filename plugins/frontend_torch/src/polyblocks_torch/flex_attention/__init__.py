@@ -1,0 +1,1 @@
+"""``torch.nn.attention.flex_attention``: attention with functions of scores."""
