@@ -26,9 +26,9 @@ PYPROJECTS := $(addsuffix /pyproject.toml,$(PACKAGES:[compile]=) $(WITHOUT_DEPEN
 
 help:
 	@echo "make demo    blur a photograph; writes before/after pictures and prints a table"
-	@echo "make test    the tests, but for those marked slow (up to 12 minutes on two cores)"
+	@echo "make test    the tests, but for those marked slow or extended (up to 10 minutes on two cores)"
 	@echo "make test-extended  programs on simulated GPUs, random ones, those of the documentation,"
-	@echo "             benchmarks and bisection (up to 4 minutes); all else is in make test"
+	@echo "             benchmarks, bisection and sweeps (up to 6 minutes); all else is in make test"
 	@echo "make test-all  all tests (up to 40 minutes)"
 	@echo "make lint    ruff, formatting, types"
 	@echo "make bench   times against eight peers, installed into .venv-bench (15 minutes or more);"
@@ -68,14 +68,15 @@ help:
 demo: $(VENV)/.done-demo
 	$(PY) examples/blur_demo.py
 
-# Programs on simulated GPUs, random programs, benchmarks, bisection, examples of the docs.
+# Programs on simulated GPUs, random programs, benchmarks, bisection, examples of the docs; with
+# them run the tests of other folders that are marked extended.
 EXTENDED := tests/extended
 
 # The prerequisite has it, too.
-test: SELECTION := --without=$(EXTENDED) -m "not slow"
+test: SELECTION := --without=$(EXTENDED) -m "not slow and not extended"
 test: test-all
 
-test-extended: SELECTION := $(EXTENDED) -m "not slow"
+test-extended: SELECTION := --extended=$(EXTENDED) -m "extended and not slow"
 test-extended: test-all
 
 test-all: $(VENV)/.done-test $(VENV)/.done-demo $(VENV)/.done-docs $(VENV)/.done-bench

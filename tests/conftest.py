@@ -25,6 +25,7 @@ import preloaded as processes
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
+EXTENDED = ROOT / "tests" / "extended"
 WHOLE_PROGRAMS = [ROOT / "tests" / name for name in ("e2e", "users", "extended")]
 
 # What a program leaves unwritten of its results shows. Read where the package is first imported, in
@@ -49,7 +50,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before -m takes its choice
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Of products of parameters, most combinations are slow."""
+    """Of products of parameters, most combinations are slow; a folder is marked as a whole."""
+    for item in items:
+        if item.path.is_relative_to(EXTENDED):
+            item.add_marker(pytest.mark.extended)
     each_choice.mark_slow(items)
 
 

@@ -11,6 +11,7 @@ import argparse
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -38,6 +39,8 @@ PATIENCE_S = 3600.0
 WITH_VALUE = ("-c", "-k", "-m", "-n", "-o", "-p", "-r", "-W")
 #: Options that write a file, of which each part would leave its own.
 WRITES_A_FILE = ("--report-log", "--resultlog")
+#: Where a test, or a value of a sweep, is marked.
+MARKED = re.compile(r"\bmark\.extended\b|\bextended=|\"extended\"")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -45,6 +48,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
     parser.add_argument("--processes", type=int, default=2, help="at once; 0: all in this one")
     parser.add_argument("--without", metavar="FOLDER", help="unless something is selected")
+    parser.add_argument(
+        "--extended",
+        metavar="FOLDER",
+        help="unless something is selected: its files, and those with tests marked extended",
+    )
     parser.add_argument("--junitxml", metavar="FILE", help="results of all parts, as pytest's")
     arguments, rest = parser.parse_known_args(argv)
     results = Path(arguments.junitxml).absolute() if arguments.junitxml else None
@@ -53,6 +61,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         rest += [f"--junitxml={results}"] if results else []
         if arguments.without and not any(map(is_path, rest)):
             rest.append(f"--ignore={arguments.without}")
+        if arguments.extended and not any(map(is_path, rest)):
+            rest += extended(Path(arguments.extended))
         os.execv(sys.executable, [sys.executable, "-m", "pytest", *rest])
     try:
         selected, options = split(rest)
@@ -60,6 +70,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error(str(error))
     if arguments.without and not selected:
         selected = others(Path(arguments.without))
+    if arguments.extended and not selected:
+        selected = extended(Path(arguments.extended))
     wanted: dict[str, list[str]] = {name: [] for name in files_of(selected)}
     for name in selected:
         for file in files_of([name]):
@@ -134,6 +146,16 @@ def is_path(argument: str) -> bool:
 def others(folder: Path) -> list[str]:
     """Files of all tests that are not in a folder."""
     return [name for name in files_of([]) if not (ROOT / name).is_relative_to(folder.resolve())]
+
+
+def extended(folder: Path) -> list[str]:
+    """Files of a folder, and of all others those in which something is marked ``extended``."""
+    rest = others(folder)
+    return [*files_of([str(folder)]), *(name for name in rest if MARKED.search(_text(name)))]
+
+
+def _text(name: str) -> str:
+    return (ROOT / name).read_text()
 
 
 def files_of(selected: Sequence[str]) -> list[str]:

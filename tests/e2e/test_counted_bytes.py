@@ -27,12 +27,12 @@ BOUNDS = {
     "elementwise_chain": 1.05,
     "heat": 1.25,
 }
-QUICK = ("blur_x_blur_y", "softmax", "layer_norm", "group_norm")
+QUICK, FURTHER = ("blur_x_blur_y", "softmax"), ("layer_norm", "group_norm")
 
 
 @pytest.mark.each_choice
 @pytest.mark.parametrize("target", CHIPS)
-@pytest.mark.parametrize("program", sweep(BOUNDS, *QUICK))
+@pytest.mark.parametrize("program", sweep(BOUNDS, *QUICK, extended=FURTHER))
 def test_one_kernel_that_moves_what_it_must(program: str, target: str) -> None:
     (case,) = (c for c in cases() if c.program == program)
     found = counted(case, target, CHIPS[target], blocks_of(case))

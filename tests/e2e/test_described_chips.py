@@ -13,6 +13,7 @@ import program_fuzz
 import pytest
 import torch
 from described_chips import NAMES, described_as
+from sweeps import sweep
 from torch import nn
 
 from polyblocks.torch_polyblocks_compiler import polyblocks_jit_torch
@@ -42,8 +43,13 @@ def test_a_block_of_resnet(check: Callable[..., Any], chip: str, stride: int) ->
         check(model, torch.randn(2, 4, 32, 32))
 
 
-@pytest.mark.parametrize(("seed", "chip"), list(enumerate(NAMES)))
-def test_a_random_program(seed: int, chip: str) -> None:
+#: Programs, each for a chip.
+SEEDS = list(enumerate(NAMES))
+
+
+@pytest.mark.parametrize("case", sweep(SEEDS, *SEEDS[:3], extended=SEEDS[3:]), ids=str)
+def test_a_random_program(case: tuple[int, str]) -> None:
+    seed, chip = case
     fuzz = (program_fuzz, layer_fuzz)[seed % 2]
     with described_as(chip):
         assert program_fuzz.check(fuzz.make(seed), polyblocks_jit_torch, seed) == []

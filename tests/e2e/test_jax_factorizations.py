@@ -58,6 +58,8 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
 }
 
 
+#: One of each factorization, and what is solved with one.
+EACH = ("cholesky", "lu", "complete qr", "eigh", "svd", "solve", "gradient")
 #: What another one of them computes, too.
 TWICE = ("upper cholesky", "qr", "full svd", "inv")
 
@@ -66,8 +68,11 @@ TWICE = ("upper cholesky", "qr", "full svd", "inv")
     "case",
     sweep(
         product([(5, 5), (2, 3, 3)], FUNCTIONS),
-        *(((2, 3, 3), name) for name in FUNCTIONS if name not in TWICE),
-        ((5, 5), "lu"),
+        *(((2, 3, 3), name) for name in EACH),
+        extended=[
+            *(((2, 3, 3), name) for name in FUNCTIONS if name not in (*EACH, *TWICE)),
+            ((5, 5), "lu"),
+        ],
     ),
     ids=str,
 )

@@ -235,7 +235,8 @@ def test_keys_made_inside(make, seed, x64):
     "dtype",
     sweep(
         "float32 float16 bfloat16 int8 int16 int32 uint8 uint16 uint32 bool complex64".split(),
-        *"float16 bfloat16 int8 int32 uint16 bool complex64".split(),
+        *"bfloat16 int8 bool complex64".split(),
+        extended="float16 int32 uint16".split(),
     ),
 )
 def test_dtypes(dtype):
@@ -245,7 +246,12 @@ def test_dtypes(dtype):
 
 
 @pytest.mark.parametrize(
-    "dtype", sweep("float64 int64 uint64 complex128".split(), "float64", "uint64", "complex128")
+    "dtype",
+    sweep(
+        "float64 int64 uint64 complex128".split(),
+        *("uint64", "complex128"),
+        extended=["float64"],
+    ),
 )
 def test_x64_dtypes(dtype):
     with jax.enable_x64(True):

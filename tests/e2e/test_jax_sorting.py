@@ -43,9 +43,7 @@ def numbers(dtype: str, *shape: int) -> Any:
     sweep(
         ["float32", "bfloat16", "float16", "int32", "uint8", "int8", "bool"],
         "float32",
-        "bfloat16",
-        "int32",
-        "bool",
+        extended=["bfloat16", "int32", "bool"],
     ),
 )
 def test_every_dtype(dtype: str) -> None:

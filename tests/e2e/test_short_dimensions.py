@@ -40,8 +40,8 @@ def product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 
 @pytest.mark.each_choice
-@pytest.mark.parametrize("rows", [2, 3, 4, 5])
-@pytest.mark.parametrize("count", sweep([1, 2, 15, 17, 31, 100, 1031], 1, 17, 31, 1031))
+@pytest.mark.parametrize("rows", sweep([2, 3, 4, 5], 3, 4, extended=[2, 5]))
+@pytest.mark.parametrize("count", sweep([1, 2, 15, 17, 31, 100, 1031], 17, 1031, extended=[1, 31]))
 def test_products_of_many_small_matrices(rows: int, count: int) -> None:
     a, b = matrices(count, rows), matrices(count, rows)
     assert torch.equal(compiled(product)(a, b), a @ b)
@@ -71,8 +71,8 @@ def test_large_products_pass_the_caches_aligned_or_not() -> None:
 
 
 @pytest.mark.each_choice
-@pytest.mark.parametrize("channels", sweep([2, 3, 5, 6, 7, 8], 2, 3, 5, 8))
-@pytest.mark.parametrize("count", [16, 19, 64, 1001])
+@pytest.mark.parametrize("channels", sweep([2, 3, 5, 6, 7, 8], 3, 8, extended=[2, 5]))
+@pytest.mark.parametrize("count", sweep([16, 19, 64, 1001], 19, 64, extended=[16, 1001]))
 def test_rows_of_channels(check: Callable[..., Any], channels: int, count: int) -> None:
     """Each channel with a function of all of them: what is done after an operator of a few."""
     x = torch.randn(count, channels)
@@ -109,8 +109,8 @@ def pulls_of_planes(x: torch.Tensor, y: torch.Tensor, mass: torch.Tensor) -> Any
 
 
 @pytest.mark.each_choice
-@pytest.mark.parametrize("count", sweep([1, 2, 7, 33, 100, 257], 1, 7, 33, 257))
-@pytest.mark.parametrize("width", [1, 2, 3, 5])
+@pytest.mark.parametrize("count", sweep([1, 2, 7, 33, 100, 257], 7, 257, extended=[1, 33]))
+@pytest.mark.parametrize("width", sweep([1, 2, 3, 5], 2, 3, extended=[1, 5]))
 def test_sums_over_pairs_of_points(count: int, width: int) -> None:
     place, mass = torch.randn(count, width), torch.rand(count) + 0.1
     exact = pulls(place.double(), mass.double())
@@ -119,7 +119,7 @@ def test_sums_over_pairs_of_points(count: int, width: int) -> None:
     assert ours <= 2 * (pulls(place, mass) - exact).abs().max() + least
 
 
-@pytest.mark.parametrize("count", sweep([1, 33, 257], 1, 33))
+@pytest.mark.parametrize("count", sweep([1, 33, 257], 33, extended=[1]))
 def test_sums_over_pairs_of_points_in_planes(count: int) -> None:
     x, y, mass = torch.randn(count), torch.randn(count), torch.rand(count) + 0.1
     exact = pulls_of_planes(x.double(), y.double(), mass.double())

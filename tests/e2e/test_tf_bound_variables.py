@@ -10,6 +10,7 @@ import threading
 
 import numpy as np
 import pytest
+from sweeps import sweep
 
 tf = pytest.importorskip("tensorflow")
 
@@ -117,7 +118,12 @@ def test_a_library_without_a_function_has_no_layout():
 
 
 @pytest.mark.parametrize(
-    "dtype", ["float64", "float16", "bfloat16", "int8", "uint32", "int64", "bool", "complex64"]
+    "dtype",
+    sweep(
+        ["float64", "float16", "bfloat16", "int8", "uint32", "int64", "bool", "complex64"],
+        *("bfloat16", "bool", "complex64"),
+        extended=["float64", "float16", "int8", "uint32", "int64"],
+    ),
 )
 def test_every_dtype(dtype):
     def change(v, w):

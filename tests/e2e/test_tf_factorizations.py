@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sweeps import sweep
 
 tf = pytest.importorskip("tensorflow")
 
@@ -33,7 +34,7 @@ def triangular(a):
 
 @pytest.mark.each_choice
 @pytest.mark.parametrize("function", [cholesky, solved, triangular])
-@pytest.mark.parametrize("shape", [(5, 5), (2, 3, 3)], ids=str)
+@pytest.mark.parametrize("shape", sweep([(5, 5), (2, 3, 3)], (2, 3, 3), extended=[(5, 5)]), ids=str)
 def test_factorizations(shape: tuple[int, ...], function: Any) -> None:
     a = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
     a = tf.constant(a @ a.swapaxes(-1, -2) + np.eye(shape[-1], dtype=np.float32))
@@ -94,7 +95,9 @@ def singular(a):
 
 
 @pytest.mark.parametrize("function", [inverse, system, determinants, lu, qr, eigenvalues, singular])
-@pytest.mark.parametrize("shape", [(5, 5), (2, 9, 3, 3)], ids=str)
+@pytest.mark.parametrize(
+    "shape", sweep([(5, 5), (2, 9, 3, 3)], (5, 5), extended=[(2, 9, 3, 3)]), ids=str
+)
 def test_as_the_kernels_compute_them(shape: tuple[int, ...], function: Any) -> None:
     a = np.random.default_rng(0).standard_normal(shape) + 3 * np.eye(shape[-1])
     a = tf.constant(a)

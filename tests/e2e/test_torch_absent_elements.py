@@ -36,7 +36,7 @@ def compiled(f: Any) -> Any:
 
 
 # Of one to three dimensions, of groups, and with strides and gaps.
-@pytest.mark.parametrize("case", sweep(CASES, *CASES[::2]), ids=str)
+@pytest.mark.parametrize("case", sweep(CASES, *CASES[::4], extended=CASES[2::4]), ids=str)
 def test_weights_that_are_no_numbers(case: Any) -> None:
     shape, window, options = case
     convolution = getattr(functional, f"conv_transpose{len(shape) - 2}d")
@@ -57,7 +57,15 @@ def test_weights_that_are_no_numbers(case: Any) -> None:
     torch.testing.assert_close(result.double(), exact, rtol=1e-4, atol=1e-4, equal_nan=True)
 
 
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.bfloat16], ids=str)
+@pytest.mark.parametrize(
+    "dtype",
+    sweep(
+        [torch.float64, torch.float16, torch.bfloat16],
+        torch.bfloat16,
+        extended=[torch.float64, torch.float16],
+    ),
+    ids=str,
+)
 def test_types(dtype: torch.dtype) -> None:
     x, w, b = torch.randn(1, 2, 5, 6), torch.randn(2, 1, 3, 3), torch.randn(1)
     w[1, 0, 0, 2], w[0, 0, 1, 1] = math.inf, math.nan
@@ -94,8 +102,13 @@ def test_constant_weights() -> None:
         ((2, 1, 9, 8), (1, 1, 3, 3), {"stride": 2, "padding": 1}),
         ((1, 4, 9, 7), (4, 1, 3, 2), {"stride": (2, 3), "groups": 4}),
         pytest.param(*((1, 1, 11), (1, 1, 4), {"stride": 3, "padding": 3}), marks=pytest.mark.slow),
-        ((1, 1, 5, 6, 5), (1, 1, 2, 2, 3), {"stride": 2, "padding": 1}),
-        ((1, 1, 5, 5), (1, 1, 1, 1), {"stride": 2, "padding": 3}),
+        *(
+            pytest.param(*case, marks=pytest.mark.extended)
+            for case in (
+                ((1, 1, 5, 6, 5), (1, 1, 2, 2, 3), {"stride": 2, "padding": 1}),
+                ((1, 1, 5, 5), (1, 1, 1, 1), {"stride": 2, "padding": 3}),
+            )
+        ),
     ],
     ids=str,
 )
@@ -118,7 +131,11 @@ def test_gradients_of_strided_convolutions(shape: Any, window: Any, options: Any
     torch.testing.assert_close(result.double(), exact, rtol=1e-4, atol=1e-4, equal_nan=True)
 
 
-@pytest.mark.parametrize("options", [{"stride": 2}, {"stride": 3}], ids=str)
+@pytest.mark.parametrize(
+    "options",
+    sweep([{"stride": 2}, {"stride": 3}], {"stride": 2}, extended=[{"stride": 3}]),
+    ids=str,
+)
 def test_zeros_between_elements_in_tiles(options: Any) -> None:
     x, w = torch.randn(1, 32, 7, 9), torch.randn(32, 16, 3, 3)
     w[1, 2, 1, 0] = math.inf
@@ -133,7 +150,7 @@ def test_zeros_between_elements_in_tiles(options: Any) -> None:
     torch.testing.assert_close(result.double(), exact, rtol=1e-4, atol=1e-3)
 
 
-@pytest.mark.parametrize("padding", [3, 4, 6])
+@pytest.mark.parametrize("padding", sweep([3, 4, 6], 4, extended=[3, 6]))
 def test_padding_that_cuts_elements_off(padding: int) -> None:
     x, w = torch.randn(1, 2, 6, 5), torch.randn(2, 3, 3, 2)
 
@@ -143,7 +160,13 @@ def test_padding_that_cuts_elements_off(padding: int) -> None:
     torch.testing.assert_close(compiled(f)(x, w), f(x, w), rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize(("target", "arch"), [("nvgpu", "sm_90a"), ("amdgpu", "gfx1100")])
+@pytest.mark.parametrize(
+    ("target", "arch"),
+    [
+        ("nvgpu", "sm_90a"),
+        pytest.param("amdgpu", "gfx1100", marks=pytest.mark.extended),
+    ],
+)
 def test_on_gpus(target: str, arch: str) -> None:
     options = {"target": target, "arch": arch, "simulate": True, "strict_target": True}
     x, w = torch.randn(1, 4, 5, 6), torch.randn(4, 1, 3, 3)

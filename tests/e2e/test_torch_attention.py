@@ -71,15 +71,14 @@ RUNS = [
     *((case, torch.float16) for case in ("causal", "added mask", "grouped", "heads last")),
 ]
 #: With each kind of mask and without, of groups, of another layout, and of nothing but one.
-QUICK = [
+QUICK = [("gradient of the mask", torch.float32), ("grouped, causal", torch.bfloat16)]
+FURTHER = [
     *((case, torch.float32) for case in ("boolean mask", "one element")),
-    ("gradient of the mask", torch.float32),
     ("heads last", torch.float16),
-    ("grouped, causal", torch.bfloat16),
 ]
 
 
-@pytest.mark.parametrize("run", sweep(RUNS, *QUICK), ids=str)
+@pytest.mark.parametrize("run", sweep(RUNS, *QUICK, extended=FURTHER), ids=str)
 def test_attention_and_gradients(run: tuple[str, torch.dtype]) -> None:
     check(*run)
 
@@ -89,13 +88,16 @@ def test_attention_on_each_kind_of_chip() -> None:
     check("grouped, causal", torch.float32)
 
 
-@pytest.mark.parametrize(("heads", "shared"), [(6, 2), (5, 5), (4, 1)])
-def test_heads_that_share_packed_keys(heads: int, shared: int) -> None:
+@pytest.mark.parametrize(
+    "case", sweep([(6, 2), (5, 5), (4, 1)], (6, 2), extended=[(5, 5), (4, 1)]), ids=str
+)
+def test_heads_that_share_packed_keys(case: tuple[int, int]) -> None:
     """Scores that no cache has room for: tiles of rows, whose keys are packed once."""
 
     def grouped(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         return attend(q, k, v, is_causal=True, enable_gqa=True)
 
+    heads, shared = case
     q, k, v = (torch.randn(1, n, 401, 16) for n in (heads, shared, shared))
     compiled = polyblocks_jit_torch(compile_options={"strict_target": True})(grouped)
     expected = grouped(q.double(), k.double(), v.double()).float()

@@ -16,7 +16,7 @@ MASK = torch.tensor([[True, False, True], [False] * 3, [True] * 3, [False, True,
 NUMBER = torch.tensor(2 - 1j)
 
 
-#: Stores of which `make test` compiles the gradients: rows, masks, sums, permutations, real parts.
+#: Stores whose gradients are not slow to check: rows, masks, sums, permutations, real parts.
 DIFFERENTIATED = (
     *("rows", "where a mask is", "sums of real ones", "put sums"),
     *("masked_scatter", "as_strided_scatter", "real ones into a slice", "real parts"),
@@ -88,7 +88,7 @@ def test_stores(dtype):
     torch.testing.assert_close(ours(*given), function(*given))
 
 
-@pytest.mark.parametrize("name", sweep(STORES, *DIFFERENTIATED))
+@pytest.mark.parametrize("name", sweep(STORES, *DIFFERENTIATED[::2], extended=DIFFERENTIATED[1::2]))
 def test_gradients_of_stores(name):
     function = STORES[name]
     ours = polyblocks_jit_torch(compile_options={"strict_target": True})(function)

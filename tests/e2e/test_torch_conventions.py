@@ -38,7 +38,15 @@ FLOATS = torch.tensor(
 )
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16], ids=str)
+@pytest.mark.parametrize(
+    "dtype",
+    sweep(
+        [torch.float32, torch.float64, torch.float16],
+        *(torch.float32, torch.float16),
+        extended=[torch.float64],
+    ),
+    ids=str,
+)
 def test_activations_and_roundings(dtype: torch.dtype) -> None:
     def function(x: Tensor) -> tuple[Tensor, ...]:
         return (
@@ -61,7 +69,9 @@ def test_nan_that_bounds() -> None:
     as_eager(function, x, x.flip(0).clone(), x.roll(3))
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize(
+    "dtype", sweep([torch.float32, torch.float64], torch.float32, extended=[torch.float64]), ids=str
+)
 def test_what_counts_nothing_in_products(dtype: torch.dtype) -> None:
     def function(none: Tensor, a: Tensor, b: Tensor) -> tuple[Tensor, ...]:
         row, left, nans = none[0], a[None], a * nan
@@ -107,7 +117,9 @@ INTEGERS = [torch.int8, torch.uint8, torch.int16, torch.int32, torch.int64]
 AMOUNTS = (0, 1, 3, 7, 8, 9, 15, 16, 31, 32, 33, 63, 64, 100, -1)
 
 
-@pytest.mark.parametrize("dtype", sweep(INTEGERS, torch.int8, torch.uint8, torch.int64), ids=str)
+@pytest.mark.parametrize(
+    "dtype", sweep(INTEGERS, torch.uint8, extended=[torch.int8, torch.int64]), ids=str
+)
 def test_bits_with_numbers(dtype: torch.dtype) -> None:
     def function(x: Tensor) -> tuple[Tensor, ...]:
         shifts = [shifted for k in AMOUNTS for shifted in (x << k, x >> k)]
@@ -189,7 +201,9 @@ def test_deviations_of_equal_numbers_are_zero() -> None:
     assert not leaf.grad.any()
 
 
-@pytest.mark.parametrize("mode", sweep(["bilinear", "nearest", "bicubic"], "bilinear", "nearest"))
+@pytest.mark.parametrize(
+    "mode", sweep(["bilinear", "nearest", "bicubic"], "bilinear", extended=["nearest"])
+)
 def test_pixels_that_are_no_numbers_show_where_they_are_sampled(mode: str) -> None:
     def function(x: Tensor, grid: Tensor) -> tuple[Tensor, ...]:
         return tuple(

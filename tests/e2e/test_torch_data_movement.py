@@ -192,7 +192,7 @@ def some_program(seed: int) -> Callable[[torch.Tensor, torch.Tensor], torch.Tens
     return program
 
 
-@pytest.mark.parametrize("seed", sweep(range(8), 0, 1))
+@pytest.mark.parametrize("seed", sweep(range(8), 0, extended=[1]))
 def test_random_compositions(seed: int) -> None:
     program = some_program(seed)
     x, y = numbers(9, 13) / 7, numbers(12, 8) / 3

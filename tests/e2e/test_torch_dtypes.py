@@ -50,7 +50,7 @@ def test_floats_become_small_integers_that_wrap_around(dtype: torch.dtype, count
 
 @pytest.mark.parametrize(
     "dtype",
-    sweep([torch.int64, torch.int32, torch.int8, torch.uint8], torch.int64, torch.uint8),
+    sweep([torch.int64, torch.int32, torch.int8, torch.uint8], torch.int64, extended=[torch.uint8]),
     ids=str,
 )
 def test_integer_means_are_rounded_down(dtype: torch.dtype) -> None:
@@ -73,7 +73,11 @@ def test_integer_means_are_rounded_down(dtype: torch.dtype) -> None:
     )
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+@pytest.mark.parametrize(
+    "dtype",
+    sweep([torch.float16, torch.bfloat16], torch.bfloat16, extended=[torch.float16]),
+    ids=str,
+)
 def test_norms_of_16_bits_overflow_only_where_the_norm_does(dtype: torch.dtype) -> None:
     def function(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
         norm = torch.linalg.vector_norm
@@ -89,7 +93,7 @@ def test_norms_of_16_bits_overflow_only_where_the_norm_does(dtype: torch.dtype) 
 
 @pytest.mark.parametrize(
     "dtype",
-    sweep([torch.int64, torch.int32, torch.int8, torch.uint8], torch.int32, torch.uint8),
+    sweep([torch.int64, torch.int32, torch.int8, torch.uint8], torch.uint8, extended=[torch.int32]),
     ids=str,
 )
 def test_integer_powers_wrap_around(dtype: torch.dtype) -> None:
@@ -106,13 +110,21 @@ def test_integer_powers_wrap_around(dtype: torch.dtype) -> None:
     same_as_eager(function, bases, exponents, ones)
 
 
-@pytest.mark.parametrize("shape", [(), (3,), (40,)], ids=str)
+@pytest.mark.parametrize("shape", sweep([(), (3,), (40,)], (40,), extended=[(), (3,)]), ids=str)
 def test_angles_of_16_bits_call_no_library(shape: tuple[int, ...]) -> None:
     x, y = torch.randn(shape).half(), torch.randn(shape).half()
     same_as_eager(torch.atan2, x, y)
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.int8], ids=str)
+@pytest.mark.parametrize(
+    "dtype",
+    sweep(
+        [torch.float16, torch.bfloat16, torch.int8],
+        torch.int8,
+        extended=[torch.float16, torch.bfloat16],
+    ),
+    ids=str,
+)
 def test_limits_may_have_another_type(dtype: torch.dtype) -> None:
     def function(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
         limit = torch.tensor(0.25)

@@ -19,8 +19,8 @@ FOLDER = Path(__file__).parent.parent / "models"
 @pytest.mark.parametrize(
     "name",
     [
-        "GPT2Model",
         "U-Net",
+        pytest.param("GPT2Model", marks=pytest.mark.extended),
         *(
             pytest.param(name, marks=pytest.mark.slow)
             for name in (

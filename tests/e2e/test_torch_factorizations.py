@@ -26,19 +26,25 @@ from torch import Tensor
 from polyblocks.errors import FallbackError
 from polyblocks.torch_polyblocks_compiler import polyblocks_jit_torch
 
-SHAPES = sweep([(1, 1), (3, 3), (7, 3, 3), (2, 3, 17, 17), (37, 37)], (1, 1), (7, 3, 3), (37, 37))
+SHAPES = sweep(
+    [(1, 1), (3, 3), (7, 3, 3), (2, 3, 17, 17), (37, 37)], (7, 3, 3), (37, 37), extended=[(1, 1)]
+)
 #: Of matrices that are rotated.
-SMALL = sweep([(1, 1), (3, 3), (7, 3, 3), (2, 3, 8, 8)], (1, 1), (2, 3, 8, 8))
+SMALL = sweep([(1, 1), (3, 3), (7, 3, 3), (2, 3, 8, 8)], (2, 3, 8, 8), extended=[(1, 1)])
 #: Whole panels of columns and parts of one, with rows or columns behind them.
 PANELS = sweep(
     [(64, 64), (2, 70, 70), (65, 130), (100, 67), (128, 128)],
-    *((2, 70, 70), (65, 130), (100, 67)),
+    (2, 70, 70),
+    extended=[(65, 130), (100, 67)],
 )
 DTYPES = [torch.float32, torch.float64]
+ONE_DTYPE = sweep(DTYPES, torch.float32, extended=[torch.float64])
 
 
 #: Whole squares and parts of one, of one matrix and of several.
-SQUARES = sweep([(192, 192), (231, 231), (2, 200, 200)], (231, 231), (2, 200, 200))
+SQUARES = sweep([(192, 192), (231, 231), (2, 200, 200)], (231, 231), extended=[(2, 200, 200)])
+#: Of which a factor has other rows than columns.
+RECTANGLES = sweep([(9, 5), (4, 6, 19), (3, 70, 7)], (9, 5), extended=[(4, 6, 19), (3, 70, 7)])
 
 
 @pytest.mark.each_choice
@@ -54,7 +60,7 @@ def test_cholesky(shape: tuple[int, ...], dtype: torch.dtype) -> None:
 
 @pytest.mark.each_choice
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("shape", [*SHAPES, (9, 5), (4, 6, 19), *PANELS], ids=str)
+@pytest.mark.parametrize("shape", [*SHAPES, *RECTANGLES[:2], *PANELS], ids=str)
 def test_lu_with_the_pivots_of_lapack(shape: tuple[int, ...], dtype: torch.dtype) -> None:
     a = random(*shape, dtype=dtype)
     factors, pivots = compiled(torch.linalg.lu_factor, a)
@@ -67,7 +73,7 @@ def test_lu_with_the_pivots_of_lapack(shape: tuple[int, ...], dtype: torch.dtype
 
 @pytest.mark.each_choice
 @pytest.mark.parametrize("mode", ["reduced", "complete"])
-@pytest.mark.parametrize("shape", [*SHAPES, (9, 5), (4, 6, 19), (3, 70, 7)], ids=str)
+@pytest.mark.parametrize("shape", [*SHAPES, *RECTANGLES], ids=str)
 def test_qr_with_the_signs_of_lapack(shape: tuple[int, ...], mode: str) -> None:
     a = random(*shape)
     q, r = compiled(lambda a: torch.linalg.qr(a, mode), a)
@@ -77,10 +83,14 @@ def test_qr_with_the_signs_of_lapack(shape: tuple[int, ...], mode: str) -> None:
 
 
 @pytest.mark.each_choice
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("dtype", ONE_DTYPE, ids=str)
 @pytest.mark.parametrize(
     "shape",
-    sweep([(64, 64), (131, 67), (70, 170), (2, 97, 65)], (131, 67), (70, 170), (2, 97, 65)),
+    sweep(
+        [(64, 64), (131, 67), (70, 170), (2, 97, 65)],
+        (2, 97, 65),
+        extended=[(131, 67), (70, 170)],
+    ),
     ids=str,
 )
 def test_qr_by_panels(shape: tuple[int, ...], dtype: torch.dtype) -> None:
@@ -93,7 +103,7 @@ def test_qr_by_panels(shape: tuple[int, ...], dtype: torch.dtype) -> None:
 
 
 @pytest.mark.each_choice
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("dtype", ONE_DTYPE, ids=str)
 @pytest.mark.parametrize("shape", SMALL, ids=str)
 def test_eigenvalues_of_symmetric_matrices(shape: tuple[int, ...], dtype: torch.dtype) -> None:
     a = random(*shape, dtype=dtype)
@@ -106,7 +116,7 @@ def test_eigenvalues_of_symmetric_matrices(shape: tuple[int, ...], dtype: torch.
 
 @pytest.mark.each_choice
 @pytest.mark.parametrize("full", [False, True], ids=["reduced", "full"])
-@pytest.mark.parametrize("shape", [*SMALL, (9, 5), (4, 6, 19), (3, 70, 7)], ids=str)
+@pytest.mark.parametrize("shape", [*SMALL, *RECTANGLES], ids=str)
 def test_singular_values(shape: tuple[int, ...], full: bool) -> None:
     a = random(*shape)
     u, s, vh = compiled(lambda a: tuple(torch.linalg.svd(a, full_matrices=full)), a)
@@ -136,9 +146,14 @@ def hard(n: int, dtype: torch.dtype) -> Tensor:
 
 
 @pytest.mark.each_choice
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("dtype", ONE_DTYPE, ids=str)
 @pytest.mark.parametrize(
-    ("n", "times"), [(5, 1), (8, 1), (3, 3), pytest.param(16, 3, marks=pytest.mark.slow)]
+    ("n", "times"),
+    [
+        (5, 1),
+        *(pytest.param(*case, marks=pytest.mark.extended) for case in ((8, 1), (3, 3))),
+        pytest.param(16, 3, marks=pytest.mark.slow),
+    ],
 )
 def test_rotations_converge_for_hard_spectra(n: int, times: int, dtype: torch.dtype) -> None:
     a = hard(n, dtype).repeat(times, 1, 1)
@@ -152,12 +167,14 @@ def test_rotations_converge_for_hard_spectra(n: int, times: int, dtype: torch.dt
 
 #: Of matrices whose values are bisected: fewer than lanes, one block of searches and several.
 REDUCED = sweep(
-    [(1, 1), (2, 2), (9, 9), (3, 20, 20), (70, 70), (2, 33, 12), (5, 140)], (9, 9), (70, 70)
+    [(1, 1), (2, 2), (9, 9), (3, 20, 20), (70, 70), (2, 33, 12), (5, 140)],
+    (9, 9),
+    extended=[(70, 70)],
 )
 
 
 @pytest.mark.each_choice
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("dtype", ONE_DTYPE, ids=str)
 @pytest.mark.parametrize("shape", REDUCED, ids=str)
 def test_values_without_vectors(shape: tuple[int, ...], dtype: torch.dtype) -> None:
     a = random(*shape, dtype=dtype)
@@ -168,8 +185,8 @@ def test_values_without_vectors(shape: tuple[int, ...], dtype: torch.dtype) -> N
 
 
 @pytest.mark.each_choice
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("n", [5, 24])
+@pytest.mark.parametrize("dtype", ONE_DTYPE, ids=str)
+@pytest.mark.parametrize("n", sweep([5, 24], 5, extended=[24]))
 def test_values_of_hard_spectra(n: int, dtype: torch.dtype) -> None:
     a = hard(n, dtype)
     values_close(compiled(torch.linalg.eigvalsh, a), torch.linalg.eigvalsh(a.double()))
@@ -187,6 +204,7 @@ def values_close(found: Tensor, exact: Tensor) -> None:
     assert error < 4 + found.shape[-1]
 
 
+@pytest.mark.extended
 def test_many_matrices() -> None:
     factors_agree(random(70, 3, 3))
     systems_agree(definite(70, 3, 3), random(70, 3, 2))
@@ -229,14 +247,20 @@ SYSTEMS: dict[str, Callable[[Tensor], Any]] = {
     "matrix_rank": torch.linalg.matrix_rank,
     "ormqr": lambda a: torch.ormqr(*torch.geqrf(a), a, transpose=True),
 }
+#: One of each algorithm.
+EACH = ("inv", "slogdet", "lu_solve adjoint", "cholesky_solve")
 
 
 @pytest.mark.parametrize(
     "case",
     sweep(
         product([(3, 3), (2, 4, 7, 7), (0, 0), (3, 0, 0)], SYSTEMS),
-        *(((2, 4, 7, 7), name) for name in SYSTEMS),
-        *product([(3, 0, 0)], ("inv", "det", "solve", "pinv")),
+        *(((2, 4, 7, 7), name) for name in EACH),
+        ((3, 0, 0), "inv"),
+        extended=[
+            *(((2, 4, 7, 7), name) for name in SYSTEMS if name not in EACH),
+            *product([(3, 0, 0)], ("det", "solve", "pinv")),
+        ],
     ),
     ids=str,
 )
@@ -250,11 +274,18 @@ def test_systems_and_determinants(case: tuple[tuple[int, ...], str]) -> None:
 
 
 #: Blocks of rows and some that are left, few and many columns, of one and of several matrices.
-TRIANGULAR = [((67, 67), 4), ((2, 130, 130), 1), ((35, 35), 200), ((20, 9, 9), 9), ((3, 5, 5), 0)]
+TRIANGULAR = [
+    ((67, 67), 4),
+    ((2, 130, 130), 1),
+    *(
+        pytest.param(*case, marks=pytest.mark.extended)
+        for case in (((35, 35), 200), ((20, 9, 9), 9), ((3, 5, 5), 0))
+    ),
+]
 
 
 @pytest.mark.each_choice
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("dtype", ONE_DTYPE, ids=str)
 @pytest.mark.parametrize(("shape", "columns"), TRIANGULAR, ids=str)
 def test_triangular_systems(shape: tuple[int, ...], columns: int, dtype: torch.dtype) -> None:
     n = shape[-1]
@@ -276,13 +307,15 @@ def test_triangular_systems(shape: tuple[int, ...], columns: int, dtype: torch.d
 
 
 @pytest.mark.parametrize(
-    "name", sweep(LOSSES, "cholesky", "solve", "lu", "qr", "eigvalsh", "svdvals")
+    "name",
+    sweep(LOSSES, "qr", extended=["cholesky", "solve", "lu", "eigvalsh", "svdvals"]),
 )
 def test_gradients(name: str) -> None:
     gradients_agree(name, random(2, 5, 5) + 3 * torch.eye(5, dtype=torch.float64))
 
 
 @pytest.mark.simulated
+@pytest.mark.each_choice("extended")
 @pytest.mark.parametrize(
     ("function", "message"),
     [
@@ -334,8 +367,13 @@ SLOW = (
     "function, rows, reason",
     [
         (lambda a: torch.linalg.eigh(a).eigenvectors, 24, SLOW),
-        (lambda a: torch.linalg.svd(a).U, 17, SLOW),
-        (lambda a: torch.linalg.qr(a, "r").R, 2049, "more than 2048 rows and columns, for which"),
+        *(
+            pytest.param(*case, marks=pytest.mark.extended)
+            for case in (
+                (lambda a: torch.linalg.svd(a).U, 17, SLOW),
+                (lambda a: torch.linalg.qr(a, "r").R, 2049, "more than 2048 rows and columns, for"),
+            )
+        ),
     ],
 )
 def test_large_matrices_are_left_to_pytorch(function: Any, rows: int, reason: str) -> None:
@@ -347,7 +385,9 @@ def test_large_matrices_are_left_to_pytorch(function: Any, rows: int, reason: st
     assert any(re.search(reason, str(one)) for one in run.polyblocks_report().fallbacks)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize(
+    "dtype", sweep([torch.float32, torch.float64], torch.float32, extended=[torch.float64])
+)
 def test_vectors_of_the_largest_matrices_that_the_guard_lets_pass(dtype: torch.dtype) -> None:
     a, b = random(22, 22).to(dtype), random(16, 16).to(dtype)
     a = a + a.mT

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from sweeps import sweep
 from torch.nn import functional as F
 
 from polyblocks.torch_polyblocks_compiler import polyblocks_jit_torch
@@ -41,7 +42,14 @@ def test_fold(name: str, dtype: torch.dtype, batch: tuple[int, ...]) -> None:
     assert found.dtype is dtype
 
 
-@pytest.mark.parametrize("name", WINDOWS)
+@pytest.mark.parametrize(
+    "name",
+    sweep(
+        WINDOWS,
+        *("overlapping", "dilated", "phases without windows"),
+        extended=["apart", "in steps", "not everywhere", "one"],
+    ),
+)
 def test_gradient_of_unfold(name: str) -> None:
     extents, options = WINDOWS[name]
     x = torch.randn(2, 3, *extents, requires_grad=True)

@@ -60,7 +60,9 @@ EVERY = (torch.bool, *INTEGERS, *FLOATS, *COMPLEX)
 
 
 @pytest.mark.parametrize("dtypes", sweep([SOME, EVERY], SOME), ids=["some", "every"])
-@pytest.mark.parametrize("source", ["argument", "constant"])
+@pytest.mark.parametrize(
+    "source", sweep(["argument", "constant"], "argument", extended=["constant"])
+)
 def test_masks_store_rows(source: str, dtypes: tuple[torch.dtype, ...]) -> None:
     rows = torch.tensor([True, False, True, True, False, False, True])
     pixels = torch.arange(21).reshape(7, 3) % 4 == 0
@@ -147,7 +149,7 @@ def test_common_divisors_and_multiples() -> None:
     same(polyblocks_jit_torch(compile_options=STRICT)(function)(*xs), function(*xs))
 
 
-@pytest.mark.parametrize("target", ["sm_90a", "gfx1100"])
+@pytest.mark.parametrize("target", sweep(["sm_90a", "gfx1100"], "gfx1100", extended=["sm_90a"]))
 def test_common_multiples_on_a_gpu(target: str) -> None:
     options = {"target": "nvgpu" if target == "sm_90a" else "amdgpu", "arch": target}
     x = torch.arange(-30, 67)
@@ -163,7 +165,12 @@ def test_common_multiples_of_many_lanes() -> None:
     assert torch.equal(compiled(x, y), torch.lcm(x, y))
 
 
-@pytest.mark.parametrize("dtype", [torch.int64, torch.int16, torch.uint8])
+@pytest.mark.parametrize(
+    "dtype",
+    sweep(
+        [torch.int64, torch.int16, torch.uint8], torch.int64, extended=[torch.int16, torch.uint8]
+    ),
+)
 def test_common_divisors_that_take_the_most_steps(dtype: torch.dtype) -> None:
     """Neighbours of powers of two take a bit off at a time, and so do Fibonacci's numbers."""
     limits = torch.iinfo(dtype)

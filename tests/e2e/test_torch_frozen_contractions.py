@@ -117,13 +117,17 @@ def check(module: nn.Module, x: torch.Tensor, tolerance: float) -> int:
 
 #: A product and a convolution of each kind.
 QUICK = (
-    *("linear of one row", "linear with bias", "batches of weights", "weights of weights"),
-    *("normalized weights", "distances", "convolution", "dilated", "transposed"),
+    "linear of one row",
+    "batches of weights",
+    "weights of weights",
+    "convolution",
+    "transposed",
 )
+FURTHER = ("linear with bias", "normalized weights", "distances", "dilated")
 
 
 @pytest.mark.parametrize(
-    "name", sweep([name for name in CASES if name not in KEPT_IN_PANELS], *QUICK)
+    "name", sweep([name for name in CASES if name not in KEPT_IN_PANELS], *QUICK, extended=FURTHER)
 )
 def test_frozen_weights(name):
     function, shape, weights = CASES[name]
@@ -135,7 +139,8 @@ def test_frozen_weights(name):
     "name",
     sweep(
         ["convolution", "strided", "points", "groups", "depthwise"],
-        *("strided", "groups", "depthwise"),
+        "groups",
+        extended=["strided", "depthwise"],
     ),
 )
 def test_frozen_weights_of_images_with_channels_last(name):
@@ -161,7 +166,14 @@ def test_converted_weights_are_kept_as_they_are_used():
     assert check(module, torch.randn(96, 64), 2e-5) >= 4 * 128 * 64
 
 
-@pytest.mark.parametrize("name", KEPT_IN_PANELS)
+@pytest.mark.parametrize(
+    "name",
+    sweep(
+        KEPT_IN_PANELS,
+        *("linear", "convolutions in tiles of filters"),
+        extended=["long sums", "weights as columns", "two products"],
+    ),
+)
 def test_panels_are_kept(name):
     function, shape, weights = CASES[name]
     torch.manual_seed(0)

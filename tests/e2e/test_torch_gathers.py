@@ -12,7 +12,7 @@ from torch.nn import functional
 
 from polyblocks.torch_polyblocks_compiler import polyblocks_jit_torch
 
-SIZES = [1, 7, 16, 31, 33, 1003]
+SIZES = sweep([1, 7, 16, 31, 33, 1003], 7, 33, 1003, extended=[1, 16, 31])
 ARCHS = ["native", "x86-64-v3", "x86-64"]
 
 
@@ -46,9 +46,8 @@ def test_a_curve_of_every_size(size: int, arch: str) -> None:
     "dtype",
     sweep(
         [torch.float64, torch.int32, torch.int64, torch.int8, torch.bfloat16],
-        torch.float64,
         torch.int64,
-        torch.bfloat16,
+        extended=[torch.float64, torch.bfloat16],
     ),
     ids=str,
 )
@@ -101,11 +100,20 @@ def special(*shape: int) -> torch.Tensor:
 @pytest.mark.parametrize("align", [False, True])
 @pytest.mark.parametrize("mode", ["bilinear", "nearest"])
 def test_samples_of_volumes(mode: str, align: bool) -> None:
+    samples_agree(mode, align, (5, 7, 9))
+
+
+@pytest.mark.extended
+@pytest.mark.parametrize("mode, align", [("bilinear", False), ("nearest", True)])
+def test_samples_of_tiny_volumes(mode: str, align: bool) -> None:
+    samples_agree(mode, align, (1, 2, 1))
+
+
+def samples_agree(mode: str, align: bool, volume: tuple[int, int, int]) -> None:
     def function(x: torch.Tensor, grid: torch.Tensor) -> torch.Tensor:
         return functional.grid_sample(x, grid, mode, padding_mode="border", align_corners=align)
 
-    for depth, height, width in ((5, 7, 9), (1, 2, 1)):
-        same(function, torch.randn(2, 3, depth, height, width), special(2, 3, 5, 37, 3))
+    same(function, torch.randn(2, 3, *volume), special(2, 3, 5, 37, 3))
 
 
 def test_samples_outside_are_zero() -> None:
@@ -117,7 +125,9 @@ def test_samples_outside_are_zero() -> None:
     same(function, torch.randn(1, 2, 5, 7, 9), grid)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.int64], ids=str)
+@pytest.mark.parametrize(
+    "dtype", sweep([torch.float32, torch.int64], torch.float32, extended=[torch.int64]), ids=str
+)
 def test_sums_and_counts_of_the_same_cells(dtype: torch.dtype) -> None:
     torch.manual_seed(0)
     cells = torch.randint(0, 300, (300_001,))

@@ -74,7 +74,7 @@ QUICK = [CONVOLUTIONS[number] for number in (0, 3, 4, 7, 8)]
 
 @pytest.mark.parametrize(
     "cases",
-    sweep([CONVOLUTIONS, QUICK, TRANSPOSED], QUICK, TRANSPOSED),
+    sweep([CONVOLUTIONS, QUICK, TRANSPOSED], QUICK, extended=[TRANSPOSED]),
     ids=["all", "some", "transposed"],
 )
 def test_convolutions(cases: list[tuple[Any, ...]]) -> None:
@@ -152,16 +152,25 @@ VIEWS: dict[str, tuple[Callable[[Tensor], Tensor], tuple[int, ...]]] = {
 }
 
 
-def test_views_of_computed_values() -> None:
+#: One of each kind.
+SOME_VIEWS = ["windows of windows", "expanded windows", "of another type", "strided of windows"]
+OTHER_VIEWS = [name for name in VIEWS if name not in SOME_VIEWS]
+
+
+@pytest.mark.parametrize(
+    "names", sweep([SOME_VIEWS, OTHER_VIEWS], SOME_VIEWS, extended=[OTHER_VIEWS]), ids=len
+)
+def test_views_of_computed_values(names: list[str]) -> None:
     torch.manual_seed(0)
+    views = [VIEWS[name] for name in names]
 
     def f(x: Tensor, *weights: Tensor) -> list[Tensor]:
         return [
             view(x * (i + 2)) * w
-            for i, ((view, _), w) in enumerate(zip(VIEWS.values(), weights, strict=True))
+            for i, ((view, _), w) in enumerate(zip(views, weights, strict=True))
         ]
 
-    check(f, randn(3, 12), *(randn(*shape) for _, shape in VIEWS.values()))
+    check(f, randn(3, 12), *(randn(*shape) for _, shape in views))
 
 
 def test_views_of_one_value() -> None:
@@ -175,6 +184,7 @@ def test_views_of_one_value() -> None:
     check(f, randn(3, 12), randn(4))
 
 
+@pytest.mark.extended
 def test_views_of_an_argument() -> None:
     torch.manual_seed(0)
 
@@ -204,6 +214,7 @@ def test_stft() -> None:
     check(f, randn(2, 40), randn(16))
 
 
+@pytest.mark.extended
 def test_istft() -> None:
     torch.manual_seed(0)
 
@@ -214,6 +225,7 @@ def test_istft() -> None:
     check(f, randn(2, 40), randn(16).abs() + 1)
 
 
+@pytest.mark.extended
 def test_views_that_pytorch_reads() -> None:
     torch.manual_seed(0)
 
@@ -275,6 +287,7 @@ def test_nearest_resize() -> None:
     check(f, randn(1, 2, 8, 7))
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     "modes", sweep([["bilinear", "bicubic"], ["bicubic"]], ["bicubic"]), ids=str
 )
@@ -294,6 +307,7 @@ def test_resizes_with_weights(modes: list[str]) -> None:
     check(f, randn(2, 3, 7), randn(2, 3, 8, 7), randn(1, 2, 4, 5, 3))
 
 
+@pytest.mark.extended
 def test_distances() -> None:
     torch.manual_seed(0)
 
@@ -304,6 +318,7 @@ def test_distances() -> None:
     check(f, randn(4, 5), randn(3, 5))
 
 
+@pytest.mark.extended
 def test_normalized_weights() -> None:
     torch.manual_seed(0)
 
@@ -315,6 +330,7 @@ def test_normalized_weights() -> None:
     check(f, randn(3, 5), randn(4, 5), randn(4, 1), randn(1, 5), randn(3, 2))
 
 
+@pytest.mark.extended
 def test_normalized_batches() -> None:
     torch.manual_seed(0)
 
@@ -325,6 +341,7 @@ def test_normalized_batches() -> None:
     check(f, randn(4, 5, 3), randn(5), randn(5))
 
 
+@pytest.mark.extended
 def test_covariances_and_combinations() -> None:
     """PyTorch makes them of looks at data, which decide nothing where there are no weights."""
     torch.manual_seed(0)
@@ -353,6 +370,7 @@ def test_covariances_with_weights() -> None:
         compiled(x, -w)
 
 
+@pytest.mark.extended
 def test_filled_rows() -> None:
     torch.manual_seed(0)
     places = torch.tensor([0, 2, 0, 3])
@@ -368,6 +386,7 @@ def test_filled_rows() -> None:
     check(f, x.detach(), value, single.detach())
 
 
+@pytest.mark.extended
 def test_tensors_without_dimensions_are_indexed() -> None:
     torch.manual_seed(0)
     first = torch.tensor([0])
@@ -381,6 +400,7 @@ def test_tensors_without_dimensions_are_indexed() -> None:
     check(f, randn(), randn(), randn(3))
 
 
+@pytest.mark.extended
 def test_losses_and_activations() -> None:
     torch.manual_seed(0)
     target = torch.tensor([[0, 2, -1, 1, 1], [3, 1, 4, -1, 0], [-1, 0, 1, 2, 3], [4, 3, 2, 1, 0]])

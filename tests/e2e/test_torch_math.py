@@ -31,8 +31,8 @@ def _all_of_them(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
     ("dtype", "rtol"),
     [
         (torch.float32, 1e-6),
-        (torch.float64, 2e-15),
-        (torch.float16, 2e-3),
+        pytest.param(torch.float64, 2e-15, marks=pytest.mark.extended),
+        pytest.param(torch.float16, 2e-3, marks=pytest.mark.extended),
         (torch.bfloat16, 1.6e-2),
     ],
 )
@@ -93,7 +93,11 @@ POLYNOMIALS = [
 
 @pytest.mark.parametrize(
     "name",
-    sweep(POLYNOMIALS, "chebyshev_polynomial_u", "hermite_polynomial_h", "legendre_polynomial_p"),
+    sweep(
+        POLYNOMIALS,
+        "hermite_polynomial_h",
+        extended=["chebyshev_polynomial_u", "legendre_polynomial_p"],
+    ),
 )
 def test_polynomials_of_any_degree(check, name: str) -> None:
     function = getattr(torch.special, name)

@@ -54,6 +54,7 @@ def test_bert_base():
 GPUS = [("nvgpu", "sm_90a"), ("amdgpu", "gfx1100")]
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("gpu", sweep(GPUS, GPUS[0]), ids="-".join)
 def test_bert_layer_on_a_simulated_gpu(gpu):
     target, arch = gpu

@@ -81,6 +81,20 @@ WIDE = {"put", "put and added", "index_fill", "index_fill of columns", "take", "
 #: These look at one of the indices alone.
 SINGLE = {"of zero dimensions", "take one"}
 
+#: These look at several, and one of each way to do so.
+CHECKED = [form for form in (*WRAPPING, *REFUSING) if form not in SINGLE]
+EACH = (
+    "rows",
+    "added",
+    "put",
+    "index_fill",
+    "read rows",
+    "take",
+    "index_copy",
+    "gather",
+    "scatter",
+)
+
 DTYPES = (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 DTYPES += (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
@@ -99,7 +113,10 @@ def assert_equal(ours: Any, eager: Any) -> None:
 
 @pytest.mark.each_choice
 @pytest.mark.parametrize("dtype", [torch.int32, torch.int64])
-@pytest.mark.parametrize("source", ["argument", "constant", "computed"])
+@pytest.mark.parametrize(
+    "source",
+    sweep(["argument", "constant", "computed"], "argument", "computed", extended=["constant"]),
+)
 def test_negative_indices_count_from_the_end(source: str, dtype: torch.dtype) -> None:
     forms = {k: f for k, f in WRAPPING.items() if dtype == torch.int64 or k not in WIDE}
     numbers = [0, -1, -5]
@@ -118,7 +135,11 @@ def test_negative_indices_count_from_the_end(source: str, dtype: torch.dtype) ->
 
 @pytest.mark.parametrize(
     "form",
-    sweep(["rows", "one number", "added", "elements", "put", "index_fill"], "rows", "added", "put"),
+    sweep(
+        ["rows", "one number", "added", "elements", "put", "index_fill"],
+        "added",
+        extended=["rows", "put"],
+    ),
 )
 def test_every_dtype(form: str) -> None:
     def f(i: Tensor, *pairs: tuple[Tensor, Tensor]) -> dict[str, Tensor]:
@@ -131,7 +152,9 @@ def test_every_dtype(form: str) -> None:
     assert_equal(compiled(f)(i, *pairs), f(i, *pairs))
 
 
-@pytest.mark.parametrize("form", [k for k in (*WRAPPING, *REFUSING) if k not in SINGLE])
+@pytest.mark.parametrize(
+    "form", sweep(CHECKED, *EACH, extended=[form for form in CHECKED if form not in EACH])
+)
 def test_out_of_range(form: str) -> None:
     function = {**WRAPPING, **REFUSING}[form]
     ours = compiled(function)

@@ -37,7 +37,9 @@ CLASHES = {
 }
 
 
-@pytest.mark.parametrize("name", CLASHES)
+@pytest.mark.parametrize(
+    "name", sweep(CLASHES, "memory", extended=["rows of windows", "every other column"])
+)
 def test_several_elements_stored_in_one_place(name):
     ours = polyblocks_jit_torch()(CLASHES[name])
     found = []
@@ -94,7 +96,9 @@ UPDATES = [
 ]
 
 
-@pytest.mark.parametrize("function", UPDATES)
+@pytest.mark.parametrize(
+    "function", sweep(UPDATES, *UPDATES[::3], extended=[*UPDATES[1:3], *UPDATES[4:]])
+)
 def test_updates_of_windows(function):
     ours = polyblocks_jit_torch()(function)
     found = []

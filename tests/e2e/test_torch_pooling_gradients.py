@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from sweeps import sweep
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -28,19 +29,24 @@ def gradient(function: Callable[..., Any], x: Tensor) -> Tensor:
 
 def images(x: Tensor) -> list[Tensor]:
     return [
-        F.avg_pool2d(x, 3, 2, 1),
         F.avg_pool2d(x, (2, 3), ceil_mode=True, padding=1, count_include_pad=False),
-        F.avg_pool2d(x, 3, 1, divisor_override=2),
         F.max_pool2d(x, 3, 2, 1),
-        F.max_pool2d(x, 5, 1, 2),
-        F.max_pool2d(x, 2, 3, dilation=2, ceil_mode=True),
         F.adaptive_avg_pool2d(x, (4, 3)),
         F.adaptive_max_pool2d(x, (4, 5)),
+        F.pad(x, (4, -1, 2, 3), mode="reflect"),
+        F.max_unpool2d(*F.max_pool2d(x, 2, return_indices=True), 2),
+    ]
+
+
+def images_otherwise(x: Tensor) -> list[Tensor]:
+    return [
+        F.avg_pool2d(x, 3, 2, 1),
+        F.avg_pool2d(x, 3, 1, divisor_override=2),
+        F.max_pool2d(x, 5, 1, 2),
+        F.max_pool2d(x, 2, 3, dilation=2, ceil_mode=True),
         F.lp_pool2d(x.abs() + 1, 3, 2),
         F.local_response_norm(x, 3),
         F.pad(x, (2, 1, 0, 3), mode="replicate"),
-        F.pad(x, (4, -1, 2, 3), mode="reflect"),
-        F.max_unpool2d(*F.max_pool2d(x, 2, return_indices=True), 2),
     ]
 
 
@@ -77,14 +83,23 @@ def volumes(x: Tensor) -> list[Tensor]:
 
 
 @pytest.mark.each_choice
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16], ids=str)
+@pytest.mark.parametrize(
+    "dtype",
+    sweep(
+        [torch.float32, torch.float64, torch.bfloat16],
+        *(torch.float32, torch.float64),
+        extended=[torch.bfloat16],
+    ),
+    ids=str,
+)
 @pytest.mark.parametrize(
     "function, shape",
     [
         (images, (2, 3, 11, 8)),
+        pytest.param(images_otherwise, (2, 3, 11, 8), marks=pytest.mark.extended),
         pytest.param(single_images, (1, 7, 9), marks=pytest.mark.slow),
         (rows, (2, 3, 13)),
-        (volumes, (1, 2, 5, 7, 4)),
+        pytest.param(volumes, (1, 2, 5, 7, 4), marks=pytest.mark.extended),
     ],
 )
 def test_gradients(function: Any, shape: tuple[int, ...], dtype: torch.dtype) -> None:
@@ -112,6 +127,7 @@ def test_windows_that_begin_at_random() -> None:
     torch.testing.assert_close(got, gradient(function, x))
 
 
+@pytest.mark.extended
 def test_second_derivatives() -> None:
     def function(x: Tensor) -> list[Tensor]:
         def inner(x: Tensor) -> Tensor:

@@ -39,7 +39,7 @@ def places(extent: int, *shape: int) -> torch.Tensor:
 SIZES = [(4, 3, 10), (100, 64, 1000), (20_000, 3, 1000), (300, 1, 70_000), (1000, 16, 20_000)]
 
 
-@pytest.mark.parametrize("size", sweep(SIZES, *SIZES[:2], SIZES[3]), ids=str)
+@pytest.mark.parametrize("size", sweep(SIZES, SIZES[1], SIZES[3], extended=[SIZES[0]]), ids=str)
 def test_index_add(size: tuple[int, int, int]) -> None:
     extent, columns, count = size
     x, y = numbers(torch.float64, extent, columns), numbers(torch.float64, count, columns)
@@ -50,10 +50,8 @@ def test_index_add(size: tuple[int, int, int]) -> None:
     "dtype",
     sweep(
         [torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.int8],
-        torch.float32,
-        torch.bfloat16,
-        torch.int64,
-        torch.int8,
+        *(torch.bfloat16, torch.int64),
+        extended=[torch.float32, torch.int8],
     ),
     ids=lambda d: str(d).removeprefix("torch."),
 )
@@ -84,13 +82,15 @@ def test_rows_of_every_level(arch: str) -> None:
     same(lambda x, i, y: x.index_add(0, i, y), x, i, y, arch=arch)
 
 
-@pytest.mark.parametrize("dim", [0, 1])
+@pytest.mark.parametrize("dim", sweep([0, 1], 1, extended=[0]))
 def test_scatter_add(dim: int) -> None:
     x, y, i = numbers(torch.float64, 40, 40), numbers(torch.float64, 30, 25), places(40, 30, 25)
     same(lambda x, i, y: x.scatter_add(dim, i, y), x, i, y)
 
 
-@pytest.mark.parametrize("reduce", ["sum", "prod", "amax", "amin"])
+@pytest.mark.parametrize(
+    "reduce", sweep(["sum", "prod", "amax", "amin"], "sum", extended=["prod", "amax", "amin"])
+)
 def test_booleans(reduce: str) -> None:
     """Of each place many are true, some are false."""
     torch.manual_seed(9)
@@ -104,7 +104,9 @@ def test_booleans(reduce: str) -> None:
         same(lambda x, i, y: x.put(i, y, accumulate=True), x, i, y)
 
 
-@pytest.mark.parametrize("reduce", ["sum", "prod", "amax", "amin"])
+@pytest.mark.parametrize(
+    "reduce", sweep(["sum", "prod", "amax", "amin"], "prod", extended=["sum", "amax", "amin"])
+)
 def test_scatter_reduce(reduce: str) -> None:
     x, y, i = numbers(torch.float64, 40), numbers(torch.float64, 5000), places(40, 5000)
     same(lambda x, i, y: x.scatter_reduce(0, i, y, reduce), x, i, y)
@@ -138,6 +140,7 @@ def test_sums_of_booleans_are_true_if_any_of_them_is() -> None:
 
 
 @pytest.mark.simulated
+@pytest.mark.each_choice("extended")
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int8, torch.bool])
 def test_the_last_of_the_stores_to_an_element_stays(dtype: torch.dtype) -> None:
     x, y, i = numbers(dtype, 100), numbers(dtype, 900), places(100, 900)
@@ -147,6 +150,7 @@ def test_the_last_of_the_stores_to_an_element_stays(dtype: torch.dtype) -> None:
 
 
 @pytest.mark.simulated
+@pytest.mark.each_choice("extended")
 @pytest.mark.parametrize("reduce", ["amax", "amin", "prod"])
 def test_extrema_and_products_of_many_updates(reduce: str) -> None:
     x, y, i = torch.randn(50), torch.rand(700) + 0.5, places(50, 700)
@@ -215,7 +219,7 @@ def test_index_out_of_range(bad: int, count: int) -> None:
         compiled(lambda x, i: x[i])(x, i)
 
 
-@pytest.mark.parametrize("columns", sweep([1, 3, 64, 100], 1, 3, 100))
+@pytest.mark.parametrize("columns", sweep([1, 3, 64, 100], 1, 100, extended=[3]))
 def test_rows(columns: int) -> None:
     table = numbers(torch.float32, 500, columns)
     same(lambda x, i: x[i], table, places(500, 3000) - 250)
@@ -231,7 +235,9 @@ def test_elements() -> None:
     same(lambda x, i: torch.take(x, i), x, i)
 
 
-@pytest.mark.parametrize("dtype", [torch.int32, torch.int64])
+@pytest.mark.parametrize(
+    "dtype", sweep([torch.int32, torch.int64], torch.int32, extended=[torch.int64])
+)
 def test_row_numbers_of_either_width(dtype: torch.dtype) -> None:
     x, i = torch.randn(9, 7), torch.tensor([6, 0, -1, 3, 3]).to(dtype)
     same(lambda x, i: x[i], x, i)
@@ -240,6 +246,7 @@ def test_row_numbers_of_either_width(dtype: torch.dtype) -> None:
     same(lambda x, i: x[1:, None, i], x, i)
 
 
+@pytest.mark.each_choice("extended")
 @pytest.mark.parametrize("dtype", [torch.bool, torch.uint8])
 @pytest.mark.parametrize("accumulate", [False, True])
 @pytest.mark.filterwarnings("ignore:indexing with dtype torch.uint8")

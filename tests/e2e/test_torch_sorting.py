@@ -54,7 +54,8 @@ def first(x: torch.Tensor, k: int, dim: int, largest: bool) -> tuple[torch.Tenso
     # One of each size and kind; keys of two types of one size differ in their signs alone.
     sweep(
         FLOATS + INTEGERS,
-        *(torch.float32, torch.bfloat16, torch.int64, torch.uint8, torch.bool),
+        torch.float32,
+        extended=[torch.bfloat16, torch.int64, torch.uint8, torch.bool],
     ),
     ids=lambda d: str(d).removeprefix("torch."),
 )
@@ -72,7 +73,8 @@ def test_every_dtype(dtype: torch.dtype) -> None:
 
 
 @pytest.mark.parametrize(
-    "n", sweep([1, 2, 3, 17, 64, 65, 127, 256, 257, 1009, 4096], 1, 17, 65, 257, 1009)
+    "n",
+    sweep([1, 2, 3, 17, 64, 65, 127, 256, 257, 1009, 4096], 17, 257, 1009, extended=[1, 65]),
 )
 def test_every_extent(n: int) -> None:
     x = numbers(torch.float32, 5, n)
@@ -84,7 +86,11 @@ def test_every_extent(n: int) -> None:
 @pytest.mark.parametrize(
     "n, k",
     [
-        *((65, 64), (257, 1), (1009, 8), (5021, 50), (2000, 500)),
+        *((257, 1), (5021, 50)),
+        *(
+            pytest.param(*case, marks=pytest.mark.extended)
+            for case in ((65, 64), (1009, 8), (2000, 500))
+        ),
         *(pytest.param(*case, marks=pytest.mark.slow) for case in ((2048, 50), (999, 998))),
     ],
 )
@@ -93,7 +99,7 @@ def test_the_first_of_many(n: int, k: int, dtype: torch.dtype) -> None:
     same(compiled(lambda x: torch.topk(x, k))(x), first(x, k, -1, True))
 
 
-@pytest.mark.parametrize("dim", sweep([0, 1, -1], 0, 1))
+@pytest.mark.parametrize("dim", sweep([0, 1, -1], 0, extended=[1]))
 def test_along_any_dimension_of_a_transposed_array(dim: int) -> None:
     x = numbers(torch.float32, 90, 70, 3).transpose(0, 1)
     same(compiled(lambda x: x.sort(dim=dim, stable=True))(x), x.sort(dim=dim, stable=True))
@@ -106,7 +112,9 @@ def test_one_long_row() -> None:
 
 
 @pytest.mark.parametrize(
-    "dtype", sweep(FLOATS + INTEGERS, torch.float32, torch.uint8), ids=lambda d: str(d)[6:]
+    "dtype",
+    sweep(FLOATS + INTEGERS, torch.float32, extended=[torch.uint8]),
+    ids=lambda d: str(d)[6:],
 )
 def test_sorted_numbers_alone(dtype: torch.dtype) -> None:
     def values(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
@@ -120,7 +128,7 @@ def test_sorted_numbers_alone(dtype: torch.dtype) -> None:
     assert torch.equal(ours[3].nan_to_num(), theirs[3].nan_to_num())
 
 
-@pytest.mark.parametrize("threads", [4, 64])
+@pytest.mark.parametrize("threads", sweep([4, 64], 4, extended=[64]))
 def test_parts_of_any_number_of_threads(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     from polyblocks.algorithms.sorting import digits
 
@@ -153,7 +161,11 @@ def test_the_order_of_order_statistics() -> None:
 
 @pytest.mark.parametrize(
     "dtype",
-    sweep(FLOATS + INTEGERS[:-1], torch.float32, torch.float64, torch.int64, torch.uint8),
+    sweep(
+        FLOATS + INTEGERS[:-1],
+        torch.float32,
+        extended=[torch.float64, torch.int64, torch.uint8],
+    ),
     ids=lambda d: str(d).removeprefix("torch."),
 )
 def test_single_places(dtype: torch.dtype) -> None:
@@ -184,7 +196,9 @@ def test_single_places_without_nan() -> None:
 
 
 @pytest.mark.parametrize(
-    "dtype", sweep(INTEGERS, torch.int64, torch.uint8, torch.bool), ids=lambda d: str(d)[6:]
+    "dtype",
+    sweep(INTEGERS, torch.int64, extended=[torch.uint8, torch.bool]),
+    ids=lambda d: str(d)[6:],
 )
 def test_the_most_frequent_elements(dtype: torch.dtype) -> None:
     def frequent(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:

@@ -23,12 +23,13 @@ STRICT = {"target": "cpu", "strict_target": True}
     ("first", "second"),
     [
         ("uint8", "int16"),
-        ("bool", "int32"),
-        ("int8", "uint8"),
         ("float16", "bfloat16"),
-        ("int64", "float32"),
-        ("uint8", None),
         ("bool", None),
+        *(
+            pytest.param(*types, marks=pytest.mark.extended)
+            for types in (("bool", "int32"), ("int8", "uint8"), ("int64", "float32"))
+        ),
+        pytest.param("uint8", None, marks=pytest.mark.extended),
     ],
 )
 def test_types_are_promoted_as_in_eager_mode(first: str, second: str | None, every: int) -> None:
@@ -116,7 +117,7 @@ def test_integers_of_more_than_64_bits_are_refused() -> None:
     assert torch.equal(function(X, 6), X + 6)
 
 
-@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+@pytest.mark.parametrize("mode", sweep(["bilinear", "bicubic"], "bilinear", extended=["bicubic"]))
 def test_images_of_bytes_are_resized_by_pytorch(mode: str) -> None:
     x = torch.randint(0, 255, (1, 3, 9, 9), dtype=torch.uint8)
 
@@ -157,8 +158,14 @@ def test_what_the_program_converts_is_rounded_before() -> None:
 @pytest.mark.parametrize(
     "function",
     [
-        *(torch.atan2, torch.xlogy, torch.hypot, torch.copysign, torch.fmod, torch.maximum),
-        *(torch.div, torch.sub, lambda x, y: torch.addcmul(x, y, y, value=2)),
+        *(torch.atan2, torch.maximum, torch.div),
+        *(
+            pytest.param(function, marks=pytest.mark.extended)
+            for function in (
+                *(torch.xlogy, torch.hypot, torch.copysign, torch.fmod, torch.sub),
+                lambda x, y: torch.addcmul(x, y, y, value=2),
+            )
+        ),
     ],
     ids=lambda f: f.__name__,
 )

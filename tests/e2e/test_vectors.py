@@ -42,7 +42,15 @@ def test_pointwise_of_every_size(check: Callable[..., Any], size: int) -> None:
     check(lambda x, y: torch.where(x > y, x * y + 1, torch.tanh(x)), x, y)
 
 
-@pytest.mark.parametrize("dtype", [*FLOATS, *INTEGERS, torch.bool], ids=str)
+@pytest.mark.parametrize(
+    "dtype",
+    sweep(
+        [*FLOATS, *INTEGERS, torch.bool],
+        *(torch.float32, torch.bfloat16, torch.int8, torch.int64, torch.bool),
+        extended=[torch.float64, torch.float16, torch.uint8, torch.int16, torch.int32],
+    ),
+    ids=str,
+)
 @pytest.mark.parametrize("size", sweep([7, 33, 1003], 33))
 def test_types(check: Callable[..., Any], dtype: torch.dtype, size: int) -> None:
     x = values(size, dtype)
@@ -57,7 +65,7 @@ def test_types(check: Callable[..., Any], dtype: torch.dtype, size: int) -> None
 
 
 @pytest.mark.cpu
-@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@pytest.mark.parametrize("dtype", sweep(FLOATS, torch.float32, extended=[*FLOATS[1:]]), ids=str)
 def test_special_values_as_integers(check: Callable[..., Any], dtype: torch.dtype) -> None:
     """PyTorch leaves open what they become; here what the CPU's instructions make of them."""
     check(lambda x: x.to(torch.int64), values(1003, dtype))
@@ -100,7 +108,11 @@ def test_negative_integers(dtype: torch.dtype) -> None:
     assert torch.equal(polyblocks_jit_torch(lambda x: -x)(x), -x)
 
 
-@pytest.mark.parametrize("dtype", INTEGERS, ids=str)
+@pytest.mark.parametrize(
+    "dtype",
+    sweep(INTEGERS, torch.uint8, torch.int64, extended=[torch.int8, torch.int16, torch.int32]),
+    ids=str,
+)
 def test_reductions_of_integers(check: Callable[..., Any], dtype: torch.dtype) -> None:
     x = values(3 * 217, dtype).reshape(3, 217)
     check(lambda x: (x.sum(1), x.amax(1), x.amin(1), (x != 0).all(1), (x > 50).any(1)), x)
@@ -226,7 +238,7 @@ def test_sum_of_negative_zeros(check: Callable[..., Any]) -> None:
     same_bits(polyblocks_jit_torch(lambda x: x.sum(1))(x), x.sum(1))
 
 
-@pytest.mark.parametrize("position", sweep([0, 1, 16, 500, 1000], 0, 16, 1000))
+@pytest.mark.parametrize("position", sweep([0, 1, 16, 500, 1000], 16, extended=[0, 1000]))
 def test_first_of_equal_maxima_wins(check: Callable[..., Any], position: int) -> None:
     x = torch.zeros(3, 1001)
     x[:, position] = 5
@@ -282,6 +294,7 @@ def test_orders_of_more_dimensions(check: Callable[..., Any]) -> None:
     )
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("shape", sweep([(4096, 4096), (4099, 4093)], (4099, 4093)))
 def test_outputs_larger_than_the_caches(check: Callable[..., Any], shape: tuple[int, int]) -> None:
     x = torch.randn(shape)
@@ -309,7 +322,9 @@ def test_every_second_third_or_fourth(
     "dtype",
     # A type of each size, which is all that vectors in turns depend on.
     sweep(
-        [*FLOATS, *INTEGERS, torch.bool], torch.float32, torch.float64, torch.float16, torch.int8
+        [*FLOATS, *INTEGERS, torch.bool],
+        *(torch.float32, torch.int8),
+        extended=[torch.float64, torch.float16],
     ),
     ids=str,
 )

@@ -217,6 +217,7 @@ def weights_and_sum(framework):
 
 
 @pytest.mark.each_choice
+@pytest.mark.each_choice("extended")
 @pytest.mark.parametrize("target, arch", GPUS)
 @pytest.mark.parametrize("framework", ["torch", "jax", "tf"])
 def test_every_framework_for_gpus_that_are_not_there(framework, target, arch, tmp_path):

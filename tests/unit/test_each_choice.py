@@ -37,6 +37,12 @@ def test_a_value_that_occurs_once_is_kept() -> None:
     assert cover([]) == []
 
 
+def test_values_of_others_are_covered() -> None:
+    combinations = product(a=3, b=2)
+    assert cover(combinations, [{"a": 0, "b": 0}, {"a": 1, "b": 1}]) == [4]
+    assert cover(combinations, combinations) == []
+
+
 def test_the_others_are_slow(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text(
         f"import sys; sys.path[:0] = [{str(ROOT / 'tests/support')!r}]\n"
@@ -53,14 +59,38 @@ def test_the_others_are_slow(tmp_path: Path) -> None:
         "@pytest.mark.parametrize('a', [0, 1])\n"
         "@pytest.mark.parametrize('b', [0, 1])\n"
         "def test_not(a, b): pass\n"
+        "@pytest.mark.each_choice\n"
+        "@pytest.mark.parametrize('a', [0, pytest.param(1, marks=pytest.mark.extended)])\n"
+        "@pytest.mark.parametrize('b', [0, 1])\n"
+        "def test_value(a, b): pass\n"
+        "@pytest.mark.each_choice('extended')\n"
+        "@pytest.mark.parametrize('a', [0, 1])\n"
+        "@pytest.mark.parametrize('b', [0, 1])\n"
+        "def test_rest(a, b): pass\n"
+        "@pytest.mark.extended\n"
+        "@pytest.mark.each_choice\n"
+        "@pytest.mark.parametrize('a', [0, 1])\n"
+        "@pytest.mark.parametrize('b', [0, 1])\n"
+        "def test_all(a, b): pass\n"
     )
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", "/dev/null"]
-    done = subprocess.run(
-        [*command, f"--rootdir={tmp_path}", "--collect-only", "-m", "not slow", str(tmp_path)],
-        capture_output=True, text=True, timeout=60, cwd=tmp_path,
-    )  # fmt: skip
-    chosen = [line.partition("::")[2] for line in done.stdout.splitlines() if "::" in line]
-    assert chosen == [
+
+    def chosen(marks: str) -> list[str]:
+        done = subprocess.run(
+            [*command, f"--rootdir={tmp_path}", "--collect-only", "-m", marks, str(tmp_path)],
+            capture_output=True, text=True, timeout=60, cwd=tmp_path,
+        )  # fmt: skip
+        return [line.partition("::")[2] for line in done.stdout.splitlines() if "::" in line]
+
+    assert chosen("not slow and not extended") == [
         "test_marked[0-1-0]", "test_marked[0-2-2]", "test_marked[1-2-0]",
         *(f"test_not[{b}-{a}]" for b in (0, 1) for a in (0, 1)),
+        "test_value[0-0]", "test_value[1-0]", "test_rest[0-0]", "test_rest[1-1]",
     ]  # fmt: skip
+    assert chosen("not slow and extended") == [
+        "test_value[0-1]",
+        "test_rest[0-1]",
+        "test_rest[1-0]",
+        "test_all[0-0]",
+        "test_all[1-1]",
+    ]

@@ -6,12 +6,15 @@ import re
 
 import pytest
 from gpu_kernels import amdgpu, assembly, elementwise, lower, module, nvgpu
+from sweeps import sweep
 
 from polyblocks.artifact import Artifact
 from polyblocks_nvgpu import ptxas
 
-NVIDIA = ["sm_75", "sm_80", "sm_90a", "sm_100a"]
-AMD = ["gfx1100", "gfx1200"]
+NVIDIA = sweep(
+    ["sm_75", "sm_80", "sm_90a", "sm_100a"], "sm_75", "sm_90a", extended=["sm_80", "sm_100a"]
+)
+AMD = sweep(["gfx1100", "gfx1200"], "gfx1100", extended=["gfx1200"])
 
 
 def _unary(ops: str, kind: str) -> str:

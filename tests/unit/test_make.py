@@ -24,8 +24,8 @@ def pytest_arguments(target: str, *variables: str) -> list[str]:
 
 def test_two_commands_run_what_is_not_slow() -> None:
     quick, extended, everything = map(pytest_arguments, ("test", "test-extended", "test-all"))
-    assert quick == [*everything, "--without=tests/extended", "-m", "not slow"]
-    assert extended == [*everything, "tests/extended", "-m", "not slow"]
+    assert quick == [*everything, "--without=tests/extended", "-m", "not slow and not extended"]
+    assert extended == [*everything, "--extended=tests/extended", "-m", "extended and not slow"]
     assert not [argument for argument in everything if not argument.startswith("--")]
 
 

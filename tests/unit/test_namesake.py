@@ -106,6 +106,7 @@ def test_the_documented_commands_are_found():
     assert not any(re.search(r"polyblocks( |$)", command) for command in found)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("command", sweep(documented(), *EXAMPLES))
 def test_what_is_documented_installs_this_compiler_or_fails(resolve, command):
     # First as long as ours are in no index.
@@ -116,6 +117,7 @@ def test_what_is_documented_installs_this_compiler_or_fails(resolve, command):
         assert CORE in found
 
 
+@pytest.mark.extended
 def test_the_index_would_bring_the_namesake(resolve):
     assert resolve("both", "polyblocks>=0.1,<0.2") == {"polyblocks": "0.1.5"}
 
@@ -133,6 +135,7 @@ def install(indexes, tmp_path):
     return run
 
 
+@pytest.mark.extended
 @pytest.mark.each_choice
 @pytest.mark.parametrize("package", PLUGINS)
 @pytest.mark.parametrize("how", ["alone", "over ours", "ours is gone"])
@@ -153,6 +156,7 @@ def test_plugins_refuse_another_package(install, run_python, package, how):
     assert last == f"ImportError: {package} needs {CORE}, but {where} is not part of it; {REMEDY}"
 
 
+@pytest.mark.extended
 def test_the_decorators_refuse_it_too(install, run_python):
     site = install("polyblocks_compiler", "polyblocks-0.1.5")
     for frontend in ("torch", "jax", "tf"):
@@ -164,6 +168,7 @@ def test_the_decorators_refuse_it_too(install, run_python):
 LIST = "import sys; sys.argv[1:] = ['plugins']; from polyblocks.cli import main; main()"
 
 
+@pytest.mark.extended
 def test_the_list_of_plugins_names_it_where_it_overwrote_ours(install, run_python):
     site = install("polyblocks_compiler", "polyblocks-0.1.5")
     done = run_python(LIST, path=site)
@@ -175,6 +180,7 @@ def test_the_list_of_plugins_names_it_where_it_overwrote_ours(install, run_pytho
     assert f"cannot be loaded: ImportError: polyblocks_cpu needs {CORE}, but" in text
 
 
+@pytest.mark.extended
 def test_the_list_of_plugins_names_it_beside_ours(install, run_python):
     site = install("polyblocks-0.1.5", "polyblocks_compiler")
     done = run_python(LIST, path=site)
@@ -186,6 +192,7 @@ def test_the_list_of_plugins_names_it_beside_ours(install, run_python):
     assert "target cpu polyblocks-cpu 0.1.0 2 loaded" in " ".join(done.stdout.split())
 
 
+@pytest.mark.extended
 def test_the_remedy_puts_it_right(install, run_python):
     site = install("polyblocks_compiler", "polyblocks-0.1.5")
     for path in NAMESAKE:

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from parts import FEW, GUESS, Part, frameworks_of, split
@@ -113,16 +114,42 @@ def test_arguments_that_parts_cannot_follow(arguments: list[str], message: str) 
     assert message in " ".join(done.stderr.split())
 
 
-def test_a_folder_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def run_module() -> Any:
     spec = importlib.util.spec_from_file_location("run", ROOT / "tests" / "run.py")
     assert spec is not None
     assert spec.loader is not None
     run = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(run)
+    return run
+
+
+def test_a_folder_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = run_module()
     monkeypatch.chdir(ROOT)
     rest = set(run.files_of([])) - set(run.others(Path("tests/extended")))
     assert rest == {str(p.relative_to(ROOT)) for p in ROOT.glob("tests/extended/test_*.py")}
     assert len(rest) > 20
+
+
+def test_two_commands_run_each_test_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = run_module()
+    monkeypatch.chdir(ROOT)
+    folder = Path("tests/extended")
+    both = set(run.extended(folder)) & set(run.others(folder))
+    assert set(run.extended(folder)) | set(run.others(folder)) == set(run.files_of([]))
+    assert "tests/e2e/test_torch_factorizations.py" in both
+    assert "tests/unit/test_words.py" not in both
+    command = [sys.executable, "-m", "pytest", "-q", "--collect-only", "-p", "no:cacheprovider"]
+
+    def collected(marks: str) -> list[str]:
+        files = ["tests/unit/test_sweeps.py", "tests/extended/test_bench_ceilings.py"]
+        done = subprocess.run(
+            [*command, "-m", marks, *files], capture_output=True, text=True, timeout=300
+        )
+        return [line.partition("::")[0] for line in done.stdout.splitlines() if "::" in line]
+
+    assert set(collected("not extended")) == {"tests/unit/test_sweeps.py"}
+    assert set(collected("extended")) == {"tests/extended/test_bench_ceilings.py"}
 
 
 def test_a_part_that_dies_is_a_failure() -> None:

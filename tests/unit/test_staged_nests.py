@@ -9,6 +9,7 @@ import pytest
 from tests.support.gpu_target import gpu_target
 from tests.support.nest_interpreter import Machine
 from tests.support.schedules import edited, schedules
+from tests.support.sweeps import sweep
 
 from polyblocks import mlir
 from polyblocks.affine.buffers.copies import Barrier, Wait
@@ -158,6 +159,13 @@ def staged(name: str) -> Any:
     return module
 
 
+#: Of whole tiles and parts of one, through registers, with units and without.
+SOME = (
+    *("one tile", "a part of a tile", "a part of a tile through registers", "several units"),
+    *("no loop", "lanes, a part of a tile", "lanes, windows"),
+)
+
+
 def result_of(nest: Nest) -> np.ndarray:
     """The product of operands that are the same for equal shapes."""
     numbers = np.random.default_rng(0)
@@ -169,7 +177,9 @@ def result_of(nest: Nest) -> np.ndarray:
     return machine.array(output)
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    "name", sweep(CASES, *SOME, extended=[name for name in CASES if name not in SOME])
+)
 def test_the_nodes_compute_what_the_nest_does_and_lead_back_to_it(name: str) -> None:
     module = staged(name)
     before = nest_of(mlir.parse(CASES[name], module.context))
