@@ -56,6 +56,7 @@ def test_every_team_computes_the_same(seed: int, monkeypatch: pytest.MonkeyPatch
             assert outcome(artifact, seed, threads) == expected
 
 
+@pytest.mark.extended
 def test_a_missing_barrier_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """Most of those that are taken out show. Without loops: threads could wait forever in one."""
     found = Barriers.function

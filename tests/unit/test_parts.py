@@ -139,17 +139,6 @@ def test_two_commands_run_each_test_once(monkeypatch: pytest.MonkeyPatch) -> Non
     assert set(run.extended(folder)) | set(run.others(folder)) == set(run.files_of([]))
     assert "tests/e2e/test_torch_factorizations.py" in both
     assert "tests/unit/test_words.py" not in both
-    command = [sys.executable, "-m", "pytest", "-q", "--collect-only", "-p", "no:cacheprovider"]
-
-    def collected(marks: str) -> list[str]:
-        files = ["tests/unit/test_sweeps.py", "tests/extended/test_bench_ceilings.py"]
-        done = subprocess.run(
-            [*command, "-m", marks, *files], capture_output=True, text=True, timeout=300
-        )
-        return [line.partition("::")[0] for line in done.stdout.splitlines() if "::" in line]
-
-    assert set(collected("not extended")) == {"tests/unit/test_sweeps.py"}
-    assert set(collected("extended")) == {"tests/extended/test_bench_ceilings.py"}
 
 
 def test_a_part_that_dies_is_a_failure() -> None:

@@ -161,7 +161,7 @@ def staged(name: str) -> Any:
 
 #: Of whole tiles and parts of one, through registers, with units and without.
 SOME = (
-    *("one tile", "a part of a tile", "a part of a tile through registers", "several units"),
+    *("one tile", "a part of a tile", "a part of a tile through registers"),
     *("no loop", "lanes, a part of a tile", "lanes, windows"),
 )
 

@@ -45,6 +45,7 @@ def differences(cases: Iterable[Case]) -> tuple[list[str], int]:
     return found, compared
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("count", sweep([2, 8], 2))
 def test_elementwise_operations_of_all_types(count: int) -> None:
     found, compared = differences(
