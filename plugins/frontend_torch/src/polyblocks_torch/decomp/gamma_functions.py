@@ -47,13 +47,8 @@ def _in_double(function: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tenso
     return wrapped
 
 
-@special(aten.lgamma.default)
-@_in_double
-def lgamma(x: Tensor) -> Tensor:
-    reflected = x < 0.5
-    y = torch.where(reflected, 1 - x, x)
-    finite = y < 1e300
-    y = torch.where(finite, y, 1.0)
+def log_gamma(y: Tensor) -> Tensor:
+    """The logarithm of the gamma function of float64 numbers of at least 0.5."""
     # Eight factors push the argument to where Stirling's series converges.
     product = y
     for k in range(1, 8):
@@ -63,7 +58,16 @@ def lgamma(x: Tensor) -> Tensor:
     w = 1 / z
     series = w * polynomial(w * w, _STIRLING[::-1])
     result = (z - 0.5) * z.log() - z + 0.5 * math.log(2 * math.pi) + series
-    result = result - torch.where(small, torch.where(small, product, 1.0).log(), 0.0)
+    return result - torch.where(small, torch.where(small, product, 1.0).log(), 0.0)
+
+
+@special(aten.lgamma.default)
+@_in_double
+def lgamma(x: Tensor) -> Tensor:
+    reflected = x < 0.5
+    y = torch.where(reflected, 1 - x, x)
+    finite = y < 1e300
+    result = log_gamma(torch.where(finite, y, 1.0))
     # Gamma(x) gamma(1 - x) = pi / sin(pi x).
     fraction = (x - x.round()).abs()
     sine = (math.pi * fraction).sin()
