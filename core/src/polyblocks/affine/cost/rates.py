@@ -69,13 +69,10 @@ def compute_seconds(target: TargetDescription, operations: float) -> float | Non
 
 
 def traffic_seconds(target: TargetDescription, nbytes: float, footprint: int) -> float | None:
-    """Time to move ``nbytes`` of a buffer of ``footprint`` bytes from where it fits."""
-    main = target.memory[-1] if target.memory else None
-    for level in target.memory:
-        fits = level is main or (level.size and footprint <= level.size // CACHE_SHARE)
-        if fits and level.bandwidth:
-            return nbytes / level.bandwidth
-    return None
+    """Time to move ``nbytes`` of a buffer of ``footprint`` bytes from where it is found."""
+    levels = target.memory[found_in(target, footprint) :]
+    rate = next((level.bandwidth for level in levels if level.bandwidth), None)
+    return None if rate is None else nbytes / rate
 
 
 def private_cache(target: TargetDescription) -> int:
