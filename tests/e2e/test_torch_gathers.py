@@ -125,6 +125,46 @@ def test_samples_outside_are_zero() -> None:
     same(function, torch.randn(1, 2, 5, 7, 9), grid)
 
 
+@pytest.mark.each_choice
+@pytest.mark.parametrize("arch", ARCHS)
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+@pytest.mark.parametrize("mode", sweep(["bilinear", "nearest", "bicubic"], "bilinear"))
+@pytest.mark.parametrize("shape", sweep([(2, 17, 5, 9), (1, 40, 7, 3)], (2, 17, 5, 9)), ids=str)
+@pytest.mark.parametrize("width", [16, 203])
+def test_vectors_of_channels(
+    width: int, shape: tuple[int, ...], mode: str, padding: str, arch: str
+) -> None:
+    def function(x: torch.Tensor, grid: torch.Tensor) -> torch.Tensor:
+        options = {"padding_mode": padding, "align_corners": padding == "border"}
+        return functional.grid_sample(x, grid, mode, **options) + 1
+
+    grid = special(shape[0], 12, width, 2)
+    if padding != "border" or mode == "bicubic":
+        grid = torch.where(grid.isfinite(), grid, 0.3)
+    x = torch.randn(shape)
+    x.view(-1)[5], x.view(-1)[70] = float("nan"), float("inf")
+    same(function, x, grid, arch=arch)
+    # Channels that lie side by side are not copied.
+    same(function, x.contiguous(memory_format=torch.channels_last), grid, arch=arch)
+
+
+def test_channels_are_looked_up_with_the_places_of_blocks() -> None:
+    def function(
+        x: torch.Tensor, y: torch.Tensor, at: torch.Tensor, scale: torch.Tensor
+    ) -> tuple[torch.Tensor, ...]:
+        place = (at * 2).to(torch.int64)
+        found = x[:, place] * at.frac() + scale[:, None, None]
+        return found, y[:, place] * found
+
+    at = torch.rand(12, 150) * 49
+    x, y = torch.randn(16, 100, dtype=torch.float64), torch.randn(16, 100, dtype=torch.float64)
+    scale = torch.randn(16, dtype=torch.float64)
+    same(function, x, y, at, scale)
+    at[7, 149] = 50
+    with pytest.raises(Exception, match="index out of range"):
+        compiled(function)(x, y, at, scale)
+
+
 @pytest.mark.parametrize(
     "dtype", sweep([torch.float32, torch.int64], torch.float32, extended=[torch.int64]), ids=str
 )

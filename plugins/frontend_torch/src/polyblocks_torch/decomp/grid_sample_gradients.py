@@ -20,6 +20,7 @@ from polyblocks_torch.decomp.grid_samples import (
     are_inside,
     axes_of,
     corners,
+    cubic,
     in_image,
     unnormalized,
 )
@@ -157,7 +158,7 @@ def _bicubic(sums: _Sums, grid: Tensor, padding: int, aligned: bool) -> None:
     lows = [at.floor() for at, _ in placed]
     axes = [Axis(at, 1.0, size) for (at, _), size in zip(placed, sums.sizes, strict=True)]
     weights, changes = zip(
-        *(_cubic(at - low) for (at, _), low in zip(placed, lows, strict=True)), strict=True
+        *(cubic(at - low) for (at, _), low in zip(placed, lows, strict=True)), strict=True
     )
     around = [
         [in_image(low + (i - 1), size, padding, aligned) for i in range(4)]
@@ -167,24 +168,6 @@ def _bicubic(sums: _Sums, grid: Tensor, padding: int, aligned: bool) -> None:
     for i, j in itertools.product(range(4), repeat=2):
         moved = [changes[0][i] * weights[1][j], weights[0][i] * changes[1][j]]
         sums.add([around[0][i], around[1][j]], axes, weights[0][i] * weights[1][j], moved)
-
-
-def _cubic(t: Tensor) -> tuple[list[Tensor], list[Tensor]]:
-    """Weights of four elements, the second one ``t`` before a place, and their changes."""
-    a = -0.75
-
-    def far(x: Tensor) -> tuple[Tensor, Tensor]:
-        return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a, (3 * a * x - 10 * a) * x + 8 * a
-
-    def near(x: Tensor) -> tuple[Tensor, Tensor]:
-        return (
-            ((a + 2) * x - (a + 3)) * x * x + 1,
-            (3 * (a + 2) * x - 2 * (a + 3)) * x,
-        )
-
-    before, behind = (far(t + 1), near(t)), (near(1 - t), far(2 - t))
-    weights = [weight for weight, _ in (*before, *behind)]
-    return weights, [change for _, change in before] + [-change for _, change in behind]
 
 
 def _product(factors: list[Tensor]) -> Tensor:

@@ -7,12 +7,11 @@ Places, padding and interpolation as in PyTorch's aten/src/ATen/native/GridSampl
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch._decomp.decompositions import _upsample_cubic_interp1d
 from torch._prims_common import get_computation_dtype
 
 from polyblocks_torch.decomp.registry import decomposition
@@ -131,35 +130,50 @@ def grid_sampler_2d(
 ) -> Tensor:
     """[N, C, H, W] at [N, h, w, 2] gives [N, C, h, w]."""
     batch, channels, height, width = x.shape
-    # Of all channels: everything that is computed has the shape of the result.
-    grid = grid.unsqueeze(1).expand(batch, channels, *grid.shape[1:])
     row = torch.arange(batch, device=x.device).reshape(-1, 1, 1, 1)
     channel = torch.arange(channels, device=x.device).reshape(-1, 1, 1)
 
-    def value(down: Tensor, across: Tensor) -> Tensor:
-        """Elements at whole places; 0 outside."""
-        inside = (across >= 0) & (across < width) & (down >= 0) & (down < height)
-        places = [torch.where(inside, at.to(torch.int64), 0) for at in (down, across)]
-        return torch.where(inside, aten.index.Tensor(x, [row, channel, *places]), 0.0)
+    def value(down: _Place, across: _Place) -> Tensor:
+        """Elements at whole places [N, 1, h, w] of all channels; 0 outside."""
+        found = aten.index.Tensor(x, [row, channel, down.index, across.index])
+        return torch.where(down.inside & across.inside, found, 0.0)
 
+    grid = grid.unsqueeze(1)
     if interpolation_mode == BICUBIC:
-        return _bicubic(value, grid, (height, width), padding_mode, align_corners)
-    down, across = (
-        in_image(
-            unnormalized(grid[..., k], size, align_corners)[0], size, padding_mode, align_corners
-        )
+        return _bicubic(value, grid, (batch, channels, height, width), padding_mode, align_corners)
+    # Of all channels: everything that is computed has the shape of the result.
+    grid = grid.expand(batch, channels, *grid.shape[2:])
+    places = [
+        (unnormalized(grid[..., k], size, align_corners)[0], size)
         for k, size in ((1, height), (0, width))
-    )
+    ]
+    down, across = (in_image(at, size, padding_mode, align_corners) for at, size in places)
     if interpolation_mode == NEAREST:
-        return value(torch.round(down), torch.round(across))
+        return value(_Place(torch.round(down), height), _Place(torch.round(across), width))
     left, above = across.floor(), down.floor()
     right, below = left + 1, above + 1
+    upper, lower = _Place(above, height), _Place(below, height)
+    first, second = _Place(left, width), _Place(right, width)
     return (
-        value(above, left) * ((right - across) * (below - down))
-        + value(above, right) * ((across - left) * (below - down))
-        + value(below, left) * ((right - across) * (down - above))
-        + value(below, right) * ((across - left) * (down - above))
+        value(upper, first) * ((right - across) * (below - down))
+        + value(upper, second) * ((across - left) * (below - down))
+        + value(lower, first) * ((right - across) * (down - above))
+        + value(lower, second) * ((across - left) * (down - above))
     )
+
+
+class _Place:
+    """Whole places along one axis.
+
+    Attributes:
+        inside: which of them are those of elements.
+        index: int64; 0 for all others.
+    """
+
+    def __init__(self, at: Tensor, size: int) -> None:
+        self.inside = (at >= 0) & (at < size)
+        # Numbers that are chosen before they are converted are known to be in range.
+        self.index = torch.where(self.inside, at, 0.0).to(torch.int64)
 
 
 def in_image(at: Tensor, size: int, padding: int, aligned: bool) -> Tensor:
@@ -168,25 +182,50 @@ def in_image(at: Tensor, size: int, padding: int, aligned: bool) -> Tensor:
 
 
 def _bicubic(
-    value: Callable[[Tensor, Tensor], Tensor],
+    value: Callable[[_Place, _Place], Tensor],
     grid: Tensor,
-    sizes: tuple[int, int],
+    shape: tuple[int, ...],
     padding: int,
     aligned: bool,
 ) -> Tensor:
-    """Cubics through four elements along each axis, which may be outside."""
-    height, width = sizes
-    across, _ = unnormalized(grid[..., 0], width, aligned)
-    down, _ = unnormalized(grid[..., 1], height, aligned)
-    left, above = across.floor(), down.floor()
+    """Cubics through four elements along each axis, which may be outside.
 
-    def element(row: int, column: int) -> Tensor:
-        places = (above + (row - 1), height), (left + (column - 1), width)
-        return value(*(in_image(at, size, padding, aligned) for at, size in places))
+    Args:
+        value: elements at places.
+        grid: [N, 1, h, w, 2].
+        shape: of the image.
+        padding, aligned: as PyTorch has them.
+    """
+    around, weights = [], []
+    for k, size in ((1, shape[2]), (0, shape[3])):
+        at, _ = unnormalized(grid[..., k], size, aligned)
+        # Computed once for sixteen elements, and expanded to all channels.
+        low, rest = (t.expand(*shape[:2], *at.shape[2:]) for t in (at.floor(), at - at.floor()))
+        places = [in_image(low + (i - 1), size, padding, aligned) for i in range(4)]
+        around.append([_Place(place, size) for place in places])
+        weights.append(cubic(rest)[0])
+    down, across = around
+    rows = [_weighted([value(row, column) for column in across], weights[1]) for row in down]
+    return _weighted(rows, weights[0])
 
-    rows = [
-        _upsample_cubic_interp1d([element(row, column) for column in range(4)], across - left)
-        for row in range(4)
-    ]
-    result: Tensor = _upsample_cubic_interp1d(rows, down - above)
-    return result
+
+def _weighted(parts: Sequence[Tensor], weights: Sequence[Tensor]) -> Tensor:
+    return sum((a * b for a, b in zip(parts[1:], weights[1:], strict=True)), parts[0] * weights[0])
+
+
+def cubic(t: Tensor) -> tuple[list[Tensor], list[Tensor]]:
+    """Weights of four elements, the second one ``t`` before a place, and their changes."""
+    a = -0.75
+
+    def far(x: Tensor) -> tuple[Tensor, Tensor]:
+        return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a, (3 * a * x - 10 * a) * x + 8 * a
+
+    def near(x: Tensor) -> tuple[Tensor, Tensor]:
+        return (
+            ((a + 2) * x - (a + 3)) * x * x + 1,
+            (3 * (a + 2) * x - 2 * (a + 3)) * x,
+        )
+
+    before, behind = (far(t + 1), near(t)), (near(1 - t), far(2 - t))
+    weights = [weight for weight, _ in (*before, *behind)]
+    return weights, [change for _, change in before] + [-change for _, change in behind]
