@@ -257,7 +257,7 @@ def test_missing_and_infinite_values() -> None:
         _check([q, k, v], alibi, None)
 
 
-@pytest.mark.parametrize("mask_mod", [causal, window, prefix])
+@pytest.mark.parametrize("mask_mod", [causal, window, prefix, documents])
 def test_masked_places_are_left_out(
     mask_mod: Function, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -45,6 +45,7 @@ from polyblocks.passes.layout.interchange_loops import InterchangeLoopsPass
 from polyblocks.passes.layout.interleave_lookups import InterleaveLookupsPass
 from polyblocks.passes.layout.pack_arguments import PackArgumentsPass
 from polyblocks.passes.layout.prepare_arguments import PrepareArgumentsPass
+from polyblocks.passes.layout.raise_comparisons import RaiseComparisonsPass
 from polyblocks.passes.layout.raise_tables import RaiseTablesPass
 from polyblocks.passes.layout.share_indices import ShareIndicesPass
 from polyblocks.passes.layout.split_ranges import SplitRangesPass
@@ -203,6 +204,8 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 # When places of steps are known, and before margins are parts of others.
                 MaskAbsentPass(),
                 *only(blocks or vectors, RaiseTablesPass(), JoinCopiesPass()),
+                # When places are known, and before arrays of them are fused.
+                *only(blocks or vectors, RaiseComparisonsPass()),
                 # When windows that a step reads are straight-line code, and before anything is
                 # fused: then steps are no longer alike.
                 RollSumsPass(),

@@ -145,6 +145,9 @@ class KnownValues:
             attribute = op.attributes["value"]
             return Expr(attribute.value) if isinstance(attribute, ir.IntegerAttr) else None
         known = [self.exprs.get(v) for v in op.operands]
+        truth = self.truths.get(op.operands[0]) if op.operands else None
+        if truth is not None and op.name in ("arith.extui", "arith.extsi"):
+            return Expr(truth * (1 if op.name == "arith.extui" else -1))
         if not known or known[0] is None:
             return None
         x = known[0]
