@@ -357,17 +357,40 @@ def test_covariances_and_combinations() -> None:
 
 
 def test_covariances_with_weights() -> None:
-    """Negative weights raise, so that PyTorch looks at them."""
+    """The weights are checked by the program, which stays whole."""
+    torch.manual_seed(0)
+    times = torch.tensor([1, 2, 0, 1, 3])
 
-    def f(x: Tensor, w: Tensor) -> Tensor:
-        return torch.cov(x, fweights=w) + torch.cov(x[:, :1]).nan_to_num()
+    def f(x: Tensor, w: Tensor) -> list[Tensor]:
+        some = ({"fweights": times}, {"aweights": w}, {"fweights": times, "aweights": w})
+        return [torch.cov(y, correction=c, **k) for y in (x, x[0]) for c in (0, 1) for k in some]
 
-    x, w = torch.randn(3, 5), torch.tensor([1, 2, 0, 1, 3])
-    compiled = polyblocks_jit_torch(compile_options={"target": "cpu"})(f)
-    with pytest.warns(UserWarning, match="degrees of freedom"):
-        torch.testing.assert_close(compiled(x, w), f(x, w))
-    with pytest.raises(RuntimeError, match="fweights cannot be negative"):
-        compiled(x, -w)
+    check(f, randn(3, 5), torch.rand(5, dtype=torch.float64) + 0.1)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.complex64])
+def test_weights_of_covariances(dtype: torch.dtype) -> None:
+    """Of other types, with too few degrees of freedom, negative and without a sum."""
+
+    def f(x: Tensor, times: Tensor, w: Tensor) -> list[Tensor]:
+        return [torch.cov(x, fweights=times), torch.cov(x, fweights=times, aweights=w)]
+
+    compiled = polyblocks_jit_torch(compile_options=OPTIONS)(f)
+    torch.manual_seed(0)
+    x = (torch.randn(3, 5, dtype=dtype if dtype.is_complex else None) * 4).to(dtype)
+    w = torch.rand(5)
+    for times in (torch.tensor([1, 2, 0, 1, 3]), torch.tensor([0, 0, 1, 0, 0])):
+        torch.testing.assert_close(compiled(x, times, w), f(x, times, w), equal_nan=True)
+    for bad, text in ((-times, "fweights cannot be negative"), (0 * times, "weights sum to zero")):
+        with pytest.raises(RuntimeError, match=text):
+            f(x, bad, w)
+        with pytest.raises(RuntimeError, match=text):
+            compiled(x, bad, w)
+    for bad in (-w, w * torch.nan):
+        with pytest.raises(RuntimeError, match="aweights cannot be negative"):
+            f(x, times, bad)
+        with pytest.raises(RuntimeError, match="aweights cannot be negative"):
+            compiled(x, times, bad)
 
 
 @pytest.mark.extended

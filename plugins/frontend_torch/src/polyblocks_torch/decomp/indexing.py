@@ -291,26 +291,6 @@ def bucketize_scalar(
     return searchsorted_scalar(boundaries, value, out_int32=out_int32, right=right)
 
 
-@decomposition(aten.histc.default)
-def histc(x: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
-    values = x.reshape(-1)
-    if values.shape[0] == 0:
-        return x.new_zeros((bins,))
-    if min == max == 0:
-        low, high = values.amin(), values.amax()
-        require(low.isfinite() & high.isfinite(), "torch.histc: range is not finite")
-    else:
-        low = torch.full((), min, dtype=x.dtype, device=x.device)
-        high = torch.full((), max, dtype=x.dtype, device=x.device)
-    same = low == high
-    low, high = torch.where(same, low - 1, low), torch.where(same, high + 1, high)
-    position = ((values - low) * bins / (high - low)).to(torch.int64)
-    inside = (values >= low) & (values <= high)
-    position = torch.where(inside, position.clamp(0, bins - 1), 0)
-    counts = torch.zeros(bins, dtype=x.dtype, device=x.device)
-    return aten._unsafe_index_put.default(counts, [position], inside.to(x.dtype), True)
-
-
 # A tensor without dimensions is indexed along "dimension 0" as if it had one element.
 
 

@@ -23,6 +23,8 @@ from torch._decomp import decomposition_table
 from polyblocks_torch.decomp.checks import linalg_check_errors
 from polyblocks_torch.importing.checks import require
 
+_INTEGERS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
+
 _KEYS = (DispatchKey.Autograd, DispatchKey.CompositeImplicitAutograd)
 
 #: Packets; the modules ``resampling``, ``linear_resampling``, ``resampling_gradients`` and
@@ -78,13 +80,18 @@ def _cov(
     fweights: Tensor | None = None,
     aweights: Tensor | None = None,
 ) -> Tensor:
-    """Without weights the number of observations says what sums are divided by.
+    """Sums are divided by a number of observations, or by a sum of weights that is checked.
 
-    Weights, and too few observations, are checked by what PyTorch makes of it.
+    Of weights with too few degrees of freedom eager mode warns, too; results are the same. Too few
+    observations, and what is refused, are left to what PyTorch makes of it.
     """
     rows = x.reshape(1, -1) if x.dim() < 2 else x
-    simple = fweights is None and aweights is None and x.dim() <= 2 and x.dtype != torch.bool
-    if not simple or rows.shape[1] <= correction:
+    kinds = fweights is None or fweights.dtype in _INTEGERS
+    kinds &= aweights is None or aweights.is_floating_point()
+    weights = [w for w in (fweights, aweights) if w is not None]
+    simple = x.dim() <= 2 and x.dtype != torch.bool and kinds
+    simple &= all(w.dim() <= 1 and w.numel() == rows.shape[1] for w in weights)
+    if not simple or rows.shape[1] <= (0 if weights else correction):
         return _made_of_others(
             torch.ops.aten.cov.default,
             x,
@@ -92,9 +99,35 @@ def _cov(
             fweights=fweights,
             aweights=aweights,
         )
+    if weights:
+        return _weighted_cov(rows, correction, fweights, aweights)
     count = rows.shape[1]
     rows = rows - (rows.sum(1) / count).unsqueeze(1)
     return (rows.mm(rows.t().conj()) / (count - correction)).squeeze()
+
+
+def _weighted_cov(
+    rows: Tensor, correction: int, fweights: Tensor | None, aweights: Tensor | None
+) -> Tensor:
+    """Of rows [variables, observations] and weights [observations], one or both of the two."""
+    for name, weights in (("fweights", fweights), ("aweights", aweights)):
+        if weights is not None:
+            require(weights >= 0, f"cov(): {name} cannot be negative")
+    if fweights is None or aweights is None:
+        w = aweights if fweights is None else fweights
+        assert w is not None
+    else:
+        w = fweights * aweights
+    total = w.sum()
+    require(total != 0, "cov(): weights sum to zero, can't be normalized")
+    rows = rows - ((rows * w).sum(1) / total).unsqueeze(1)
+    lost: Tensor | int = correction
+    if aweights is not None and correction:
+        lost = correction * (w * aweights).sum() / total
+    freedom = total - lost
+    # A NaN stays one.
+    freedom = torch.where(freedom <= 0, torch.zeros_like(freedom), freedom)
+    return (rows.mm((rows * w).t().conj()) / freedom).squeeze()
 
 
 def _combinations(x: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
