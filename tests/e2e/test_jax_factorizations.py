@@ -86,6 +86,7 @@ def test_compiled_as_lapack_has_it(case: tuple[tuple[int, ...], str]) -> None:
         np.testing.assert_allclose(x, y, rtol=1e-3, atol=2e-4)
 
 
+@pytest.mark.large
 def test_large_matrices_in_loops_and_branches() -> None:
     a = np.random.default_rng(0).standard_normal((200, 200)).astype(np.float32)
     unit = np.eye(200, dtype=np.float32)
@@ -133,6 +134,7 @@ def test_values_of_large_matrices() -> None:
         np.testing.assert_allclose(x, y, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.cpu  # Other targets have other limits.
 @pytest.mark.parametrize(("function", "rows"), [(jnp.linalg.eigh, 24), (jnp.linalg.svd, 17)])
 def test_vectors_of_large_matrices_are_left_to_jax(
     function: Callable[[Any], Any], rows: int
@@ -140,3 +142,19 @@ def test_vectors_of_large_matrices_are_left_to_jax(
     compiled = polyblocks_jit_jax(lambda a: tuple(function(a)), compile_options=STRICT)
     with pytest.raises(FallbackError, match="its rotations would take about .* takes about"):
         compiled(np.eye(rows, dtype=np.float32))
+
+
+@pytest.mark.parametrize("shape", [(5, 5), (2, 4, 3), (3, 2, 6), (7, 0)], ids=str)
+def test_permutations_of_pivots(shape: tuple[int, ...]) -> None:
+    """JAX's own programs keep its loop of exchanges."""
+
+    def function(a: Any) -> Any:
+        return jax.lax.linalg.lu(a)[1:]
+
+    a = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+    expected = jax.jit(function)
+    assert "polyblocks" not in expected.lower(a).as_text()
+    for x, y in zip(
+        polyblocks_jit_jax(function, compile_options=STRICT)(a), expected(a), strict=True
+    ):
+        np.testing.assert_array_equal(x, y)

@@ -183,6 +183,7 @@ def test_values_of_large_matrices(function: Any) -> None:
     np.testing.assert_allclose(compiled(function, a), function(a), rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.cpu  # Other targets have other limits.
 @pytest.mark.parametrize(("function", "rows"), [(eigenvectors, 24), (singular_vectors, 17)])
 def test_large_matrices_are_left_to_tensorflow(function: Any, rows: int) -> None:
     a = tf.constant(np.eye(rows))

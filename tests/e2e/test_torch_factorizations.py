@@ -41,6 +41,14 @@ DTYPES = [torch.float32, torch.float64]
 ONE_DTYPE = sweep(DTYPES, torch.float32, extended=[torch.float64])
 
 
+def large(shapes: list[Any]) -> list[Any]:
+    """Shapes that compute too much for a simulator."""
+    return [
+        pytest.param(*p.values, marks=[*p.marks, pytest.mark.large])
+        for p in (s if hasattr(s, "marks") else pytest.param(s) for s in shapes)
+    ]
+
+
 #: Whole squares and parts of one, of one matrix and of several.
 SQUARES = sweep([(192, 192), (231, 231), (2, 200, 200)], (231, 231), extended=[(2, 200, 200)])
 #: Of which a factor has other rows than columns.
@@ -49,7 +57,7 @@ RECTANGLES = sweep([(9, 5), (4, 6, 19), (3, 70, 7)], (9, 5), extended=[(4, 6, 19
 
 @pytest.mark.each_choice
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("shape", [*SHAPES, *SQUARES], ids=str)
+@pytest.mark.parametrize("shape", [*SHAPES, *large(SQUARES)], ids=str)
 def test_cholesky(shape: tuple[int, ...], dtype: torch.dtype) -> None:
     a = definite(*shape, dtype=dtype)
     # What is above the diagonal is not used.
@@ -60,7 +68,7 @@ def test_cholesky(shape: tuple[int, ...], dtype: torch.dtype) -> None:
 
 @pytest.mark.each_choice
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("shape", [*SHAPES, *RECTANGLES[:2], *PANELS], ids=str)
+@pytest.mark.parametrize("shape", [*SHAPES, *RECTANGLES[:2], *large(PANELS)], ids=str)
 def test_lu_with_the_pivots_of_lapack(shape: tuple[int, ...], dtype: torch.dtype) -> None:
     a = random(*shape, dtype=dtype)
     factors, pivots = compiled(torch.linalg.lu_factor, a)
@@ -86,10 +94,12 @@ def test_qr_with_the_signs_of_lapack(shape: tuple[int, ...], mode: str) -> None:
 @pytest.mark.parametrize("dtype", ONE_DTYPE, ids=str)
 @pytest.mark.parametrize(
     "shape",
-    sweep(
-        [(64, 64), (131, 67), (70, 170), (2, 97, 65)],
-        (2, 97, 65),
-        extended=[(131, 67), (70, 170)],
+    large(
+        sweep(
+            [(64, 64), (131, 67), (70, 170), (2, 97, 65)],
+            (2, 97, 65),
+            extended=[(131, 67), (70, 170)],
+        )
     ),
     ids=str,
 )
@@ -349,6 +359,7 @@ def test_info_says_which_minor_and_which_pivot_failed() -> None:
         assert compiled(lambda a, f=function: f(a)[-1], a).tolist() == [0, 4, 0]
 
 
+@pytest.mark.large
 def test_info_of_a_matrix_that_is_factorized_by_squares() -> None:
     a = definite(200, 200)
     a[130, 130] = -1

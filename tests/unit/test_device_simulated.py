@@ -38,6 +38,11 @@ CHECKED = """
   cf.assert %ok, "an index is out of range"
   memref.store %v, %o[%i] : memref<128xf32>
 """
+UNWRITTEN = (
+    CHECKED.replace("%v =", "%w = memref.load %o[%i] : memref<128xf32>\n  %v =")
+    .replace("store %v", "store %s")
+    .replace("cf.assert", "%s = arith.addf %v, %w : f32\n  cf.assert")
+)
 
 
 def build(body: str, target: str) -> Artifact:
@@ -99,6 +104,16 @@ def test_failed_checks(target):
         call(x)
     x[7] = 1
     np.testing.assert_array_equal(call(x), x)
+
+
+def test_a_failed_check_explains_what_nothing_has_written(target):
+    call = bind(driver.load(build(UNWRITTEN, target)), NumpyArrays())
+    x = np.ones(128, np.float32)
+    with pytest.raises(ExecutionError, match="unwritten read"):
+        call(x)
+    x[7] = -1
+    with pytest.raises(ExecutionError, match="^f: an index is out of range$"):
+        call(x)
 
 
 def test_callers_without_python_get_the_text(target):

@@ -21,6 +21,7 @@ from polyblocks_jax.jaxprs.evaluate import evaluate
 from polyblocks_jax.location import source_location
 from polyblocks_jax.specs import spec_of, struct_of
 from polyblocks_jax.transforms.meshes import without_mesh
+from polyblocks_jax.transforms.permutations import lower_for
 
 if TYPE_CHECKING:
     from polyblocks.artifact import Artifact
@@ -31,6 +32,7 @@ _WIDE = ("float64", "int64", "uint64", "complex128")
 
 #: Whether StableHLO is made for us now: a compiled function in another one is part of that.
 capturing: ContextVar[bool] = ContextVar("polyblocks_capturing", default=False)
+lower_for(capturing.get)
 
 
 @dataclass(eq=False)

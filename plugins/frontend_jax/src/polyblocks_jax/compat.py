@@ -12,7 +12,7 @@ from typing import Any
 
 import jax
 from jax._src import config, core, xla_metadata_lib
-from jax._src.interpreters import ad
+from jax._src.interpreters import ad, mlir
 
 try:  # JAX 0.10
     from jax.extend.core import DropVar, jaxprs_in_params
@@ -26,6 +26,7 @@ __all__ = [
     "FIRST_CALL_PLACES",
     "DropVar",
     "context_of_now",
+    "default_lowering",
     "host_array",
     "jaxprs_in_params",
     "linearize_jaxpr",
@@ -126,3 +127,11 @@ def context_of_now() -> Any:
         config.threefry_partitionable.value,
         xla_metadata_lib.current_xla_metadata(),
     )
+
+
+def default_lowering(primitive: Any) -> Callable[..., Any]:
+    """JAX's own rule that lowers a primitive on all platforms without one of their own."""
+    entry = mlir._lowerings[primitive]
+    # JAX 0.8 keeps the rule itself.
+    rule: Callable[..., Any] = getattr(entry, "rule", entry)
+    return rule

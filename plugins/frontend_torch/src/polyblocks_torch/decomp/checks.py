@@ -52,6 +52,8 @@ _FAILURES = {
 def linalg_check_errors(info: Tensor, api_name: str, *, is_matrix: bool) -> None:
     del is_matrix
     if info.numel():
-        (reason,) = (text for part, text in _FAILURES.items() if part in api_name)
+        found = (text for part, text in _FAILURES.items() if part in api_name)
+        # Of other functions eager mode has no words.
+        reason = next(found, "Unknown error code.")
         kind = RuntimeError if "lu_factor" in api_name else torch.linalg.LinAlgError
         require(info == 0, f"{api_name}: {reason}", kind)
