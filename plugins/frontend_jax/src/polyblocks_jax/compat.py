@@ -131,7 +131,7 @@ def context_of_now() -> Any:
 
 def default_lowering(primitive: Any) -> Callable[..., Any]:
     """JAX's own rule that lowers a primitive on all platforms without one of their own."""
-    entry = mlir._lowerings[primitive]
+    entry: Any = mlir._lowerings[primitive]
     # JAX 0.8 keeps the rule itself.
     rule: Callable[..., Any] = getattr(entry, "rule", entry)
     return rule
