@@ -68,7 +68,12 @@ def capped(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return torch.softmax(scores.masked_fill(_distance(q, k) < 0, LOW), -1) @ v
 
 
-ALL = (library, boolean, triangle, chosen, window, shifted, documents, capped)
+def heads_last(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Tiles have rows of all heads, as in JAX, whose heads are behind the places."""
+    return chosen(q, k, v).transpose(1, 2).contiguous()
+
+
+ALL = (library, boolean, triangle, chosen, window, shifted, documents, capped, heads_last)
 
 
 def _inputs(heads: int, queries: int, keys: int, size: int, dtype: torch.dtype) -> list[Tensor]:

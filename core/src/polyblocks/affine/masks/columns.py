@@ -114,14 +114,15 @@ def filled_by(store: Store, dim: int, row: int, others: Container[Var]) -> Box |
     places = places_of(store, dim, row)
     seen: set[Var] = set()
     for expr in places or ():
-        if expr.is_constant:
-            continue
-        ((atom, factor), *more) = expr.terms
-        if more or factor != 1 or expr.const or not isinstance(atom, Var):
+        # The digits of one number, the last one first.
+        count = 1
+        for atom, factor in sorted(expr.terms, key=lambda term: term[1]):
+            if factor != count or not isinstance(atom, Var) or atom in seen or atom in others:
+                return None
+            seen.add(atom)
+            count *= atom.extent
+        if expr.const and not expr.is_constant:
             return None
-        if atom in seen or atom in others:
-            return None
-        seen.add(atom)
     return None if places is None else tuple(e.range() for e in places)
 
 
