@@ -148,6 +148,19 @@ def test_vectors_of_channels(
     same(function, x.contiguous(memory_format=torch.channels_last), grid, arch=arch)
 
 
+@pytest.mark.parametrize("channels", [8, 37])
+def test_channels_are_added_to_rows(channels: int) -> None:
+    def function(x: torch.Tensor, at: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        rows = x.reshape(2, channels, -1).transpose(1, 2).reshape(-1, channels)
+        empty = x.new_zeros(30, channels)
+        first = empty.index_add(0, at, rows)
+        return first, first.index_add(0, at.flip(0), rows * 2), x.add_(1), rows
+
+    x, at = torch.randn(2, channels, 13, 7), torch.randint(0, 30, (2 * 13 * 7,))
+    results = [f(x.clone(), at) for f in (function, compiled(function))]
+    torch.testing.assert_close(*results)
+
+
 def test_channels_are_looked_up_with_the_places_of_blocks() -> None:
     def function(
         x: torch.Tensor, y: torch.Tensor, at: torch.Tensor, scale: torch.Tensor

@@ -171,6 +171,7 @@ def test_both_gpu_targets_have_one_list_of_passes_and_share_most_with_the_cpu() 
     vectors |= {
         "update-in-place",
         "interleave-batches",
+        "copy-columns",
         "gather-rows",
         "share-indices",
         "promote-accumulators",

@@ -103,6 +103,7 @@ def test_no_vectors_on_a_target_without() -> None:
     assert set(names(128)) - set(names(0)) == {
         "interleave-lookups",
         "interleave-batches",
+        "copy-columns",
         "gather-rows",
         "share-indices",
         "jam-stencils",

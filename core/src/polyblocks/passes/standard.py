@@ -40,6 +40,7 @@ from polyblocks.passes.fuse.roll_nests import RollNestsPass
 from polyblocks.passes.fuse.roll_sums import RollSumsPass
 from polyblocks.passes.fuse.split_columns import SplitColumnsPass
 from polyblocks.passes.layout.choose_layouts import ChooseLayoutsPass
+from polyblocks.passes.layout.copy_columns import CopyColumnsPass
 from polyblocks.passes.layout.gather_rows import GatherRowsPass
 from polyblocks.passes.layout.interchange_loops import InterchangeLoopsPass
 from polyblocks.passes.layout.interleave_lookups import InterleaveLookupsPass
@@ -266,7 +267,7 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 # When nothing is fused any more, and before loops are cut in any other way.
                 *only(team and vectors, InterleaveBatchesPass()),
                 # Before loops around it become one.
-                *only(team and vectors, GatherRowsPass(), ShareIndicesPass()),
+                *only(team and vectors, CopyColumnsPass(), GatherRowsPass(), ShareIndicesPass()),
                 # Before loops are ordered and cut: long loops are better to cut.
                 FlattenNestsPass(),
                 # Before other rules see that iterations are few.

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from polyblocks.affine.access import stride_along, strides
 from polyblocks.affine.analysis.parallel import is_parallel
+from polyblocks.affine.buffers.row_copies import copied
 from polyblocks.affine.cleanup.invariants import invariants
 from polyblocks.affine.element import INDEX, dtype_of
 from polyblocks.affine.expr import Expr, Var
@@ -28,7 +29,6 @@ from polyblocks.affine.model import (
     Value,
     clone,
     index_exprs,
-    nested,
     remove_dead,
     stored_bases,
     walk,
@@ -113,7 +113,7 @@ class GatherRowsPass(NestPass):
             return None
         for load, d in found.scattered().items():
             if (load.buffer, d) not in copies:
-                copies[load.buffer, d] = _copied(load.buffer, d, nest)
+                copies[load.buffer, d] = copied(load.buffer, d, nest)
         found.look_up_rows(copies)
         new = _in_blocks(found, self.block)
         remove_dead(new)
@@ -254,24 +254,6 @@ class _Lookups:
         made = {v for n in self.shared for v in n.defines}
         made -= {v for n in self.uniform() for v in n.defines}
         return list(dict.fromkeys(v for n in self.own for v in n.uses if v in made))
-
-
-def _copied(buffer: Buffer, dimension: int, nest: Nest) -> tuple[Buffer, Nest]:
-    """A copy ``[places, channels]`` for what a nest looks up, and the nest that makes it."""
-    variables = [Var(extent) for extent in buffer.shape]
-    channels = variables[dimension]
-    others = [v for v in variables if v is not channels]
-    place = Expr(0)
-    for var in others:
-        place = place * var.extent + Expr.of(var)
-    shape, size = (buffer.numel // channels.extent, channels.extent), buffer.bytes_per_element
-    new = Buffer(shape, buffer.element, "alloc", bytes_per_element=size)
-    value = Value(buffer.element)
-    load = Load(value, buffer, tuple(map(Expr.of, variables)))
-    body: list[Node] = [load, Store(value, new, (place, Expr.of(channels)))]
-    copy = Nest(nested([*others, channels], body), [], changed=True)
-    copy.name, copy.kind, copy.sources = f"{nest.name}_rows", "copy", nest.sources
-    return new, copy
 
 
 def _in_blocks(found: _Lookups, block: int) -> list[Node]:
