@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from polyblocks.affine.access import address, stride_along
-from polyblocks.affine.cost.rates import passes_caches
+from polyblocks.affine.cost.rates import compute_seconds, main_bandwidth, passes_caches
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
     AffineAccess,
@@ -21,6 +21,7 @@ from polyblocks.affine.model import (
     reads_from,
     writes,
 )
+from polyblocks.affine.operation_cost import operations
 from polyblocks.affine.vectors.interleaves import Interleave, complete_interleaves, interleaves
 
 #: Narrower pieces of a line are better gathered by the cache.
@@ -29,6 +30,9 @@ MIN_BYTES = 32
 #: rows of 256 bytes that change places take 0.44 ms through the caches of a Zen 4, and 0.33 past
 #: them, 16 MiB into 16; rows of 8 KiB 0.26 and 0.33.
 LONG_RUN = 512
+#: Part of the time of what a loop computes below which reading the lines that it stores to costs
+#: nothing beside it. Code for both alignments takes LLVM twice as long.
+HIDDEN = 1 / 16
 
 
 def mark_nontemporal_stores(
@@ -40,7 +44,7 @@ def mark_nontemporal_stores(
     not keep, and that is not read any more, that is a third more traffic than needed. Every vector
     must be aligned, if its buffer is; whether it is, is asked at run time. Where rows begin
     anywhere, the loop of a single store begins with a part of a vector, up to the first aligned
-    element.
+    element. Where computing hides the traffic, all stores go through the caches.
 
     Args:
         loop: the loop whose iterations are lanes.
@@ -50,7 +54,7 @@ def mark_nontemporal_stores(
         target: its TargetDescription.
     """
     caches = [level for level in target.memory if level.size]
-    if not caches or loop.lower or loop.inits:
+    if not caches or loop.lower or loop.inits or _hides_traffic(loop, target):
         return
     turns = interleaves(loop) if across is None else complete_interleaves(loop)
     walks = across is None and _walks(loop, turns)
@@ -69,6 +73,15 @@ def mark_nontemporal_stores(
             node.stream = alignment
         elif across is None and _is_alone(node, loop, width):
             node.stream, node.peel = alignment, True
+
+
+def _hides_traffic(loop: For, target: Any) -> bool:
+    """Whether an iteration computes for much longer than the lines that it writes take to read."""
+    compute, rate = compute_seconds(target, operations(loop.body)), main_bandwidth(target, 1)
+    if compute is None or rate is None:
+        return False
+    stored = sum(n.buffer.bytes_per_element for n in loop.body if isinstance(n, Store))
+    return stored / rate < HIDDEN * compute
 
 
 def _is_alone(node: Store, loop: For, width: int) -> bool:
