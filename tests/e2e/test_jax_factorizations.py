@@ -158,3 +158,37 @@ def test_permutations_of_pivots(shape: tuple[int, ...]) -> None:
         polyblocks_jit_jax(function, compile_options=STRICT)(a), expected(a), strict=True
     ):
         np.testing.assert_array_equal(x, y)
+
+
+def multiplied(a: Any, factors: Any, c: Any, left: bool = True, transpose: bool = False) -> Any:
+    """What JAX 0.8 lacks a primitive for."""
+    unit = jnp.eye(a.shape[-2], dtype=a.dtype)
+    padded = jnp.concatenate([a, unit[..., a.shape[-1] :]], -1)
+    zeros = jnp.zeros(a.shape[-2] - a.shape[-1], a.dtype)
+    q = jax.lax.linalg.householder_product(padded, jnp.concatenate([factors, zeros]))
+    q = q.T if transpose else q
+    return q @ c if left else c @ q
+
+
+@pytest.mark.parametrize("left", [True, False])
+def test_products_with_reflections(left: bool) -> None:
+    function = getattr(jax.lax.linalg, "ormqr", multiplied)
+
+    def products(a: Any, factors: Any, c: Any) -> Any:
+        return [function(a, factors, c, left=left, transpose=t) for t in (False, True)]
+
+    random = np.random.default_rng(0)
+    a, factors = random.standard_normal((5, 3)) / 4, random.standard_normal(3)
+    c = random.standard_normal((5, 4) if left else (4, 5))
+    arguments = [x.astype(np.float32) for x in (a, factors, c)]
+    found = polyblocks_jit_jax(products, compile_options=STRICT)(*arguments)
+    for x, y in zip(found, jax.jit(products)(*arguments), strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-5, atol=1e-5)
+    nothing = [arguments[0][:, :0], arguments[1][:0], arguments[2]]
+    for x in polyblocks_jit_jax(products, compile_options=STRICT)(*nothing):
+        np.testing.assert_array_equal(x, arguments[2])
+    written = [
+        multiplied(*arguments, left=left, transpose=transpose) for transpose in (False, True)
+    ]
+    for x, y in zip(found, written, strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-5, atol=1e-5)

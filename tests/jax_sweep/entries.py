@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import elementwise
+import factorizations
 import structure
 from jax import lax
 from samples import Entry
@@ -20,10 +21,13 @@ def entries() -> list[Entry]:
     """Every entry, by name.
 
     Raises:
-        ValueError: a primitive of ``jax.lax`` is neither swept nor in :data:`NOT_SWEPT`.
+        ValueError: a primitive of ``jax.lax`` or ``jax.lax.linalg`` is neither swept nor in
+            :data:`NOT_SWEPT`.
     """
-    found = {entry.name: entry for entry in (*elementwise.ENTRIES, *structure.ENTRIES)}
-    named = {name.removesuffix("_p") for name in dir(lax) if name.endswith("_p")}
+    every = (*elementwise.ENTRIES, *factorizations.ENTRIES, *structure.ENTRIES)
+    found = {entry.name: entry for entry in every}
+    names = (*dir(lax), *dir(lax.linalg))
+    named = {name.removesuffix("_p") for name in names if name.endswith("_p")}
     skipped = {name for names in NOT_SWEPT.values() for name in names.split()}
     missing = sorted(named - set(found) - skipped)
     if missing:

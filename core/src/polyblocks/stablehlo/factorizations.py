@@ -16,6 +16,7 @@ from polyblocks.mlir import ir
 from polyblocks.stablehlo import code
 from polyblocks.stablehlo.array import Array
 from polyblocks.stablehlo.attributes import boolean
+from polyblocks.stablehlo.contractions import contract
 from polyblocks.stablehlo.element import F32, F64, I32, Element
 from polyblocks.stablehlo.lowering import Lowering
 from polyblocks.stablehlo.rules import rule
@@ -23,6 +24,8 @@ from polyblocks.stablehlo.rules import rule
 _LAPACK = re.compile(r"lapack_([sdcz])(\w+)_ffi")
 #: Names of the parts of a matrix, of sides and so on, as LAPACK's functions take them.
 _OPTIONS = {"uplo": "L", "side": "L", "trans_x": "N", "diag": "N", "mode": "V"}
+#: Truth values among them: T or N.
+_FLAGS = ("left", "transpose")
 #: By function, the results that are vectors: nothing computes them where nothing uses them.
 _VECTORS = {"gesdd": (2, 3), "syevd": (0,)}
 
@@ -81,8 +84,12 @@ def lapack(lowering: Lowering, op: Any, target: str, arguments: list[Array]) -> 
         name: chr(ir.IntegerAttr(given[name]).value) if name in given else default
         for name, default in _OPTIONS.items()
     }
+    options |= {n: "T" if ir.BoolAttr(given[n]).value else "N" for n in _FLAGS if n in given}
     kinds = [lowering.type_of(result) for result in op.results]
     if not all(a.numel for a in arguments):
+        if match[2] == "ormqr":
+            # No reflections change nothing.
+            return [arguments[2]]
         return [Array(s, e, lowering.filled(s, e, 0)) for s, e in kinds]
     vectors = [op.results[i] for i in _VECTORS.get(match[2], ())]
     if vectors and not any(_is_used(v) for v in vectors):
@@ -234,6 +241,25 @@ def _write_orgqr(
     return _called(lowering, "reflections", arguments, kinds)
 
 
+def _write_ormqr(
+    lowering: Lowering, arguments: list[Array], kinds: Any, options: dict[str, str]
+) -> list[Array]:
+    packed, _, other = arguments
+    _check(refused_reflections(packed.shape))
+    rows = packed.shape[-2]
+    square = [*packed.shape[:-2], rows, rows]
+    (q,) = _called(lowering, "reflections", arguments[:2], [(square, packed.element)])
+    outer = range(packed.rank - 2)
+    i, j, k = (len(outer) + n for n in range(3))
+    row, column = (i, k) if options["left"] == "T" else (k, j)
+    turned = [*outer, column, row] if options["transpose"] == "T" else [*outer, row, column]
+    operands = [(q, turned), (other, [*outer, k, j])]
+    if options["left"] != "T":
+        operands = [(other, [*outer, i, k]), (q, turned)]
+    loops = ["parallel"] * other.rank + ["reduction"]
+    return [contract(lowering, loops, operands, other.shape, [*outer, i, j], other.element)]
+
+
 def _write_syevd(
     lowering: Lowering, arguments: list[Array], kinds: Any, options: dict[str, str]
 ) -> list[Array]:
@@ -331,6 +357,7 @@ _FUNCTIONS: dict[str, _Write] = {
     "gesdd": _write_gesdd,
     "getrf": _write_getrf,
     "orgqr": _write_orgqr,
+    "ormqr": _write_ormqr,
     "potrf": _write_potrf,
     "syevd": _write_syevd,
     "trsm": _write_trsm,
