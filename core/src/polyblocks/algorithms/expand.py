@@ -27,7 +27,8 @@ from polyblocks.affine.mlir.writer import write_nodes
 from polyblocks.affine.model import Buffer
 from polyblocks.algorithms.code import Code
 from polyblocks.algorithms.factorizations.cholesky import cholesky
-from polyblocks.algorithms.factorizations.jacobi import orthogonal_rows, symmetric_eigen
+from polyblocks.algorithms.factorizations.implicit_qr import symmetric_eigen
+from polyblocks.algorithms.factorizations.jacobi import orthogonal_rows
 from polyblocks.algorithms.factorizations.lu import lu, permutation
 from polyblocks.algorithms.factorizations.qr import householder, reflections
 from polyblocks.algorithms.factorizations.systems import invert, solve

@@ -31,13 +31,13 @@ def tiny(element: Any) -> float:
     return 2.0 ** (-100 if dtype_of(element).bits == 32 else -900)
 
 
-def _rounding(element: Any) -> float:
+def rounding_of(element: Any) -> float:
     """Half of the distance from one to the next number."""
     return 2.0 ** -dtype_of(element).precision
 
 
-def symmetric_eigen(code: Code, inputs: Sequence[Buffer], outputs: Sequence[Buffer]) -> None:
-    """Write loops that find eigenvalues and eigenvectors.
+def rotate_symmetric(code: Code, inputs: Sequence[Buffer], outputs: Sequence[Buffer]) -> None:
+    """Write loops that find eigenvalues and eigenvectors of very small matrices.
 
     Args:
         code: where to write.
@@ -61,7 +61,7 @@ def symmetric_eigen(code: Code, inputs: Sequence[Buffer], outputs: Sequence[Buff
             code.store(x, rows, i, j)
             code.store(x, rows, j, i)
         for each in turned:
-            _identity(code, each)
+            identity(code, each)
         annihilate = _annihilate_half if is_small(batch, n, n) else _annihilate
         with (
             code.loop(sweeps(n, dtype_of(a.element).bits)),
@@ -71,13 +71,14 @@ def symmetric_eigen(code: Code, inputs: Sequence[Buffer], outputs: Sequence[Buff
             annihilate(code, rows, turned, p, q)
         places = code.array((n,), integer(32), batch, b)
         sorted_values = code.array((n,), a.element, batch, b)
-        _ranks(code, lambda i: code.load(rows, i, i), n, places)
-        _in_order(code, places, lambda i, _: code.load(rows, i, i), sorted_values)
+        ranks(code, lambda i: code.load(rows, i, i), n, places)
+        in_order(code, places, lambda i, _: code.load(rows, i, i), sorted_values)
         with code.loop(n) as i:
             x = code.multiply(code.load(sorted_values, i), code.load(largest, 0))
             code.store(x, values, i)
         for source, to in zip(turned, vectors, strict=True):
-            _write_in_order(code, places, source, to, batch, b)
+            sorted_rows = code.array(source.shape, a.element, batch, b)
+            write_in_order(code, places, source, sorted_rows, to)
 
 
 def scale(code: Code, largest: Value) -> tuple[Value, Value]:
@@ -88,7 +89,7 @@ def scale(code: Code, largest: Value) -> tuple[Value, Value]:
     return lift, code.reciprocal(divisor)
 
 
-def _in_order(
+def in_order(
     code: Code, places: Part, element: Callable[[Expr, tuple[Expr, ...]], Value], to: Part
 ) -> None:
     """Write rows to their places, going through all rows for each: no index is known late.
@@ -112,11 +113,10 @@ def _in_order(
                 code.store(value, to, place, *at)
 
 
-def _write_in_order(code: Code, places: Part, rows: Part, to: Part, batch: int, b: Index) -> None:
-    """Write rows to their places, by way of an array of the iteration."""
+def write_in_order(code: Code, places: Part, rows: Part, sorted_rows: Part, to: Part) -> None:
+    """Write rows to their places, by way of ``sorted_rows``, an array of the iteration."""
     n, m = rows.shape
-    sorted_rows = code.array((n, m), rows.element, batch, b)
-    _in_order(code, places, lambda i, j: code.load(rows, i, j[0]), sorted_rows)
+    in_order(code, places, lambda i, j: code.load(rows, i, j[0]), sorted_rows)
     with code.loop(n) as i, code.loop(m) as j:
         code.copy(sorted_rows, (i, j), to, (i, j))
 
@@ -158,7 +158,7 @@ def _turn(code: Code, rows: Part, p: Expr, q: Expr) -> _Turn:
     """The rotation of two rows and columns of a symmetric matrix whose largest element is one."""
     first, second, shared = (code.load(rows, *at) for at in ((p, p), (q, q), (q, p)))
     # An element that is small beside all others is as good as zero: rotations would add errors.
-    rounding = code.constant(_rounding(rows.element), rows.element)
+    rounding = code.constant(rounding_of(rows.element), rows.element)
     matters = code.greater(code.magnitude(shared), rounding)
     shared = code.select(matters, shared, code.like(0.0, shared))
     difference, twice = code.subtract(second, first), code.add(shared, shared)
@@ -250,7 +250,7 @@ def _rotate_two(code: Code, rows: Part, one: _At, other: _At, turn: _Turn) -> No
     code.store(y, rows, *other)
 
 
-def _identity(code: Code, rows: Part) -> None:
+def identity(code: Code, rows: Part) -> None:
     n, m = rows.shape
     with code.loop(n) as i, code.loop(m) as j:
         code.fill(0.0, rows, i, j)
@@ -258,7 +258,7 @@ def _identity(code: Code, rows: Part) -> None:
         code.fill(1.0, rows, i, i)
 
 
-def _ranks(
+def ranks(
     code: Code, key: Callable[[Expr], Value], n: int, places: Part, descending: bool = False
 ) -> None:
     """The place of every key in their order, an int32 each."""
@@ -301,7 +301,7 @@ def orthogonal_rows(code: Code, inputs: Sequence[Buffer], outputs: Sequence[Buff
             x = code.multiply(code.multiply(code.load(a, i, j), lift), factor)
             code.store(x, rows, i, j)
         for each in turned:
-            _identity(code, each)
+            identity(code, each)
         products = code.array((3,), a.element, batch, b)
         with (
             code.loop(sweeps(n, dtype_of(a.element).bits)),
@@ -316,12 +316,12 @@ def orthogonal_rows(code: Code, inputs: Sequence[Buffer], outputs: Sequence[Buff
                 x = code.load(rows, i, j)
                 code.add_to(code.multiply(x, x), squares, i)
         places = code.array((n,), integer(32), batch, b)
-        _ranks(code, lambda i: code.load(squares, i), n, places, descending=True)
+        ranks(code, lambda i: code.load(squares, i), n, places, descending=True)
         # Lengths that are zero beside the largest one, whose squares may be inexact.
         least = code.constant(tiny(a.element), a.element)
         zero = code.constant(0.0, a.element)
         sorted_squares = code.array((n,), a.element, batch, b)
-        _in_order(code, places, lambda i, _: code.load(squares, i), sorted_squares)
+        in_order(code, places, lambda i, _: code.load(squares, i), sorted_squares)
         with code.loop(n) as i:
             square = code.load(sorted_squares, i)
             length = code.multiply(code.sqrt(square), code.load(largest, 0))
@@ -331,7 +331,8 @@ def orthogonal_rows(code: Code, inputs: Sequence[Buffer], outputs: Sequence[Buff
                 matters = code.greater(code.load(squares, i), least)
                 code.store(code.select(matters, code.load(rows, i, j), zero), rows, i, j)
         for source, to in zip((rows, *turned), vectors, strict=False):
-            _write_in_order(code, places, source, to, batch, b)
+            sorted_rows = code.array(source.shape, a.element, batch, b)
+            write_in_order(code, places, source, sorted_rows, to)
 
 
 def _orthogonalize(
@@ -346,7 +347,7 @@ def _orthogonalize(
         code.add_to(code.multiply(y, y), products, 1)
         code.add_to(code.multiply(x, y), products, 2)
     first, second, shared = (code.load(products, number) for number in range(3))
-    rounding = code.constant(_rounding(rows.element), rows.element)
+    rounding = code.constant(rounding_of(rows.element), rows.element)
     lengths = code.multiply(code.sqrt(first), code.sqrt(second))
     matters = code.greater(code.magnitude(shared), code.multiply(lengths, rounding))
     shared = code.select(matters, shared, code.like(0.0, shared))

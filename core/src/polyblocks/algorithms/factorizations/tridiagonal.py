@@ -1,26 +1,24 @@
 """Eigenvalues of symmetric matrices, and singular values, without vectors.
 
 Reflections make a symmetric matrix tridiagonal, and any matrix bidiagonal, with the same values.
-
-Golub and Van Loan, Matrix Computations, 4th edition, 5.4.8 and 8.3.1.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from polyblocks.affine.expr import Expr
 from polyblocks.affine.model import Buffer, Value
-from polyblocks.algorithms.code import Code, Index, Part
+from polyblocks.algorithms.code import Code, Part
 from polyblocks.algorithms.factorizations.bisection import bisect
-from polyblocks.algorithms.factorizations.jacobi import (
-    orthogonal_rows,
-    scale,
-    symmetric_eigen,
-    tiny,
-)
+from polyblocks.algorithms.factorizations.implicit_qr import symmetric_eigen
+from polyblocks.algorithms.factorizations.jacobi import orthogonal_rows, scale
 from polyblocks.algorithms.factorizations.limits import MOST_ROTATED_OF_MANY, are_many
+from polyblocks.algorithms.factorizations.reductions import (
+    Reduction,
+    make_bidiagonal,
+    make_tridiagonal,
+)
 
 
 def symmetric_values(code: Code, inputs: Sequence[Buffer], outputs: Sequence[Buffer]) -> None:
@@ -32,22 +30,14 @@ def symmetric_values(code: Code, inputs: Sequence[Buffer], outputs: Sequence[Buf
         outputs: eigenvalues in ascending order, [batch, n].
     """
     batch, n, _ = inputs[0].shape
-    if are_many(batch, n, n) and n <= MOST_ROTATED_OF_MANY:
+    if are_many(batch, n, n):
         symmetric_eigen(code, inputs, outputs)
         return
     with code.loop(batch) as b:
         a, values = (Part(each, (b,)) for each in (*inputs, *outputs))
-        work = _Work.of(code, n, n, a.element, batch, b)
-        with code.loop(n) as i, code.loop(n, upper=i + 1) as j:
-            work.note_size(code.load(a, i, j))
-        lift, factor = scale(code, code.load(work.largest, 0))
-        with code.loop(n) as i, code.loop(n, upper=i + 1) as j:
-            x = code.multiply(code.multiply(code.load(a, i, j), lift), factor)
-            code.store(x, work.rows, i, j)
-            code.store(x, work.rows, j, i)
-        _make_tridiagonal(code, work)
-        with code.loop(n) as i:
-            code.copy(work.rows, (i, i), work.diagonal, (i,))
+        work = Reduction.of(code, n, n, a.element, batch, b)
+        work.take_symmetric(a)
+        make_tridiagonal(code, work)
         # Gershgorin: no eigenvalue is farther from zero than a row is long.
         bound = work.bound()
         work.square(work.beside)
@@ -61,138 +51,6 @@ def symmetric_values(code: Code, inputs: Sequence[Buffer], outputs: Sequence[Buf
         bounds = code.negate(bound), bound
         bisect(code, bounds, found, lambda x: code.like(0.0, x), step, batch, b)
         work.write(found, values)
-
-
-def _size(code: Code, part: Part, i: Index) -> Value:
-    return code.magnitude(code.load(part, i))
-
-
-@dataclass(frozen=True)
-class _Work:
-    """Arrays of a reduction.
-
-    Attributes:
-        code: where to write.
-        rows: what is left of the matrix, divided by its largest magnitude, [n, m].
-        vector: of a reflection, [m].
-        sums: products with it, [m].
-        diagonal: [n].
-        beside: what is beside it, between zeros, [n + 1].
-        largest: the largest magnitude of the matrix, [1].
-        total: a sum, [1].
-    """
-
-    code: Code
-    rows: Part
-    vector: Part
-    sums: Part
-    diagonal: Part
-    beside: Part
-    largest: Part
-    total: Part
-
-    @staticmethod
-    def of(code: Code, n: int, m: int, element: object, batch: int, b: Index) -> _Work:
-        shapes = (n, m), (m,), (m,), (n,), (n + 1,), (1,), (1,)
-        work = _Work(code, *(code.array(shape, element, batch, b) for shape in shapes))
-        code.fill(0.0, work.largest, 0)
-        with code.loop(n + 1) as i:
-            code.fill(0.0, work.beside, i)
-        return work
-
-    def note_size(self, x: Value) -> None:
-        """Note the magnitude of an element."""
-        self.code.raise_to(self.code.magnitude(x), self.largest, 0)
-
-    def bound(self) -> Value:
-        """The largest sum of an element of the diagonal and the two beside it, in magnitude."""
-        code = self.code
-        code.fill(0.0, self.total, 0)
-        with code.loop(self.diagonal.shape[0]) as i:
-            beside = code.add(_size(code, self.beside, i), _size(code, self.beside, i + 1))
-            code.raise_to(code.add(_size(code, self.diagonal, i), beside), self.total, 0)
-        return code.load(self.total, 0)
-
-    def square(self, part: Part) -> None:
-        """Square the elements of an array."""
-        code = self.code
-        with code.loop(part.shape[0]) as i:
-            x = code.load(part, i)
-            code.store(code.multiply(x, x), part, i)
-
-    def write(self, found: Part, values: Part, descending: bool = False) -> None:
-        """Write values in the scale of the matrix as it was."""
-        (n,) = found.shape
-        with self.code.loop(n) as i:
-            source = i * -1 + (n - 1) if descending else i
-            x = self.code.multiply(self.code.load(found, source), self.code.load(self.largest, 0))
-            self.code.store(x, values, i)
-
-    def reflect(self, first: Expr, end: int) -> tuple[Value, Value]:
-        """Turn a vector into that of the reflection which makes it a multiple of a unit vector.
-
-        Args:
-            first: of its elements; that of the result is one.
-            end: behind its last element.
-
-        Returns:
-            tau, and the multiple.
-        """
-        code, v, total = self.code, self.vector, self.total
-        code.fill(0.0, total, 0)
-        with code.loop(end, lower=first + 1) as j:
-            x = code.load(v, j)
-            code.add_to(code.multiply(x, x), total, 0)
-        alpha, behind = code.load(v, first), code.load(total, 0)
-        norm = code.sqrt(code.add(behind, code.multiply(alpha, alpha)))
-        # Elements that are nothing beside the largest one are not reflected: their squares
-        # would be inexact.
-        nothing = code.greater(code.like(tiny(v.element), behind), behind)
-        length = code.negate(code.with_sign_of(norm, alpha))
-        safe = code.select(nothing, code.like(1.0, length), length)
-        tau = code.divide(code.subtract(safe, alpha), safe)
-        tau = code.select(nothing, code.like(0.0, tau), tau)
-        distance = code.subtract(alpha, safe)
-        distance = code.select(nothing, code.like(1.0, distance), distance)
-        inverse = code.reciprocal(distance)
-        with code.loop(end, lower=first + 1) as j:
-            code.store(code.multiply(code.load(v, j), inverse), v, j)
-        code.fill(1.0, v, first)
-        return tau, code.select(nothing, alpha, length)
-
-
-def _make_tridiagonal(code: Code, work: _Work) -> None:
-    """Reflect rows and columns; what is beside the diagonal is element i + 1 of ``beside``."""
-    rows, v, sums, total = work.rows, work.vector, work.sums, work.total
-    n, _ = rows.shape
-    with code.loop(n - 1) as k:
-        first = k + 1
-        with code.loop(n, lower=first) as j:
-            code.copy(rows, (k, j), v, (j,))
-        tau, length = work.reflect(first, n)
-        code.store(length, work.beside, first)
-        with code.loop(n, lower=first) as j:
-            code.fill(0.0, sums, j)
-        with code.loop(n, lower=first) as i:
-            factor = code.load(v, i)
-            with code.loop(n, lower=first) as j:
-                code.add_to(code.multiply(factor, code.load(rows, i, j)), sums, j)
-        code.fill(0.0, total, 0)
-        with code.loop(n, lower=first) as j:
-            code.add_to(code.multiply(code.load(sums, j), code.load(v, j)), total, 0)
-        # tau A v - tau^2 / 2 (v^T A v) v
-        half = code.multiply(code.multiply(tau, tau), code.load(total, 0))
-        half = code.multiply(half, code.like(0.5, half))
-        with code.loop(n, lower=first) as j:
-            x = code.multiply(tau, code.load(sums, j))
-            code.store(code.subtract(x, code.multiply(half, code.load(v, j))), sums, j)
-        with code.loop(n, lower=first) as i:
-            one, other = code.load(v, i), code.load(sums, i)
-            with code.loop(n, lower=first) as j:
-                x = code.load(rows, i, j)
-                x = code.subtract(x, code.multiply(one, code.load(sums, j)))
-                x = code.subtract(x, code.multiply(other, code.load(v, j)))
-                code.store(x, rows, i, j)
 
 
 def singular_values(code: Code, inputs: Sequence[Buffer], outputs: Sequence[Buffer]) -> None:
@@ -209,14 +67,14 @@ def singular_values(code: Code, inputs: Sequence[Buffer], outputs: Sequence[Buff
         return
     with code.loop(batch) as b:
         a, values = (Part(each, (b,)) for each in (*inputs, *outputs))
-        work = _Work.of(code, n, m, a.element, batch, b)
+        work = Reduction.of(code, n, m, a.element, batch, b)
         with code.loop(n) as i, code.loop(m) as j:
             work.note_size(code.load(a, i, j))
         lift, factor = scale(code, code.load(work.largest, 0))
         with code.loop(n) as i, code.loop(m) as j:
             x = code.multiply(code.multiply(code.load(a, i, j), lift), factor)
             code.store(x, work.rows, i, j)
-        _make_bidiagonal(code, work)
+        make_bidiagonal(code, work)
         # Longer than any row and any column, whose product bounds the square of a value.
         bound = work.bound()
         work.square(work.diagonal)
@@ -237,49 +95,3 @@ def singular_values(code: Code, inputs: Sequence[Buffer], outputs: Sequence[Buff
         bounds = code.like(0.0, bound), bound
         bisect(code, bounds, found, lambda x: code.negate(code.multiply(x, x)), step, batch, b)
         work.write(found, values, descending=True)
-
-
-def _make_bidiagonal(code: Code, work: _Work) -> None:
-    """Reflect rows from the right and columns from the left: what is left is lower bidiagonal."""
-    n, _ = work.rows.shape
-    with code.loop(n - 1) as k:
-        _reflect_row(code, work, k)
-        _reflect_column(code, work, k)
-    _reflect_row(code, work, Expr(n - 1))
-
-
-def _reflect_row(code: Code, work: _Work, k: Expr) -> None:
-    """Make row ``k`` zero behind the diagonal."""
-    rows, v, total = work.rows, work.vector, work.total
-    n, m = rows.shape
-    with code.loop(m, lower=k) as j:
-        code.copy(rows, (k, j), v, (j,))
-    tau, length = work.reflect(k, m)
-    code.store(length, work.diagonal, k)
-    with code.loop(n, lower=k + 1) as i:
-        code.fill(0.0, total, 0)
-        with code.loop(m, lower=k) as j:
-            code.add_to(code.multiply(code.load(rows, i, j), code.load(v, j)), total, 0)
-        factor = code.multiply(tau, code.load(total, 0))
-        with code.loop(m, lower=k) as j:
-            code.subtract_from(code.multiply(factor, code.load(v, j)), rows, i, j)
-
-
-def _reflect_column(code: Code, work: _Work, k: Expr) -> None:
-    """Make column ``k`` zero but for the element below the diagonal."""
-    rows, v, sums = work.rows, work.vector, work.sums
-    (n, m), first = rows.shape, k + 1
-    with code.loop(n, lower=first) as i:
-        code.copy(rows, (i, k), v, (i,))
-    tau, length = work.reflect(first, n)
-    code.store(length, work.beside, first)
-    with code.loop(m, lower=first) as j:
-        code.fill(0.0, sums, j)
-    with code.loop(n, lower=first) as i:
-        factor = code.load(v, i)
-        with code.loop(m, lower=first) as j:
-            code.add_to(code.multiply(factor, code.load(rows, i, j)), sums, j)
-    with code.loop(n, lower=first) as i:
-        factor = code.multiply(tau, code.load(v, i))
-        with code.loop(m, lower=first) as j:
-            code.subtract_from(code.multiply(factor, code.load(sums, j)), rows, i, j)

@@ -1,0 +1,216 @@
+"""Reflections that make a symmetric matrix tridiagonal, and any matrix bidiagonal.
+
+Golub and Van Loan, Matrix Computations, 4th edition, 5.4.8 and 8.3.1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from polyblocks.affine.expr import Expr
+from polyblocks.affine.model import Value
+from polyblocks.algorithms.code import Code, Index, Part
+from polyblocks.algorithms.factorizations.jacobi import scale, tiny
+
+
+def _size(code: Code, part: Part, i: Index) -> Value:
+    return code.magnitude(code.load(part, i))
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """Arrays of a reduction.
+
+    Attributes:
+        code: where to write.
+        rows: what is left of the matrix, divided by its largest magnitude, [n, m].
+        vector: of a reflection, [m].
+        sums: products with it, [m].
+        diagonal: [n].
+        beside: what is beside it, between zeros, [n + 1].
+        largest: the largest magnitude of the matrix, [1].
+        total: a sum, [1].
+    """
+
+    code: Code
+    rows: Part
+    vector: Part
+    sums: Part
+    diagonal: Part
+    beside: Part
+    largest: Part
+    total: Part
+
+    @staticmethod
+    def of(code: Code, n: int, m: int, element: object, batch: int, b: Index) -> Reduction:
+        shapes = (n, m), (m,), (m,), (n,), (n + 1,), (1,), (1,)
+        work = Reduction(code, *(code.array(shape, element, batch, b) for shape in shapes))
+        code.fill(0.0, work.largest, 0)
+        with code.loop(n + 1) as i:
+            code.fill(0.0, work.beside, i)
+        return work
+
+    def note_size(self, x: Value) -> None:
+        """Note the magnitude of an element."""
+        self.code.raise_to(self.code.magnitude(x), self.largest, 0)
+
+    def take_symmetric(self, a: Part) -> None:
+        """Copy a symmetric matrix from its part on and below the diagonal."""
+        code = self.code
+        n, _ = a.shape
+        with code.loop(n) as i, code.loop(n, upper=i + 1) as j:
+            self.note_size(code.load(a, i, j))
+        lift, factor = scale(code, code.load(self.largest, 0))
+        with code.loop(n) as i, code.loop(n, upper=i + 1) as j:
+            x = code.multiply(code.multiply(code.load(a, i, j), lift), factor)
+            code.store(x, self.rows, i, j)
+            code.store(x, self.rows, j, i)
+
+    def bound(self) -> Value:
+        """The largest sum of an element of the diagonal and the two beside it, in magnitude."""
+        code = self.code
+        code.fill(0.0, self.total, 0)
+        with code.loop(self.diagonal.shape[0]) as i:
+            beside = code.add(_size(code, self.beside, i), _size(code, self.beside, i + 1))
+            code.raise_to(code.add(_size(code, self.diagonal, i), beside), self.total, 0)
+        return code.load(self.total, 0)
+
+    def square(self, part: Part) -> None:
+        """Square the elements of an array."""
+        code = self.code
+        with code.loop(part.shape[0]) as i:
+            x = code.load(part, i)
+            code.store(code.multiply(x, x), part, i)
+
+    def write(self, found: Part, values: Part, descending: bool = False) -> None:
+        """Write values in the scale of the matrix as it was."""
+        (n,) = found.shape
+        with self.code.loop(n) as i:
+            source = i * -1 + (n - 1) if descending else i
+            x = self.code.multiply(self.code.load(found, source), self.code.load(self.largest, 0))
+            self.code.store(x, values, i)
+
+    def reflect(self, first: Expr, end: int) -> tuple[Value, Value]:
+        """Turn a vector into that of the reflection which makes it a multiple of a unit vector.
+
+        Args:
+            first: of its elements; that of the result is one.
+            end: behind its last element.
+
+        Returns:
+            tau, and the multiple.
+        """
+        code, v, total = self.code, self.vector, self.total
+        code.fill(0.0, total, 0)
+        with code.loop(end, lower=first + 1) as j:
+            x = code.load(v, j)
+            code.add_to(code.multiply(x, x), total, 0)
+        alpha, behind = code.load(v, first), code.load(total, 0)
+        norm = code.sqrt(code.add(behind, code.multiply(alpha, alpha)))
+        # Elements that are nothing beside the largest one are not reflected: their squares
+        # would be inexact.
+        nothing = code.greater(code.like(tiny(v.element), behind), behind)
+        length = code.negate(code.with_sign_of(norm, alpha))
+        safe = code.select(nothing, code.like(1.0, length), length)
+        tau = code.divide(code.subtract(safe, alpha), safe)
+        tau = code.select(nothing, code.like(0.0, tau), tau)
+        distance = code.subtract(alpha, safe)
+        distance = code.select(nothing, code.like(1.0, distance), distance)
+        inverse = code.reciprocal(distance)
+        with code.loop(end, lower=first + 1) as j:
+            code.store(code.multiply(code.load(v, j), inverse), v, j)
+        code.fill(1.0, v, first)
+        return tau, code.select(nothing, alpha, length)
+
+
+def make_tridiagonal(code: Code, work: Reduction, scales: Part | None = None) -> None:
+    """Reflect rows and columns; what is beside the diagonal is element i + 1 of ``beside``.
+
+    Args:
+        code: where to write.
+        work: has the matrix.
+        scales: where tau of each reflection is kept, [n]; their vectors are then kept in the rows
+            of ``work.rows``, right of the diagonal.
+    """
+    rows, v, sums, total = work.rows, work.vector, work.sums, work.total
+    n, _ = rows.shape
+    with code.loop(n - 1) as k:
+        first = k + 1
+        with code.loop(n, lower=first) as j:
+            code.copy(rows, (k, j), v, (j,))
+        tau, length = work.reflect(first, n)
+        code.store(length, work.beside, first)
+        with code.loop(n, lower=first) as j:
+            code.fill(0.0, sums, j)
+        with code.loop(n, lower=first) as i:
+            factor = code.load(v, i)
+            with code.loop(n, lower=first) as j:
+                code.add_to(code.multiply(factor, code.load(rows, i, j)), sums, j)
+        code.fill(0.0, total, 0)
+        with code.loop(n, lower=first) as j:
+            code.add_to(code.multiply(code.load(sums, j), code.load(v, j)), total, 0)
+        # tau A v - tau^2 / 2 (v^T A v) v
+        half = code.multiply(code.multiply(tau, tau), code.load(total, 0))
+        half = code.multiply(half, code.like(0.5, half))
+        with code.loop(n, lower=first) as j:
+            x = code.multiply(tau, code.load(sums, j))
+            code.store(code.subtract(x, code.multiply(half, code.load(v, j))), sums, j)
+        with code.loop(n, lower=first) as i:
+            one, other = code.load(v, i), code.load(sums, i)
+            with code.loop(n, lower=first) as j:
+                x = code.load(rows, i, j)
+                x = code.subtract(x, code.multiply(one, code.load(sums, j)))
+                x = code.subtract(x, code.multiply(other, code.load(v, j)))
+                code.store(x, rows, i, j)
+        if scales is not None:
+            code.store(tau, scales, k)
+            with code.loop(n, lower=first) as j:
+                code.copy(v, (j,), rows, (k, j))
+    with code.loop(n) as i:
+        code.copy(rows, (i, i), work.diagonal, (i,))
+
+
+def make_bidiagonal(code: Code, work: Reduction) -> None:
+    """Reflect rows from the right and columns from the left: what is left is lower bidiagonal."""
+    n, _ = work.rows.shape
+    with code.loop(n - 1) as k:
+        _reflect_row(code, work, k)
+        _reflect_column(code, work, k)
+    _reflect_row(code, work, Expr(n - 1))
+
+
+def _reflect_row(code: Code, work: Reduction, k: Expr) -> None:
+    """Make row ``k`` zero behind the diagonal."""
+    rows, v, total = work.rows, work.vector, work.total
+    n, m = rows.shape
+    with code.loop(m, lower=k) as j:
+        code.copy(rows, (k, j), v, (j,))
+    tau, length = work.reflect(k, m)
+    code.store(length, work.diagonal, k)
+    with code.loop(n, lower=k + 1) as i:
+        code.fill(0.0, total, 0)
+        with code.loop(m, lower=k) as j:
+            code.add_to(code.multiply(code.load(rows, i, j), code.load(v, j)), total, 0)
+        factor = code.multiply(tau, code.load(total, 0))
+        with code.loop(m, lower=k) as j:
+            code.subtract_from(code.multiply(factor, code.load(v, j)), rows, i, j)
+
+
+def _reflect_column(code: Code, work: Reduction, k: Expr) -> None:
+    """Make column ``k`` zero but for the element below the diagonal."""
+    rows, v, sums = work.rows, work.vector, work.sums
+    (n, m), first = rows.shape, k + 1
+    with code.loop(n, lower=first) as i:
+        code.copy(rows, (i, k), v, (i,))
+    tau, length = work.reflect(first, n)
+    code.store(length, work.beside, first)
+    with code.loop(m, lower=first) as j:
+        code.fill(0.0, sums, j)
+    with code.loop(n, lower=first) as i:
+        factor = code.load(v, i)
+        with code.loop(m, lower=first) as j:
+            code.add_to(code.multiply(factor, code.load(rows, i, j)), sums, j)
+    with code.loop(n, lower=first) as i:
+        factor = code.multiply(tau, code.load(v, i))
+        with code.loop(m, lower=first) as j:
+            code.subtract_from(code.multiply(factor, code.load(sums, j)), rows, i, j)
