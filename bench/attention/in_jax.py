@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from bench.attention.table import CAP, WINDOW
+from bench.attention.table import CAP, DOCUMENT, WINDOW
 
 
 def _heads(k: Array, q: Array) -> Array:
@@ -55,6 +55,21 @@ def capped(q: Array, k: Array, v: Array) -> Array:
 def window(q: Array, k: Array, v: Array, most: int = WINDOW) -> Array:
     """Causal, of the nearest keys."""
     return jax.nn.softmax(_masked(_scores(q, k), most), axis=-1) @ v
+
+
+def documents(q: Array, k: Array, v: Array) -> Array:
+    """Places see those of their document."""
+    document = jnp.arange(q.shape[-2]) // DOCUMENT
+    scores = jnp.where(document[:, None] == document[None, :], _scores(q, k), -jnp.inf)
+    return jax.nn.softmax(scores, axis=-1) @ v
+
+
+def alibi(q: Array, k: Array, v: Array) -> Array:
+    """Causal, of scores that fall with the distance, at each head's rate."""
+    places, heads = jnp.arange(k.shape[-2]), jnp.arange(q.shape[1])
+    rates = jnp.exp2(-8 / q.shape[1] * (heads + 1))[:, None, None]
+    scores = _scores(q, k) + (places[None, :] - places[:, None]) * rates
+    return jax.nn.softmax(_masked(scores, k.shape[-2]), axis=-1) @ v
 
 
 def biased(q: Array, k: Array, v: Array, bias: Array) -> Array:

@@ -6,7 +6,7 @@ import math
 
 import tensorflow as tf
 
-from bench.attention.table import CAP, WINDOW
+from bench.attention.table import CAP, DOCUMENT, WINDOW
 
 
 def _heads(k: tf.Tensor, q: tf.Tensor) -> tf.Tensor:
@@ -54,6 +54,21 @@ def capped(q: tf.Tensor, k: tf.Tensor, v: tf.Tensor) -> tf.Tensor:
 def window(q: tf.Tensor, k: tf.Tensor, v: tf.Tensor, most: int = WINDOW) -> tf.Tensor:
     """Causal, of the nearest keys."""
     return tf.nn.softmax(_masked(_scores(q, k), most)) @ v
+
+
+def documents(q: tf.Tensor, k: tf.Tensor, v: tf.Tensor) -> tf.Tensor:
+    """Places see those of their document."""
+    document = tf.range(q.shape[-2]) // DOCUMENT
+    scores = tf.where(document[:, None] == document[None, :], _scores(q, k), -math.inf)
+    return tf.nn.softmax(scores) @ v
+
+
+def alibi(q: tf.Tensor, k: tf.Tensor, v: tf.Tensor) -> tf.Tensor:
+    """Causal, of scores that fall with the distance, at each head's rate."""
+    places, heads = tf.range(k.shape[-2]), tf.range(1, q.shape[1] + 1)
+    rates = tf.pow(2.0, tf.cast(heads, tf.float32) * (-8 / q.shape[1]))[:, None, None]
+    distances = tf.cast(places[None, :] - places[:, None], tf.float32)
+    return tf.nn.softmax(_masked(_scores(q, k) + distances * rates, k.shape[-2])) @ v
 
 
 def biased(q: tf.Tensor, k: tf.Tensor, v: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:

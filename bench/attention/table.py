@@ -16,6 +16,9 @@ _TOLERANCE = TOLERANCES["float32"]
 #: Keys that a query sees in rows with a window, itself included, and the cap of scores.
 WINDOW, CAP = 512, 50.0
 
+#: Places of a document.
+DOCUMENT = 512
+
 
 def attention(
     title: str,
@@ -128,6 +131,24 @@ CASES: tuple[Case, ...] = (
         bar=2.0,
         bar_floor=1.2,
         seen=WINDOW / 4096,
+    ),
+    attention(
+        "flex: documents of 512 in 2048 8x64",
+        "documents",
+        (1, 8, 2048, 64),
+        (1, 8, 2048, 64),
+        bar=2.0,
+        bar_floor=1.2,
+        seen=DOCUMENT / 2048,
+    ),
+    attention(
+        "flex: causal ALiBi 8x1024x64",
+        "alibi",
+        (1, 8, 1024, 64),
+        (1, 8, 1024, 64),
+        bar=2.0,
+        bar_floor=1.2,
+        seen=0.5,
     ),
     attention(
         "T5 bias 2x8x512x64",

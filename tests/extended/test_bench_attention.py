@@ -22,6 +22,8 @@ SMALL: dict[str, Callable[[], table.Arrays]] = {
     "grouped_decode": random((1, 6, 1, 5), (1, 3, 9, 5), (1, 3, 9, 5)),
     "capped": random((3, 9, 5), (3, 9, 5), (3, 9, 5)),
     "window": random((1, 520, 5), (1, 520, 5), (1, 520, 5)),
+    "documents": random((1, 2, 520, 5), (1, 2, 520, 5), (1, 2, 520, 5)),
+    "alibi": random((1, 3, 9, 5), (1, 3, 9, 5), (1, 3, 9, 5)),
     "biased": random((2, 3, 9, 5), (2, 3, 9, 5), (2, 3, 9, 5), (1, 3, 9, 9)),
     "cross_entropy": vocabulary(7, 5, 33),
     "kernel_sum": points(21, 3, 5),
@@ -30,13 +32,13 @@ SMALL: dict[str, Callable[[], table.Arrays]] = {
 
 def test_rows_and_bars() -> None:
     assert groups.GROUPS["attention"].cases == CASES
-    assert len({case.name for case in CASES}) == len(CASES) == 11
+    assert len({case.name for case in CASES}) == len(CASES) == 13
     assert {case.program for case in CASES} == {f"attention.{name}" for name in SMALL}
     assert all(0 < case.bar_floor < case.bar and case.flops for case in CASES)
 
 
 def test_bytes_are_those_of_arguments_and_result() -> None:
-    case = CASES[6]
+    case = CASES[8]
     inputs = case.inputs()
     assert case.floor_bytes == sum(x.nbytes for x in inputs) + inputs[0].nbytes
     assert case.flops == 2 * 2 * 16 * 512 * 512 * 64
