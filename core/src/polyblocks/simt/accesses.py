@@ -83,6 +83,8 @@ class Accesses:
         self.memories = {"global": device}
         self.shadows = {"global": Shadow(device.size // granule + 2, granule)}
         self.site = 0
+        #: Which lanes use what is loaded now; None if all do. See `speculation`.
+        self.needed: Array | None = None
 
     def take_counts(self) -> Counts:
         """The counts since the last call of this method."""
@@ -244,15 +246,34 @@ class Accesses:
             if count:
                 offsets = offsets + np.arange(0, total, size)[:, None]
             words, states = self.memories[place.level].load(offsets, size)
-            if states is not None:
-                self._unwritten(place, states.min(axis=0) if count else states, total)
-            self.note(place, total, write=False, atomic=atomic)
+            if states is not None and count:
+                states = states.min(axis=0)
+            if self.needed is None:
+                if states is not None:
+                    self._unwritten(place, states, total)
+                self.note(place, total, write=False, atomic=atomic)
+            else:
+                self._note_needed(place, states, total)
             if place.lanes.size == self.lanes:
                 return words
             if out is None:
                 out = np.zeros(shape, words.dtype)
             out[..., place.lanes] = words
         return np.zeros(shape, WORDS[size]) if out is None else out
+
+    def _note_needed(self, place: Place, states: Array | None, size: int) -> None:
+        """Count a load of all lanes, and check those that use its value."""
+        assert self.needed is not None
+        if self.measure:
+            self.traffic.access(
+                place.level, place.offsets, place.lanes, self.lanes, size, write=False
+            )
+        kept = self.needed[place.lanes]
+        if kept.any():
+            place = Place(place.level, place.offsets[kept], place.lanes[kept])
+            if states is not None:
+                self._unwritten(place, states[kept], size)
+            self.note(place, size, write=False, count=False)
 
     def _unwritten(self, place: Place, states: Array, size: int) -> None:
         for state, kind, what in (

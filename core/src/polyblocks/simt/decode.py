@@ -29,6 +29,7 @@ from polyblocks.simt.modules import Globals
 from polyblocks.simt.operations import LLVM
 from polyblocks.simt.program import Kernel, Segment, Site, Step
 from polyblocks.simt.semantics import Instruction, Operation, Semantics, counts_of
+from polyblocks.simt.speculation import needed_where, where_needed
 from polyblocks.simt.types import (
     Float,
     Int,
@@ -59,11 +60,16 @@ _CONSTANTS = {"llvm.mlir.undef", "llvm.mlir.poison", "llvm.mlir.zero"}
 
 @dataclass
 class _Item:
-    """An op with the registers of its operands and results."""
+    """An op with the registers of its operands and results.
+
+    Attributes:
+        needed: of a load, the register of the condition on which its value is used.
+    """
 
     op: Any
     ins: list[int]
     outs: list[int]
+    needed: tuple[int, bool] | None = None
 
 
 @dataclass
@@ -268,6 +274,8 @@ class _KernelDecoder:
                 at = following
                 continue
             item = _Item(op, ins, [write(v) for v in op.results])
+            if name == "llvm.load" and (needed := needed_where(op)) is not None:
+                item.needed = read(needed[0]), needed[1]
             self._pieces[at].items.append(item)
             if self._shared.waits(op):
                 self._pieces.append(_Piece())
@@ -456,7 +464,8 @@ class _KernelDecoder:
             return effect(run, ins, site)
         if len(outs) > 1:
             return several(run, ins, outs, site)
-        return merging(run, ins, outs[0], site) if merged else plain(run, ins, outs[0], site)
+        step = merging(run, ins, outs[0], site) if merged else plain(run, ins, outs[0], site)
+        return step if item.needed is None else where_needed(step, *item.needed)
 
 
 def _split(values: list[int], sizes: list[int]) -> list[list[int]]:
