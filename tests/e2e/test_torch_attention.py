@@ -10,7 +10,9 @@ import pytest
 import torch
 from sweeps import sweep
 from torch import Tensor, nn
+from torch.nn.attention.bias import CausalBias, causal_lower_right, causal_upper_left
 
+from polyblocks.errors import FallbackError
 from polyblocks.torch_polyblocks_compiler import polyblocks_jit_torch
 
 attend = torch.nn.functional.scaled_dot_product_attention
@@ -190,3 +192,35 @@ def test_module_trains(name: str) -> None:
     expected_losses, expected_parameters = trained(module, loss)
     torch.testing.assert_close(losses, expected_losses, rtol=1e-5, atol=1e-6)
     torch.testing.assert_close(parameters, expected_parameters, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("bias", [causal_lower_right, causal_upper_left])
+@pytest.mark.parametrize(("queries", "keys"), [(7, 13), (13, 7), (300, 301)])
+def test_causal_biases(bias: Callable[[int, int], CausalBias], queries: int, keys: int) -> None:
+    torch.manual_seed(0)
+    q, k, v = (torch.randn(2, 3, n, 8) for n in (queries, keys, keys))
+    mask = bias(queries, keys)
+
+    def given(q: Tensor, k: Tensor, v: Tensor, mask: CausalBias) -> Tensor:
+        return attend(q, k, v, mask)
+
+    def held(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return attend(q, k, v, mask)
+
+    exact = held(*(x.double() for x in (q, k, v)))
+    options = {"strict_target": True}
+    ours = [
+        polyblocks_jit_torch(given, compile_options=options)(q, k, v, mask),
+        polyblocks_jit_torch(held, compile_options=options)(q, k, v),
+    ]
+    for result in ours:
+        torch.testing.assert_close(result.double(), exact, rtol=1e-5, atol=1e-5, equal_nan=True)
+
+
+def test_a_causal_bias_is_not_made_inside() -> None:
+    def made(q: Tensor) -> Tensor:
+        bias = causal_lower_right(q.shape[-2], q.shape[-2])
+        return attend(q, q, q, bias)
+
+    with pytest.raises(FallbackError, match="subclass default constructor"):
+        polyblocks_jit_torch(made, compile_options={"strict_target": True})(torch.randn(1, 2, 5, 8))

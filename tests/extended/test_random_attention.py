@@ -30,6 +30,7 @@ def test_draws_are_repeated_and_have_all_masks() -> None:
     assert drawn[:10] == [make(1, number) for number in range(10)]
     assert {sample.mask for sample in drawn} == set(MASKS)
     assert any(sample.library for sample in drawn)
+    assert {sample.mask for sample in drawn if sample.flex} == set(MASKS)
 
 
 @pytest.mark.parametrize("mask", ["none", "boolean"])

@@ -1,8 +1,8 @@
 """Compile random attentions and compare them with float64 and eager mode: `--count 200`.
 
 A sample has random heads, lengths, sizes, types and masks, among them rows without keys, NaN and
-infinities, and is the library's operation or written out. `--seed S --only N` repeats one sample
-and prints it.
+infinities, and is the library's operation, `flex_attention` or written out. `--seed S --only N`
+repeats one sample and prints it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Random attention: a softmax between two products, as the library has it or written out."""
+"""Random attention: a softmax between two products, of the library, by functions or written out."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 from torch.nn.functional import scaled_dot_product_attention
 
 from polyblocks.torch_polyblocks_compiler import polyblocks_jit_torch
@@ -37,6 +38,7 @@ class Sample:
         library: whether it is the framework's own operation.
         special: one of :data:`SPECIALS`.
         seed: of the numbers.
+        flex: whether it is ``flex_attention``, with functions of scores and places.
     """
 
     heads: tuple[int, int, int]
@@ -49,6 +51,7 @@ class Sample:
     library: bool
     special: str
     seed: int
+    flex: bool = False
 
     def inputs(self) -> list[Tensor]:
         """Queries, keys, values, and the mask or bias if it is read."""
@@ -78,7 +81,32 @@ class Sample:
 
     def function(self) -> Callable[..., Tensor]:
         """The attention of the inputs."""
+        if self.flex:
+            return self._flex()
         return self._library if self.library else self._written
+
+    def _flex(self) -> Callable[..., Tensor]:
+        """Affine masks are in the block mask, others are captured and read."""
+        affine = {
+            "causal": lambda b, h, i, j: i >= j,
+            "window": lambda b, h, i, j: (i >= j) & (i - j <= 50),
+        }.get(self.mask)
+        grouped, lengths = self.heads[2] > 1, (self.queries, self.keys)
+        blocks = None if affine is None else create_block_mask(affine, None, None, *lengths, "cpu")
+
+        def run(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
+            def scored(s: Tensor, b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
+                if self.mask == "capped":
+                    return 5 * torch.tanh(s / 5)
+                if mask is None:
+                    return s
+                if self.mask == "boolean":
+                    return torch.where(mask[i, j], s, float("-inf"))
+                return s + (mask[i, j] if self.mask == "additive" else mask[0, h, i, j])
+
+            return flex_attention(q, k, v, score_mod=scored, block_mask=blocks, enable_gqa=grouped)
+
+        return run
 
     def _library(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
         causal = self.mask == "causal"
@@ -128,6 +156,7 @@ def make(seed: int, number: int) -> Sample:
             # Kernels of the library differ in what they make of NaN and infinite scores.
             special=choose.choice([s for s in SPECIALS if not library or s not in ("nan", "inf")]),
             seed=choose.randrange(1 << 30),
+            flex=not library and choose.random() < 0.5,
         )
 
 
