@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 import torch
-from torch._dynamo import guards
+from torch._dynamo import funcname_cache, guards, output_graph, symbolic_convert
 
 from polyblocks.torch_polyblocks_compiler import polyblocks_jit_torch
-from polyblocks_torch.tracing import guard_times
+from polyblocks_torch.tracing import dynamo_logs
 from polyblocks_torch.tracing.collection import collection_paused
+from polyblocks_torch.tracing.dynamo_logs import without_logs
 from polyblocks_torch.tracing.frame_memory import FrameMemory
-from polyblocks_torch.tracing.guard_times import guards_untimed
 
 
 @pytest.fixture
@@ -39,13 +39,13 @@ def timings(monkeypatch: pytest.MonkeyPatch) -> list[tuple[object, ...]]:
         return 1.5
 
     monkeypatch.setattr(guards, "profile_guard_manager", original)
-    monkeypatch.setattr(guard_times, "_install", functools.cache(guard_times._install.__wrapped__))
+    monkeypatch.setattr(dynamo_logs, "_install", functools.cache(dynamo_logs._install.__wrapped__))
     return calls
 
 
 def test_guards_are_timed_outside_alone(timings: list[tuple[object, ...]]) -> None:
-    with guards_untimed():
-        with guards_untimed():
+    with without_logs():
+        with without_logs():
             assert guards.profile_guard_manager("root", {}, 1) == 0.0
         assert guards.profile_guard_manager("root", {}, 1) == 0.0
     assert not timings
@@ -54,7 +54,7 @@ def test_guards_are_timed_outside_alone(timings: list[tuple[object, ...]]) -> No
 
 
 def test_guards_of_other_threads_are_timed(timings: list[tuple[object, ...]]) -> None:
-    with guards_untimed():
+    with without_logs():
         other = threading.Thread(target=guards.profile_guard_manager, args=("root", {}, 1))
         other.start()
         other.join()
@@ -65,9 +65,30 @@ def test_guards_are_timed_where_the_log_shows_it(
     timings: list[tuple[object, ...]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(guards.guards_log, "isEnabledFor", lambda level: level == logging.DEBUG)
-    with guards_untimed():
+    with without_logs():
         assert guards.profile_guard_manager("root", {}, 1) == 1.5
     assert len(timings) == 1
+
+
+def test_lines_have_names_where_a_log_shows_them(
+    timings: list[tuple[object, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del timings
+    monkeypatch.setattr(symbolic_convert, "get_funcname", lambda name, line: f"{name} {line}")
+    with without_logs():
+        assert symbolic_convert.get_funcname("f.py", 3) is None
+        log = output_graph.trace_call_log
+        monkeypatch.setattr(log, "isEnabledFor", lambda level: level == logging.DEBUG)
+        with without_logs():
+            assert symbolic_convert.get_funcname("f.py", 3) == "f.py 3"
+        assert symbolic_convert.get_funcname("f.py", 3) is None
+    assert symbolic_convert.get_funcname("f.py", 3) == "f.py 3"
+
+
+def test_no_file_of_a_call_is_taken_apart() -> None:
+    funcname_cache.clearcache()
+    polyblocks_jit_torch(lambda x: torch.nn.functional.silu(x) * 3)(torch.ones(3))
+    assert not funcname_cache.cache
 
 
 def test_collection_is_as_it_was(collecting: None) -> None:

@@ -39,9 +39,9 @@ from polyblocks_torch.recurrent.shapes import shapes_alone
 from polyblocks_torch.report import Frame, FunctionReport, GraphBreak, one_line
 from polyblocks_torch.tracing.cached_calls import CachedCalls, LeftToPython
 from polyblocks_torch.tracing.collection import collection_paused
+from polyblocks_torch.tracing.dynamo_logs import without_logs
 from polyblocks_torch.tracing.frame_memory import FrameMemory
 from polyblocks_torch.tracing.gate import Gate
-from polyblocks_torch.tracing.guard_times import guards_untimed
 from polyblocks_torch.tracing.logging_calls import FUNCTIONS
 from polyblocks_torch.tracing.python_kernels import made_without_looking
 from polyblocks_torch.tracing.traced_counts import counts_of_length
@@ -158,7 +158,7 @@ class _Converter:
                 shapes_alone(True),
                 _transforms_left(),
                 made_without_looking(),
-                guards_untimed(),
+                without_logs(),
                 collection_paused(),
             ):
                 result = self._memory.converted(
