@@ -10,6 +10,7 @@ from polyblocks.affine.analysis.contractions import Contraction
 from polyblocks.affine.analysis.facts import NestFacts
 from polyblocks.affine.contraction.tile_prologue import prologues_of
 from polyblocks.affine.contraction.tilings.choice import Choices, tilings_of
+from polyblocks.affine.contraction.tilings.dot_products import dot_seconds
 from polyblocks.affine.contraction.tilings.eligibility import has_enough, min_extent
 from polyblocks.affine.contraction.tilings.schedule import schedule_of
 from polyblocks.affine.flat_views import FlatViews
@@ -104,6 +105,10 @@ class PlanContractionsPass(NestPass):
                 # Operands that are used so seldom are not worth packing.
                 reason = "few rows or columns"
                 found = [tiled for tiled in found if tiled.cost.in_place]
+            elif found and not found[0].cost.in_place:
+                dots = dot_seconds(contraction, target, threads)
+                if dots is not None and dots < (found[0].seconds or 0.0):
+                    reason, found = "rows are multiplied sooner than they are packed", []
             level = None if around else target.shared_level.name
             for tiled in found:
                 try:

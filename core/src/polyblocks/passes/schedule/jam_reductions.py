@@ -9,6 +9,7 @@ from polyblocks.affine import operation_cost as cost
 from polyblocks.affine.access import stride_along
 from polyblocks.affine.analysis.parallel import is_parallel
 from polyblocks.affine.analysis.reductions import ReductionNest
+from polyblocks.affine.contraction.tilings.dot_products import rows_at_once
 from polyblocks.affine.cost.rates import private_cache
 from polyblocks.affine.model import (
     Alloca,
@@ -63,6 +64,8 @@ class JamReductionsPass(NestPass):
     max_carried: int = 8
     #: Elements that the reduction must have; a short one has no stream worth the name.
     min_trips: int = 256
+    #: Elements of two rows whose products share one of them.
+    min_shared: int = 64
     #: Bytes of a row, where other loops follow: 16 KiB gained 1.2 to 1.4 times, 4 KiB lost as much.
     min_row: int = 8192
 
@@ -74,9 +77,14 @@ class JamReductionsPass(NestPass):
 
             def change(nodes: list[Node], around: list[For]) -> list[Node] | None:
                 shape = ReductionNest.of_nodes(nodes) or ReductionNest.leading(nodes)
-                if shape is None or not self._streams(shape, private):
+                if shape is None:
                     return None
-                loop = self._loop(shape, 1 if around else level.size)
+                threads = 1 if around else level.size
+                if (loop := self._sharing(shape, threads)) is not None:
+                    return jam(shape, loop, rows_at_once(loop.var.extent))
+                if not self._streams(shape, private):
+                    return None
+                loop = self._loop(shape, threads)
                 return None if loop is None else jam(shape, loop, self.unroll_factor)
 
             new = change(nest.body, [])
@@ -113,6 +121,33 @@ class JamReductionsPass(NestPass):
             and shape.trips * n.buffer.bytes_per_element >= least
             for n, stride in moving
         )
+
+    def _sharing(self, shape: ReductionNest, threads: int) -> For | None:
+        """The innermost parallel loop whose iterations all read one of two rows, and all of it.
+
+        Every product of a few rows with those of a matrix takes two loads; so the matrix, which is
+        larger, is read once for several of them.
+        """
+        loads = [n for n in shape.inner if isinstance(n, Load)]
+        if len(loads) != 2 or len(shape.reductions) != 1:
+            return None
+        (reduction,) = shape.reductions
+        rows = [stride_along(n.buffer, n.index, reduction.var) for n in loads]
+        if rows != [1, 1] or not self.min_shared <= shape.trips or not _is_straight(shape):
+            return None
+        if cost.operations(shape.inner) > 2 or len(reduction.inits) != 1 or reduction.bounded:
+            return None
+        for loop in reversed(shape.parallel):
+            moved = [n for n in loads if stride_along(n.buffer, n.index, loop.var)]
+            if len(moved) != 1 or loop.bounded or loop.level or loop.var.extent < 2:
+                continue
+            (kept,) = [n for n in loads if n is not moved[0]]
+            if kept.buffer.base.nbytes <= moved[0].buffer.base.nbytes:
+                continue
+            enough = shape.iterations // rows_at_once(loop.var.extent) >= threads
+            if enough and is_parallel(loop, [shape.parallel[0]]):
+                return loop
+        return None
 
     def _loop(self, shape: ReductionNest, threads: int) -> For | None:
         """The outermost parallel loop that can be jammed and leaves work for all threads."""
