@@ -51,6 +51,18 @@ def in_any_order(combiners: list[Op] | None) -> list[Op] | None:
     return combiners
 
 
+#: Most rows that are multiplied with another one at once.
+ROWS = 4
+
+
+def rows_at_once(extent: int) -> int:
+    """The number of rows, of ``extent``, that are multiplied with another one at once.
+
+    A divisor, if there is one. ``jam-reductions`` makes such loops.
+    """
+    return next((n for n in range(ROWS, 1, -1) if extent % n == 0), min(extent, ROWS))
+
+
 @dataclass
 class ReductionNest:
     """Parallel loops around: straight-line code, one chain of reduction loops, straight-line code.

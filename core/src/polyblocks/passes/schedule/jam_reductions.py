@@ -8,8 +8,7 @@ from typing import Any, ClassVar
 from polyblocks.affine import operation_cost as cost
 from polyblocks.affine.access import stride_along
 from polyblocks.affine.analysis.parallel import is_parallel
-from polyblocks.affine.analysis.reductions import ReductionNest
-from polyblocks.affine.contraction.tilings.dot_products import rows_at_once
+from polyblocks.affine.analysis.reductions import ReductionNest, rows_at_once
 from polyblocks.affine.cost.rates import private_cache
 from polyblocks.affine.model import (
     Alloca,

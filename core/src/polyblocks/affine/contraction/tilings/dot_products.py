@@ -1,4 +1,4 @@
-"""What a contraction costs without tiles: each result as the dot product of two rows."""
+"""The cost of a contraction without tiles: each result is the dot product of two rows."""
 
 from __future__ import annotations
 
@@ -6,22 +6,13 @@ from math import prod
 
 from polyblocks.affine.access import address
 from polyblocks.affine.analysis.contractions import Contraction
+from polyblocks.affine.analysis.reductions import rows_at_once
 from polyblocks.affine.cost import rates
 from polyblocks.affine.model import Load
 from polyblocks.target import TargetDescription
 
-#: Rows, of the side that has fewer, whose products with another row are made at once.
-ROWS = 4
 #: Vectors in a row, at least: the sum over the lanes of a result takes as long as some of them.
 MIN_VECTORS = 4
-
-
-def rows_at_once(extent: int) -> int:
-    """Of so many rows, how many are multiplied with another one at once: a divisor, if it can be.
-
-    ``jam-reductions`` makes such loops.
-    """
-    return next((n for n in range(ROWS, 1, -1) if extent % n == 0), min(extent, ROWS))
 
 
 def dot_seconds(
