@@ -106,7 +106,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                     break
         print(f"--- all parts\n{summary(ended)}")
         if path := os.environ.get(VARIABLE):
-            _record(Path(path), sorted(Path(folder).glob("*.json")))
+            _record(Path(path), sorted(Path(folder).glob("*.json")), arguments.extended or ".")
         if results:
             junit.merge(sorted(Path(folder).glob("*.xml")), results)
     return exit_status(ended)
@@ -231,11 +231,15 @@ def _kill(process: subprocess.Popen[str]) -> None:
         os.killpg(process.pid, signal.SIGKILL)
 
 
-def _record(path: Path, found: Sequence[Path]) -> None:
-    """Write the durations of the files that ran, beside those that a file has of others."""
+def _record(path: Path, found: Sequence[Path], folder: str) -> None:
+    """Write the durations of a folder's files that ran, beside those that a file has of others.
+
+    Of files with extended tests beside others it has what ``make test`` takes.
+    """
     known = json.loads(path.read_text()) if path.exists() else {}
     for file in found:
-        known |= json.loads(file.read_text())
+        ran = json.loads(file.read_text())
+        known |= {name: s for name, s in ran.items() if Path(name).is_relative_to(folder)}
     there = {name: seconds for name, seconds in sorted(known.items()) if Path(name).exists()}
     path.write_text(json.dumps(there, indent=0) + "\n")
 
