@@ -264,7 +264,7 @@ ROOMS: dict[str, str] = {
     "affine/plan affine/rewrites affine/vectors "
     "passes",
     "passes/schedule": "affine affine/analysis affine/cleanup affine/cost affine/mlir "
-    "affine/rewrites affine/vectors affine/gpu passes",
+    "affine/rewrites affine/scatters affine/vectors affine/gpu passes",
     "passes/map": "affine affine/analysis affine/cost affine/masks affine/mlir affine/naming "
     "affine/rewrites "
     "affine/vectors affine/gpu affine/gpu/mapping affine/gpu/plans affine/gpu/staged affine/plan "
@@ -288,6 +288,8 @@ ROOMS: dict[str, str] = {
     "affine/vectors": "affine affine/analysis",
     "affine/mlir": "affine affine/buffers affine/vectors",
     "affine/rewrites": "affine affine/analysis affine/vectors",
+    "affine/scatters": "affine affine/analysis affine/cost affine/gpu affine/mlir affine/rewrites "
+    "affine/vectors",
     "affine/tiles": "affine affine/analysis",
     "affine/cost": "affine affine/analysis affine/tiles affine/vectors",
     "affine/plan": "",
