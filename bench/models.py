@@ -7,10 +7,13 @@ from typing import Any
 
 import torch
 
-from bench.programs.bert import Bert
+from bench.programs.bert import Bert, BertStates
 from bench.programs.convnext import Block, ConvNeXt
+from bench.programs.gpt import GPT2
+from bench.programs.llama import Layer as LlamaLayer
 from bench.programs.mobilenet import MobileNetV2
 from bench.programs.resnet import ResNet18, ResNet50
+from bench.programs.vit import ViT
 
 Model = tuple[torch.nn.Module, tuple[torch.Tensor, ...]]
 
@@ -41,12 +44,36 @@ def bert_base() -> Model:
     return Bert().eval(), (tokens, torch.ones_like(tokens))
 
 
+def bert_states() -> Model:
+    """The same, one result."""
+    return BertStates().eval(), bert_base()[1]
+
+
+def gpt2() -> Model:
+    """GPT-2 on 128 tokens."""
+    return GPT2().eval(), (torch.randint(0, 50257, (1, 128)),)
+
+
+def vit() -> Model:
+    """ViT-B/16 on one image of 224 x 224."""
+    return ViT().eval(), (torch.rand(1, 3, 224, 224),)
+
+
+def llama_layer() -> Model:
+    """A layer of Llama's kind on 256 tokens."""
+    return LlamaLayer().eval(), (torch.randn(1, 256, 1024), torch.arange(256))
+
+
 MODELS: dict[str, Callable[[], Model]] = {
     "ResNet-18": resnet18,
     "BERT-base": bert_base,
     "ResNet-50": resnet50,
     "MobileNetV2": mobilenet_v2,
     "ConvNeXt-T": convnext_tiny,
+    "BERT-base states": bert_states,
+    "GPT-2": gpt2,
+    "ViT-B/16": vit,
+    "Llama layer": llama_layer,
 }
 
 

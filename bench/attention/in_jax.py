@@ -46,6 +46,14 @@ def grouped_decode(q: Array, k: Array, v: Array) -> Array:
     return written(q, _heads(k, q), _heads(v, q))
 
 
+def cached_decode(q: Array, keys: Array, values: Array, k: Array, v: Array, place: Array) -> Array:
+    """One query, which sees the keys up to its place; the key and value there are new."""
+    keys, values = keys.at[:, :, place].set(k), values.at[:, :, place].set(v)
+    scores = _scores(q, _heads(keys, q))
+    scores = jnp.where(jnp.arange(keys.shape[2]) <= place, scores, -jnp.inf)
+    return jax.nn.softmax(scores, axis=-1) @ _heads(values, q)
+
+
 def capped(q: Array, k: Array, v: Array) -> Array:
     """Causal, of scores that cannot be larger than a cap, as in Gemma 2."""
     scores = _masked(CAP * jnp.tanh(_scores(q, k) / CAP), k.shape[-2])

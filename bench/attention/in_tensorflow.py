@@ -46,6 +46,17 @@ def grouped_decode(q: tf.Tensor, k: tf.Tensor, v: tf.Tensor) -> tf.Tensor:
     return written(q, _heads(k, q), _heads(v, q))
 
 
+def cached_decode(
+    q: tf.Tensor, keys: tf.Tensor, values: tf.Tensor, k: tf.Tensor, v: tf.Tensor, place: tf.Tensor
+) -> tf.Tensor:
+    """One query, which sees the keys up to its place; the key and value there are new."""
+    at = tf.range(keys.shape[2], dtype=place.dtype)
+    own = (at == place)[:, None]
+    keys, values = tf.where(own, k, keys), tf.where(own, v, values)
+    scores = tf.where(at <= place, _scores(q, _heads(keys, q)), -math.inf)
+    return tf.matmul(tf.nn.softmax(scores), _heads(values, q))
+
+
 def capped(q: tf.Tensor, k: tf.Tensor, v: tf.Tensor) -> tf.Tensor:
     """Causal, of scores that cannot be larger than a cap, as in Gemma 2."""
     return tf.nn.softmax(_masked(CAP * tf.tanh(_scores(q, k) / CAP), k.shape[-2])) @ v

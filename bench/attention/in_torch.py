@@ -31,6 +31,16 @@ def grouped_decode(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return scaled_dot_product_attention(q, k, v, enable_gqa=True)
 
 
+def cached_decode(
+    q: Tensor, keys: Tensor, values: Tensor, k: Tensor, v: Tensor, place: Tensor
+) -> Tensor:
+    """One query, which sees the keys up to its place; the key and value there are stored before."""
+    keys.index_copy_(2, place, k)
+    values.index_copy_(2, place, v)
+    seen = torch.arange(keys.shape[2]) <= place
+    return scaled_dot_product_attention(q, keys, values, attn_mask=seen[None], enable_gqa=True)
+
+
 def _scores(q: Tensor, k: Tensor) -> Tensor:
     return (q @ k.transpose(-1, -2)) * q.shape[-1] ** -0.5
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.contractions.table import TOLERANCES, random
+from bench.contractions.table import MODEL_TOLERANCE, TOLERANCES, random
 from bench.table import Arrays, Case
 
 _TOLERANCE = TOLERANCES["float32"]
@@ -78,6 +78,75 @@ def points(count: int, width: int, columns: int) -> Callable[[], Arrays]:
 
     return make
 
+
+def cached(queries: int, heads: int, length: int, size: int) -> Callable[[], Arrays]:
+    """A query per head, caches of keys and values, what is stored in them, and the last place."""
+    cache, new = (1, heads, length, size), (1, heads, 1, size)
+    make = random((1, queries, 1, size), cache, cache, new, new)
+    return lambda: (*make(), np.array([length - 1]))
+
+
+def tokens(count: int, words: int, *, counted: bool = False) -> Callable[[], Arrays]:
+    """Numbers of words, and whether each counts."""
+
+    def make() -> Arrays:
+        found = np.random.default_rng(0).integers(0, words, (1, count))
+        return (found, np.ones_like(found)) if counted else (found,)
+
+    return make
+
+
+def layer(count: int, *caches: tuple[int, ...]) -> Callable[[], Arrays]:
+    """States of the last ``count`` tokens, their places, and caches that end there."""
+    make = random((1, count, 1024), *caches)
+    end = caches[0][2] if caches else count
+
+    def states() -> Arrays:
+        first, *more = make()
+        return first, np.arange(end - count, end), *more
+
+    return states
+
+
+def network(
+    title: str,
+    name: str,
+    inputs: Callable[[], Arrays],
+    weights: int,
+    rows: int,
+    scores: int,
+    width: int,
+    *,
+    bar: float,
+    bar_floor: float,
+) -> Case:
+    """A model, or a layer of one, whose time is that of products.
+
+    Args:
+        title: the row's name.
+        name: of :data:`bench.models.MODELS`.
+        inputs: makes its arguments.
+        weights: numbers in the matrices.
+        rows: that are multiplied with them.
+        scores: that the masks leave, of all heads of all layers.
+        width: of a head.
+        bar: see :class:`Case`.
+        bar_floor: see :class:`Case`.
+    """
+    return Case(
+        title,
+        f"models.{name}",
+        inputs,
+        4 * weights,
+        bar=bar,
+        bar_floor=bar_floor,
+        tolerance=MODEL_TOLERANCE,
+        flops=2 * weights * rows + 2 * 2 * scores * width,
+    )
+
+
+#: Numbers in the matrices of twelve layers of 768 channels, and of a layer of Llama's kind.
+_LAYERS, _LLAMA = 12 * 12 * 768**2, 2 * 1024**2 + 2 * 1024 * 256 + 3 * 1024 * 2816
 
 CASES: tuple[Case, ...] = (
     attention(
@@ -194,5 +263,70 @@ CASES: tuple[Case, ...] = (
         bar_floor=2.0,
         tolerance=_TOLERANCE,
         flops=2 * 16384**2 * (3 + 32),
+    ),
+    Case(
+        "decode with a cache 32/8 heads 4096 keys of 128",
+        "attention.cached_decode",
+        cached(32, 8, 4096, 128),
+        4 * (2 * 32 * 128 + 2 * 8 * 4096 * 128 + 4 * 8 * 128),
+        bar=1.5,
+        bar_floor=1.0,
+        tolerance=_TOLERANCE,
+        flops=2 * 2 * 32 * 4096 * 128,
+    ),
+    network(
+        "BERT-base b1 128 tokens",
+        "BERT-base states",
+        tokens(128, 30522, counted=True),
+        _LAYERS,
+        128,
+        12 * 12 * 128**2,
+        64,
+        bar=1.05,
+        bar_floor=0.95,
+    ),
+    network(
+        "GPT-2 b1 128 tokens",
+        "GPT-2",
+        tokens(128, 50257),
+        _LAYERS + 50257 * 768,
+        128,
+        12 * 12 * 128**2 // 2,
+        64,
+        bar=1.05,
+        bar_floor=0.95,
+    ),
+    network(
+        "ViT-B/16 b1",
+        "ViT-B/16",
+        random((1, 3, 224, 224)),
+        _LAYERS + 768**2,
+        197,
+        12 * 12 * 197**2,
+        64,
+        bar=1.05,
+        bar_floor=0.95,
+    ),
+    network(
+        "Llama layer 1024 prefill of 256",
+        "Llama layer",
+        layer(256),
+        _LLAMA,
+        256,
+        16 * 256**2 // 2,
+        64,
+        bar=1.2,
+        bar_floor=1.0,
+    ),
+    network(
+        "Llama layer 1024 decode with 2048 keys",
+        "Llama layer",
+        layer(1, (1, 4, 2048, 64), (1, 4, 2048, 64)),
+        _LLAMA,
+        1,
+        16 * 2048,
+        64,
+        bar=1.2,
+        bar_floor=1.0,
     ),
 )

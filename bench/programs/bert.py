@@ -68,3 +68,11 @@ class Bert(nn.Module):
         for layer in self.layers:
             x = layer(x, mask)
         return x, torch.tanh(self.pooler(x[:, 0]))
+
+
+class BertStates(Bert):
+    """The same without what is made of the first token: (N, T) -> states (N, T, hidden)."""
+
+    def forward(self, tokens: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:  # type: ignore[override]
+        """The last states."""
+        return super().forward(tokens, counts)[0]
