@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from polyblocks.affine import operation_cost as cost
 from polyblocks.affine.access import address, stride_along
 from polyblocks.affine.analysis.parallel import is_parallel
+from polyblocks.affine.cleanup.load_order import in_order_of_loads
 from polyblocks.affine.cost.returning_loads import returning_slots, window_slots
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.likeness import Remembered
@@ -83,7 +84,8 @@ class JamStencilsPass(NestPass):
                 return None
             position, factor = found
             factors.append(factor)
-            return _jammed(nodes, parallel_shell(nodes)[0][position], factor)
+            registers = context.target.vector_registers
+            return _jammed(nodes, parallel_shell(nodes)[0][position], factor, registers)
 
         for nest in sequence.nests():
             factors.clear()
@@ -107,7 +109,7 @@ class JamStencilsPass(NestPass):
             # Stores come last in a jammed body.
             return None
         *outer, inner = loops
-        lanes = target.lanes
+        lanes, registers = target.lanes, target.vector_registers
         if inner.trips < self.min_vectors * lanes or not is_parallel(inner, nodes):
             return None
         returning = dict.fromkeys(outer, 0.0)
@@ -118,7 +120,7 @@ class JamStencilsPass(NestPass):
             around = [f.var for f in outer]
         if not any(_shares(body, loop.var) or returning[loop] for loop in outer):
             return None
-        alone = _slots(_body(body, [{}]), inner.var, target)
+        alone = _slots(_body(body, [{}], inner.var, registers), inner.var, target)
         # One iteration of whichever loop.
         alone += window_slots(body, around, inner.var, outer[0].var, 1, target)
         best: tuple[int, int] | None = None
@@ -131,7 +133,8 @@ class JamStencilsPass(NestPass):
                 continue
             single = alone + again
             for factor in _factors(loop, inside, self.most, bool(again)):
-                jammed = _body(body, _rows(loop.var, Var(loop.var.extent // factor), factor))
+                rows = _rows(loop.var, Var(loop.var.extent // factor), factor)
+                jammed = _body(body, rows, inner.var, registers)
                 if len(jammed) > self.max_nodes or _collide(jammed, target.memory[0]):
                     break
                 rest = min(1.0, _left_over(loop, factor) / loop.var.extent)
@@ -188,12 +191,16 @@ def _left_over(loop: For, factor: int) -> int:
     return loop.var.extent % factor + (factor - 1) * len(uneven)
 
 
-def _body(body: list[Node], places: list[dict[Var, Expr]]) -> list[Node]:
+def _body(
+    body: list[Node], places: list[dict[Var, Expr]], lanes: Var, registers: int
+) -> list[Node]:
     """Iterations one after the other, as one piece of code that stores at its end.
 
     Args:
         body: of one.
         places: what the loops' variables are in each.
+        lanes: the variable of the innermost loop.
+        registers: for values that are needed at once.
     """
     copies: list[Node] = []
     stores: list[Node] = []
@@ -204,7 +211,10 @@ def _body(body: list[Node], places: list[dict[Var, Expr]]) -> list[Node]:
     eliminate_common(found)
     share_sums(found)
     share_extremes(found)
-    return on_demand(found)
+    found = on_demand(found)
+    if cost.alive(found) <= registers:
+        return found
+    return min(found, in_order_of_loads(found, lanes), key=cost.alive)
 
 
 def _rows(var: Var, group: Var, factor: int) -> list[dict[Var, Expr]]:
@@ -247,10 +257,10 @@ def _slots(body: list[Node], lanes: Var, target: TargetDescription) -> float:
     return max(operations, accesses) + 0.25 * min(operations, accesses)
 
 
-def _jammed(nodes: list[Node], loop: For, factor: int) -> list[Node]:
+def _jammed(nodes: list[Node], loop: For, factor: int, registers: int) -> list[Node]:
     """The loops with ``factor`` iterations of one of them jammed, and its remainder."""
     loops, body = parallel_shell(nodes)
-    var, extent = loop.var, loop.var.extent
+    var, extent, lanes = loop.var, loop.var.extent, loops[-1].var
 
     def around(new: For, inner: list[Node]) -> list[Node]:
         for each in reversed(loops):
@@ -267,7 +277,7 @@ def _jammed(nodes: list[Node], loop: For, factor: int) -> list[Node]:
     ) -> list[Node]:
         one = Var(count)
         loop = For(one, [], lower=lower, upper=upper)
-        return around(loop, _body(body, [{var: Expr.of(one) + first}]))
+        return around(loop, _body(body, [{var: Expr.of(one) + first}], lanes, registers))
 
     group = Var(extent // factor)
     main = For(group, [], lower=tuple(_up(e, factor) for e in loop.lower))
@@ -275,7 +285,7 @@ def _jammed(nodes: list[Node], loop: For, factor: int) -> list[Node]:
     out: list[Node] = []
     for low in loop.lower:
         out += remainder(0, extent, lower=(low,), upper=(_up(low, factor) * factor, *loop.upper))
-    out += around(main, _body(body, _rows(var, group, factor)))
+    out += around(main, _body(body, _rows(var, group, factor), lanes, registers))
     for high in loop.upper:
         # Nothing where the bound is beyond the end.
         out += remainder(0, extent, lower=(high // factor * factor, *loop.lower), upper=(high,))
