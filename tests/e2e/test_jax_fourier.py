@@ -18,7 +18,7 @@ COMPLEX = REAL + 1j * REAL[::-1]
     ("function", "x"),
     [
         (lambda z: (jnp.fft.fft(z), jnp.fft.ifft(z, axis=0)), COMPLEX),
-        (lambda z: jnp.fft.fft(z, n=37, norm="ortho"), COMPLEX),
+        (lambda z: jnp.fft.fft(z, n=53, norm="ortho"), COMPLEX),
         pytest.param(lambda z: jnp.fft.ifftn(z), COMPLEX, marks=pytest.mark.slow),
         (lambda x: (jnp.fft.rfft(x), jnp.fft.rfft(x, n=7), jnp.fft.rfft2(x)), REAL),
         (lambda z: (jnp.fft.irfft(z), jnp.fft.irfft(z, n=7), jnp.fft.irfftn(z)), COMPLEX),

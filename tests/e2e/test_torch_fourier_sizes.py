@@ -14,7 +14,7 @@ from polyblocks.torch_polyblocks_compiler import polyblocks_jit_torch
 
 STRICT = {"target": "cpu", "strict_target": True}
 POWERS = [2**k for k in range(1, 13)]
-PRIMES = [3, 7, 17, 31, 97, 251, 509, 1021, 2039, 4093]
+PRIMES = [3, 7, 23, 47, 97, 251, 509, 1021, 2039, 4093]
 #: One rounding of the largest number, which no error is counted for.
 LEAST = 2.0**-24
 
@@ -43,7 +43,7 @@ def errors(found: Tensor, exact: Tensor) -> tuple[float, float]:
 
 
 @pytest.mark.parametrize(
-    "n", sweep(sorted({*POWERS, *PRIMES, *lengths(60), 23, 93}), 97, 512, extended=[2, 93]), ids=str
+    "n", sweep(sorted({*POWERS, *PRIMES, *lengths(60), 43, 74}), 97, 512, extended=[2, 74]), ids=str
 )
 def test_errors_are_at_most_twice_those_of_eager_mode(n: int) -> None:
     generator = torch.Generator().manual_seed(n)
