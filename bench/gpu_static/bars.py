@@ -18,6 +18,8 @@ REACH = {
     "4096x4096x1024": (0.70, 0.70),
     "1000x1000x1000": (0.50, 0.50),
 }
+#: Of attention: all pairs of a row and a column, and those up to the diagonal.
+ATTENTION = {"full": (0.60, 0.50), "causal": (0.50, 0.40)}
 #: The geometric mean over the convolutions of ResNet-50.
 RESNET = (0.60, 0.55)
 #: Matrix instructions over all of the main loop, of chips that issue one instruction per cycle.
@@ -51,9 +53,10 @@ class Miss:
 
 def bar(row: Json, machine: Machine) -> float | None:
     """The least reach of a case; None if it has none."""
-    if row["dtype"] == "int8" or row["group"] != "products":
+    known = {"products": REACH, "attention": ATTENTION}
+    if row["dtype"] == "int8" or row["group"] not in known:
         return None
-    pair = REACH.get(row["size"])
+    pair = known[row["group"]].get(row["size"])
     return pair[machine.one_pipe] if pair else None
 
 
@@ -74,7 +77,7 @@ def misses(row: Json, machine: Machine) -> list[Miss]:
         row["resident"] >= row["assumed"],
         f"{row['resident']} blocks at once, the mapping assumes {row['assumed']}",
     )
-    if row["group"].startswith("resnet-50"):
+    if row["group"].startswith("resnet-50") or row["group"] == "attention":
         check(row["kernels"] == 1, f"{row['kernels']} kernels, at most 1")
     if row["conflicts"] is not None:
         check(not row["conflicts"], f"{row['conflicts']} simulated bank conflicts")
@@ -85,7 +88,10 @@ def misses(row: Json, machine: Machine) -> list[Miss]:
             f"{row['bytes_in_flight'] / 1e6:.2f} MB in flight, at least {needed / 1e6:.2f}",
         )
     if row["matrix_slots"] is None:
-        check(row["group"] != "products", "no matrix unit computes it")
+        check(row["group"] not in ("products", "attention"), "no matrix unit computes it")
+    elif row["group"] == "attention":
+        # What is between the products takes slots, too.
+        pass
     elif not machine.one_pipe:
         check(
             row["matrix_slots"] >= MATRIX_SLOTS,

@@ -1,4 +1,4 @@
-"""What is built: products of matrices, convolutions of ResNet-50, programs without units."""
+"""What is built: products of matrices, convolutions, attention, programs without units."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Case:
 
     Attributes:
         name: of the case.
-        group: ``products``, ``resnet-50``, ``resnet-50-nchw`` or ``vector``.
+        group: ``products``, ``resnet-50``, ``resnet-50-nchw``, ``attention`` or ``vector``.
         dtype: of the arguments.
         shapes: of the arguments.
         problem: what it computes.
@@ -174,6 +174,35 @@ PRODUCTS = (
 )
 
 
+def attention(heads: int, length: int, size: int, *, causal: bool) -> Case:
+    """Attention of a batch of one, in float16."""
+    shape = (1, heads, length, size)
+
+    def make() -> Callable[..., Any]:
+        from torch.nn.functional import scaled_dot_product_attention as attend
+
+        return lambda q, k, v: attend(q, k, v, is_causal=causal)
+
+    extents = f"{heads}x{length}x{size}"
+    rows, nbytes = heads * length, 4 * heads * length * size * SIZES["float16"]
+    return Case(
+        f"{'causal ' if causal else ''}attention float16 {extents}",
+        "attention",
+        "float16",
+        (shape,) * 3,
+        Problem(rows, length, 2 * size, nbytes, sequence=length, causal=causal),
+        make,
+        "causal" if causal else "full",
+    )
+
+
+ATTENTION = tuple(
+    attention(*extents, causal=causal)
+    for extents in ((16, 4096, 128), (32, 2048, 64))
+    for causal in (False, True)
+)
+
+
 def _chain() -> Callable[..., Any]:
     import torch
 
@@ -256,6 +285,7 @@ GROUPS = {
     "resnet-50-nchw": tuple(
         convolution(n, layer, channels_last=False) for n, layer in enumerate(resnet_50(), 1)
     ),
+    "attention": ATTENTION,
     "vector": VECTOR,
 }
 

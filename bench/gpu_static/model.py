@@ -48,17 +48,37 @@ class Problem:
     Attributes:
         rows, columns, steps: of it.
         floor_bytes: of all arguments and the result.
+        sequence: of a chain of two products, rows that meet the same columns, as those of a head of
+            attention do; ``steps`` are those of both products, and a main loop has blocks of
+            columns. 0: no chain.
+        causal: whether a row meets the columns up to its own number only.
     """
 
     rows: int
     columns: int
     steps: int
     floor_bytes: int
+    sequence: int = 0
+    causal: bool = False
 
     @property
     def products(self) -> int:
         """Multiply-adds that are needed."""
-        return self.rows * self.columns * self.steps
+        return self.met * self.steps
+
+    @property
+    def met(self) -> int:
+        """Pairs of a row and a column that meet."""
+        pairs = self.rows * self.columns
+        return pairs * (self.sequence + 1) // (2 * self.sequence) if self.causal else pairs
+
+    def blocks_met(self, rows: int, columns: int) -> float:
+        """Blocks of columns that a tile of a chain's rows meets, in the mean of all tiles."""
+        every = ceil(self.columns / columns)
+        if not self.causal:
+            return every
+        ends = [min(first + rows, self.sequence) for first in range(0, self.sequence, rows)]
+        return sum(min(every, ceil(end / columns)) for end in ends) / len(ends)
 
 
 @dataclass(frozen=True)
@@ -169,6 +189,10 @@ def trips_of(parts: Parts, problem: Problem, launch: Launch, warps: int) -> int:
     if not parts.is_loop:
         return 1
     kind = parts.multiplier
+    if problem.sequence:
+        of_warp = problem.rows / (launch.blocks * warps)
+        columns = round(products(parts.loop, kind) / of_warp / problem.steps)
+        return ceil(problem.blocks_met(round(of_warp * warps), max(columns, 1)))
     sums = sums_of_warp(parts.loop, kind)
     covered = launch.blocks * warps * sums
     parted = max(1, covered // (problem.rows * problem.columns))

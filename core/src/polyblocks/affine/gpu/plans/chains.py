@@ -94,9 +94,10 @@ class ChainPlan:
         a, b, _ = self.unit.fragments
         rows = self.first.of_warp[0] * a.elements * width // 4
         columns = max(p.of_warp[1] for p in (self.first, self.second)) * b.elements * width // 4
-        # Elements become operands one after the other, in place of sums.
+        # Elements become operands one after the other, in place of sums; a part of a call's columns
+        # is on its way from shared memory.
         elements = r * c + r * c // 8
-        return elements + r * d + rows + columns // 2 + _OTHER + ADDRESSES
+        return elements + r * d + rows + columns // 8 + _OTHER + ADDRESSES
 
     def schedule(self, numbers: Numbers) -> dict[str, Any]:
         """The plan as data."""

@@ -58,15 +58,20 @@ def predict_chain(plan: ChainPlan, target: TargetDescription, chip: Multiprocess
         memory = plan.blocks * (turns * copied + ends) / cache
     if chip.latencies.known:
         latency = waves * 2 * chip.latencies.memory
-    rate = rates.lane_rate(target)
-    if on_chip is not None and rate is not None and plan.unit.flops:
+    if on_chip is not None and plan.unit.flops:
+        # Instructions of many kinds take issue slots, one of a partition in each cycle, as shared
+        # memory moves a row of its banks.
+        cycles = on_chip / (chip.banks * chip.bank_bytes)
+        rate = cycles * chip.partitions * chip.warp
         matrix = 2.0 * rows * block * (depth + width) * units / plan.unit.flops
         warps = plan.threads // chip.warp
         read = warps * block * (depth + width) + rows * depth
         shared = (read + block * (depth + width)) * size * units / on_chip
         issued = plan.threads * _issued(plan) * units / rate
         busy = rates.overlapped(resident * matrix, resident * shared, resident * issued)
-        alone = matrix + issued + 2 * chip.latencies.exchange
+        # A block's warps use as many partitions as there are warps.
+        idle = max(1.0, chip.partitions / warps)
+        alone = idle * (matrix + issued) + 2 * chip.latencies.exchange
         # Of one stage, each operand has half of a turn to come.
         comes = chip.latencies.memory / (plan.stages - 0.5)
         compute = waves * turns * max(busy, alone, comes)
