@@ -65,4 +65,28 @@ def split(code: Code) -> Parts:
     if not most:
         return Parts((), code.instructions, (), False)
     i = code.instructions
-    return Parts(i[:begin], i[begin : end + 1], i[end + 1 :], True)
+    return Parts(i[:begin], _usual(code, begin, end), i[end + 1 :], True)
+
+
+def _usual(code: Code, begin: int, end: int) -> tuple[Instruction, ...]:
+    """The instructions of most iterations of a loop.
+
+    Of both ways behind a branch that goes on, the shorter one, unless the longer one multiplies or
+    touches memory: that one is of the few iterations at the border of a mask.
+    """
+    i = code.instructions
+    left: set[int] = set()
+    for number in range(begin, end):
+        target = code.labels.get(i[number].target)
+        if target is None or not number < target <= end or number in left:
+            continue
+        ways = [range(number + 1, target), range(target, target)]
+        # What ends the way without a jump goes past the other one.
+        behind = code.labels.get(i[target - 1].target)
+        if target - 1 > number and behind is not None and target < behind <= end:
+            ways[1] = range(target, behind)
+        longer = max(ways, key=len)
+        kinds = {i[n].kind for n in longer}
+        if kinds.isdisjoint({Kind.MATRIX, Kind.LOAD, Kind.STORE, Kind.COPY, Kind.BARRIER}):
+            left.update(longer)
+    return tuple(i[n] for n in range(begin, end + 1) if n not in left)

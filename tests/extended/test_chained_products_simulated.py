@@ -12,7 +12,9 @@ from sweeps import sweep
 from tests.extended.test_kernels_simulated import simulate
 from torch.nn import functional
 
+from polyblocks.affine.fusion.chains import running_chain
 from polyblocks.affine.gpu.tiles import chain_cost
+from polyblocks.affine.model import For
 from polyblocks.passes.contraction import chain_products
 from polyblocks.simt import LaunchResult
 
@@ -148,3 +150,47 @@ def test_without_the_fusion_products_are_kernels_of_their_own() -> None:
     for option in ("polyblocks_disable_reduce_reduce_fusion", "polyblocks_disable_affine_fusion"):
         _, launches = simulate(function, make(), "sm_80", options={option: True})
         assert len(launches) > 1
+
+
+def test_a_chain_reads_and_writes_its_arguments_once_for_each_tile(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    heads, length, size = 2, 256, 64
+    monkeypatch.setattr(chain_products, "BLOCKS", (64,))
+    monkeypatch.setattr(chain_cost, "_WARPS", (4,))
+    monkeypatch.setattr(chain_cost, "_HEIGHTS", (32,))
+    _, (launch,) = simulate(attention, queries(heads, length, length, size), "sm_80")
+    tiles, array = length // 128, heads * length * size * 2
+    # Queries, and for each tile of rows all keys and values; results.
+    expected = (array + tiles * 2 * array) + array
+    moved = launch.counts.global_loaded + launch.counts.global_stored
+    assert moved == pytest.approx(expected, rel=0.05)
+
+
+def without_rescale(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = running_chain._Writer._product
+    monkeypatch.setattr(running_chain._Writer, "_product", lambda self, _: whole(self, None))
+
+
+def a_block_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = running_chain.bound_blocks
+
+    def bound(blocks: For, *others: Any) -> None:
+        whole(blocks, *others)
+        blocks.upper = tuple(end - 1 for end in blocks.upper)
+
+    monkeypatch.setattr(running_chain, "bound_blocks", bound)
+
+
+def without_borders(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = running_chain.masks_at_borders
+    monkeypatch.setattr(running_chain, "masks_at_borders", lambda *given: whole(*given)[:0])
+
+
+@pytest.mark.parametrize("fault", [without_rescale, a_block_short, without_borders])
+def test_planted_faults_are_found(fault: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chain_products, "BLOCKS", (32,))
+    check("causal")
+    fault(monkeypatch)
+    with pytest.raises(AssertionError, match="assert"):
+        check("causal")

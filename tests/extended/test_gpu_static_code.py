@@ -115,6 +115,22 @@ def test_inner_loops_that_do_not_multiply_belong_to_the_main_one() -> None:
     assert loops.loops(code) == [(2, 3), (1, 4), (5, 6)]
 
 
+def test_most_iterations_go_the_shorter_way() -> None:
+    multiply = Instruction("FFMA", Kind.FLOAT, products=32)
+    other, load = Instruction("MOV", Kind.INTEGER), Instruction("LDG", Kind.LOAD, bytes=128)
+
+    def jump(label: str) -> Instruction:
+        return Instruction("BRA", Kind.CONTROL, target=label)
+
+    masks = (multiply, jump("usual"), other, other, other, jump("both"), other, multiply)
+    code = Code("kernel", (*masks, jump("loop")), {"loop": 0, "usual": 6, "both": 7})
+    assert len(loops.split(code).loop) == 5
+    # What is skipped where nothing is left to copy is no exception.
+    copies = (multiply, jump("on"), load, other, multiply)
+    code = Code("kernel", (*copies, jump("loop")), {"loop": 0, "on": 4})
+    assert len(loops.split(code).loop) == 6
+
+
 def test_branches_to_one_place_are_one_loop() -> None:
     branch = Instruction("s_branch", Kind.CONTROL, target="a")
     assert loops.loops(Code("kernel", (branch, branch), {"a": 0})) == [(0, 1)]

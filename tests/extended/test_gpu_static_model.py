@@ -169,6 +169,19 @@ def product_of_halves() -> tuple[Parts, Launch, Problem]:
     return listing.load(text), launch, Problem(8192, 8192, 8192, 3 * 8192**2 * 2)
 
 
+def test_a_chain_of_products_runs_over_the_blocks_that_its_rows_meet() -> None:
+    # Eight warps of 16 rows, and blocks of 64 columns: products of 64 steps, and of 64 columns.
+    loop = tuple(matrix(4 * n) for n in range(16 * 64 * 128 // 2048))
+    launch = Launch(2 * 1024 // (16 * WARPS), 32 * WARPS, 128, 0)
+    full = Problem(2 * 1024, 1024, 128, 0, sequence=1024)
+    parts = Parts((), loop, (), True)
+    assert trips_of(parts, full, launch, WARPS) == 16
+    causal = replace(full, causal=True)
+    assert causal.blocks_met(16 * WARPS, 64) == (16 + 2) / 2
+    assert trips_of(parts, causal, launch, WARPS) == 9
+    assert causal.products == 1024 * 1025 // 2 * 2 * 128
+
+
 def test_a_slower_loop_is_predicted_slower() -> None:
     parts, launch, problem = product_of_halves()
     hopper = machine(describe("sm_90a"))

@@ -2,12 +2,18 @@
 // TARGET: chaining gpu
 //
 // Where a score is minus infinity by an affine condition, blocks of steps are left out in which all
-// are; in others each score is tested. A sum of the exponentials is not asked for.
+// are; in the others a loop over the masked ones, which most blocks have none of, stores it. A sum of
+// the exponentials is not asked for.
 
 // CHECK-LABEL: func.func @main
 // CHECK:         affine.for %[[I:.*]] = 0 to 2048 {
 // CHECK:           affine.for %[[T:.*]] = 0 to #[[END:.*]](%[[I]]) iter_args
-// CHECK:             arith.cmpi sle
+// CHECK:             affine.for %[[J:.*]] = #{{.*}}(%[[T]]) to
+// CHECK-NOT:           arith.select
+// CHECK:             affine.for %{{.*}} = max #{{.*}}(%[[T]], %[[I]]) to
+// CHECK-NEXT:          arith.constant 0xFF800000
+// CHECK-NEXT:          affine.store
+// CHECK-NEXT:        }
 // CHECK:             arith.maximumf
 // CHECK:         chained = true
 // CHECK-NOT:     affine.for

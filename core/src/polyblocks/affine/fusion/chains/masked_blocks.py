@@ -1,13 +1,18 @@
-"""Blocks of steps in which affine conditions mask all elements of a row: they are left out."""
+"""Blocks of steps in which affine conditions mask elements of a row.
+
+Those whose elements are all masked are left out; only those at a border are masked element by
+element.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass
 
-from polyblocks.affine.expr import Var
+from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.masks.absence import Absence, Number, constants_of
 from polyblocks.affine.masks.constraints import Bound, bound_of, conditions_of
-from polyblocks.affine.model import Buffer, For
+from polyblocks.affine.model import Buffer, For, Node, Op, Store, Value, clone
 
 
 def bound_blocks(
@@ -24,7 +29,8 @@ def bound_blocks(
         rows: variables of the loops around.
         size: steps of a block.
     """
-    for bound in _bounds(elements, scores, rows):
+    for mask in _masks(elements, scores, rows):
+        bound = mask.bound
         end = (bound.at + (size - 1)) // size if bound.upper else bound.at // size
         if bound.upper and end.range()[0] < blocks.var.extent:
             blocks.upper = (*blocks.upper, end)
@@ -32,8 +38,89 @@ def bound_blocks(
             blocks.lower = (*blocks.lower, end)
 
 
-def _bounds(elements: For, scores: Buffer, rows: Collection[Var]) -> list[Bound]:
-    """Ranges of steps of a row; scores of all others are masked."""
+def masks_at_borders(
+    elements: For, scores: Buffer, rows: Collection[Var], size: int, first: Expr
+) -> list[Node]:
+    """Loops over the elements of a block that masks hide, instead of a test of each, in place.
+
+    In a block without such elements they have no iterations. Before::
+
+        for %j = %t * 64 to %t * 64 + 64 {
+          %kept = %j <= %i;  %masked = select %kept, %score, -inf
+          store %masked, %scores[%j - %t * 64] }
+
+    After::
+
+        for %j = %t * 64 to %t * 64 + 64 { store %score, %scores[%j - %t * 64] }
+        for %j = max(%t * 64, %i + 1) to %t * 64 + 64 { store -inf, %scores[%j - %t * 64] }
+
+    Args:
+        elements: a loop over the steps of a block.
+        scores: the buffer that it stores.
+        rows: variables of the loops around.
+        size: steps of a block.
+        first: the first step of the block.
+    """
+    loops: list[Node] = []
+    for mask in _masks(elements, scores, rows):
+        store = next(n for n in elements.body if isinstance(n, Store) and n.buffer is scores)
+        select = mask.select_before(store, elements.body)
+        if select is None or not mask.is_exact(elements.var, rows):
+            continue
+        _, if_true, if_false = select.operands
+        lowest, kept = (if_true, if_false) if mask.absent else (if_false, if_true)
+        (low,) = (n for n in elements.body if isinstance(n, Op) and lowest in n.results)
+        elements.body = [n for n in elements.body if n is not select]
+        store.value = kept
+        var = Var(elements.var.extent, elements.var.name)
+        at, end = mask.bound.at, first + size
+        index = tuple(e.substitute({elements.var: Expr.of(var)}) for e in store.index)
+        (constant,) = clone([low], {}, {})
+        body: list[Node] = [constant, Store(constant.defines[0], scores, index, store.location)]
+        lower, upper = ((first, at), (end,)) if mask.bound.upper else ((first,), (end, at))
+        loops.append(For(var, body, lower=lower, upper=upper))
+    return loops
+
+
+@dataclass(frozen=True)
+class _Mask:
+    """A condition that masks elements of a row.
+
+    Attributes:
+        condition: the value.
+        absent: what it is where elements are masked.
+        bound: steps of a row; scores of all others are masked.
+        number: not negative in the bound.
+    """
+
+    condition: Value
+    absent: bool
+    bound: Bound
+    number: Expr
+
+    def is_exact(self, var: Var, rows: Collection[Var]) -> bool:
+        """Whether no score in the bound is masked by the condition."""
+        return set(self.number.variables()) <= {var, *rows} and all(
+            isinstance(atom, Var) for atom, _ in self.number.terms
+        )
+
+    def select_before(self, store: Store, nodes: list[Node]) -> Op | None:
+        """The choice between a score and minus infinity whose result is stored, and not else used.
+
+        None if there is no such choice by this condition.
+        """
+        uses = [n for n in nodes if store.value in n.uses]
+        found = [n for n in nodes if isinstance(n, Op) and store.value in n.results]
+        if len(uses) != 1 or len(found) != 1 or found[0].name != "arith.select":
+            return None
+        (select,) = found
+        lowest = constants_of(nodes).get(select.operands[1 if self.absent else 2])
+        mine = select.operands[0] is self.condition
+        return select if mine and lowest is not None and lowest.is_lowest else None
+
+
+def _masks(elements: For, scores: Buffer, rows: Collection[Var]) -> list[_Mask]:
+    """The conditions that mask scores outside of ranges of steps."""
     found = []
     constants = constants_of(elements.body)
     for value, condition in conditions_of(elements.body).items():
@@ -44,6 +131,8 @@ def _bounds(elements: For, scores: Buffer, rows: Collection[Var]) -> list[Bound]
             if not stored or not all(isinstance(n, Number) and n.is_lowest for n in stored):
                 continue
             needed = condition.needed_for(not outcome)
-            bounds = (bound_of(number, elements.var, rows, ()) for number in needed)
-            found += [bound for bound in bounds if bound is not None]
-    return [bound for bound in found if bound.cuts(elements.var)]
+            for number in needed:
+                bound = bound_of(number, elements.var, rows, ())
+                if bound is not None and bound.cuts(elements.var):
+                    found.append(_Mask(value, outcome, bound, number))
+    return found

@@ -8,7 +8,7 @@ from math import e, log2
 from polyblocks.affine.element import F32, dtype_of
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.fusion.chains.chained_products import Link, ProductChain
-from polyblocks.affine.fusion.chains.masked_blocks import bound_blocks
+from polyblocks.affine.fusion.chains.masked_blocks import bound_blocks, masks_at_borders
 from polyblocks.affine.fusion.chains.row_kinds import Kind, Rescaling
 from polyblocks.affine.model import (
     Alloca,
@@ -167,9 +167,16 @@ class _Writer:
             [r.after for r in running if r.after is not None],
         )
         scores = self._scores()
-        for statement in out.out:
-            if scores is not None and isinstance(statement, For) and not statement.inits:
-                bound_blocks(blocks, statement, scores, self.chain.rows, self.block)
+        if scores is not None:
+            around = self.chain.rows, self.block
+            first = Expr.of(self.number) * self.block
+            for statement in list(out.out):
+                if isinstance(statement, For) and not statement.inits:
+                    bound_blocks(blocks, statement, scores, *around)
+                    if self.number.extent > 1:
+                        masks = masks_at_borders(statement, scores, *around, first)
+                        at = out.out.index(statement) + 1
+                        out.out[at:at] = masks
         return blocks
 
     def _scores(self) -> Buffer | None:

@@ -103,6 +103,11 @@ def chained_products(nest: Nest) -> ChainedProducts | None:
     )
 
 
+def is_at_border(statement: For) -> bool:
+    """Whether a loop over steps runs in some blocks only: it masks elements."""
+    return len(statement.lower) + len(statement.upper) > 2
+
+
 def _has_buffers(loop: For) -> bool:
     return any(isinstance(n, Alloca) for n in loop.body)
 

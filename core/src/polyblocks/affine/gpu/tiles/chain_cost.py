@@ -8,7 +8,7 @@ from math import ceil
 from polyblocks.affine import operation_cost as cost
 from polyblocks.affine.cost import rates
 from polyblocks.affine.cost.predicted import IMPOSSIBLE, Predicted
-from polyblocks.affine.gpu.plans.chained import ChainedProducts
+from polyblocks.affine.gpu.plans.chained import ChainedProducts, is_at_border
 from polyblocks.affine.gpu.plans.chains import ChainPlan, chain_accesses, chain_plan
 from polyblocks.affine.gpu.plans.sizes import bytes_around
 from polyblocks.affine.gpu.tiles.units_cost import rates_of_memory
@@ -101,7 +101,9 @@ def _issued(plan: ChainPlan) -> float:
     elements = sum(
         cost.operations([n for n in statement.body if not isinstance(n, For)])
         for statement in plan.parts.statements
-        if isinstance(statement, For) and statement is not plan.parts.used
+        if isinstance(statement, For)
+        and statement is not plan.parts.used
+        and not is_at_border(statement)
     )
     copying = plan.first.copying(plan.first.product.operands[1])
     copying += plan.second.copying(plan.second.product.operands[1])

@@ -11,58 +11,19 @@ from typing import Any
 
 from polyblocks.affine.analysis.reduction_chains import StraightLineCode
 from polyblocks.affine.analysis.reductions import identity
+from polyblocks.affine.gpu.plans.chained import is_at_border
 from polyblocks.affine.gpu.plans.chains import ChainPlan
 from polyblocks.affine.gpu.plans.fragments import outers_of, steps_of
-from polyblocks.affine.gpu.plans.units import UnitPlan
 from polyblocks.affine.model import Buffer, For, Load, Node, Op, Store, Value
 from polyblocks.affine.vectors.reduction_vectors import combine
 from polyblocks.codegen.gpu.emission.code import Code
-from polyblocks.codegen.gpu.emission.combine import barrier, from_lane
+from polyblocks.codegen.gpu.emission.combine import from_lane
 from polyblocks.codegen.gpu.emission.tiles import TileEmitter
-from polyblocks.codegen.gpu.matrix_emission.operand_reads import OperandReads
-from polyblocks.codegen.gpu.matrix_emission.pipeline import Pipeline
-from polyblocks.codegen.gpu.matrix_emission.places import Sum
-from polyblocks.codegen.gpu.matrix_emission.scope import UnitScope
-from polyblocks.codegen.gpu.matrix_emission.sums import Sums
-from polyblocks.codegen.gpu.matrix_emission.tile_copy import TileCopy
-from polyblocks.codegen.gpu.matrix_emission.unit_calls import UnitCalls
+from polyblocks.codegen.gpu.matrix_emission.chain_operands import ChainCopies, ChainProduct
 from polyblocks.mlir import ir
 
 #: Elements of a thread, rows by columns.
 Grid = list[list[Any]]
-
-
-class _Product:
-    """One of both products.
-
-    Args:
-        tile: its elements of the thread.
-        plan: how it is computed.
-        tiles: memory of its operands in shared memory, or None.
-    """
-
-    def __init__(self, tile: TileEmitter, plan: UnitPlan, tiles: list[Any]) -> None:
-        operands = plan.product.operands
-        given = {o: t for o, t in zip(operands, tiles, strict=True) if t is not None}
-        self.tile, self.plan = tile, plan
-        self.scope = UnitScope(tile, plan, given)
-        self.reads = OperandReads(self.scope)
-        self.calls, self.sums = UnitCalls(self.reads), Sums(self.scope)
-        self.places: tuple[list[Any], list[Any]] = ([], [])
-
-    def place(self, thread: Any) -> None:
-        """Find the thread's rows and columns."""
-        self.places = self.scope.place(thread)
-        for side in range(2):
-            self.tile.stand(self.places[side], side)
-
-    def copy(self, side: int, thread: Any) -> TileCopy:
-        """The thread's part of the copies of an operand."""
-        return TileCopy(self.scope, self.plan.product.operands[side], thread)
-
-    def operand(self, side: int, stage: Any, call: int) -> list[Any]:
-        """The registers of an operand for a call."""
-        return [v for load in self.reads.loads_of(side, stage, call) for v in load()]
 
 
 class ChainEmitter:
@@ -90,8 +51,8 @@ class ChainEmitter:
         def tile(sizes: Any) -> TileEmitter:
             return TileEmitter(code, sizes, memrefs, externals)
 
-        self.first = _Product(tile(plan.first.sizes), plan.first, [rows, steps])
-        self.second = _Product(tile(plan.second.sizes), plan.second, [None, columns])
+        self.first = ChainProduct(tile(plan.first.sizes), plan.first, [rows, steps])
+        self.second = ChainProduct(tile(plan.second.sizes), plan.second, [None, columns])
         self.last = tile(plan.last_sizes())
         # All know the numbers of a row.
         for other in (self.second.tile, self.last):
@@ -108,7 +69,7 @@ class ChainEmitter:
         self.first.tile.nodes.variables.update(tile.nodes.variables)
         for product in (self.first, self.second):
             product.place(thread)
-        copies = _Copies(self, thread)
+        copies = ChainCopies(code, plan, (self.first, self.second), thread)
         copies.begin()
         self._run(self.parts.before)
         blocks, sums = self.parts.blocks, self.second.sums
@@ -131,7 +92,7 @@ class ChainEmitter:
         self._run(self.parts.after)
         self._finish(sums.unpacked(done[count:]))
 
-    def _block(self, number: Any, copies: _Copies, totals: list[Any]) -> list[Any]:
+    def _block(self, number: Any, copies: ChainCopies, totals: list[Any]) -> list[Any]:
         """A block of steps; the totals after it."""
         code, tile = self.code, self.first.tile
         self.stage = copies.turn(number)
@@ -144,6 +105,8 @@ class ChainEmitter:
                 self._run([statement])
             elif statement.inits:
                 self._reduce(statement)
+            elif is_at_border(statement):
+                self._mask(statement)
             else:
                 self._elements(statement.body)
             if statement is self.parts.made:
@@ -182,6 +145,49 @@ class ChainEmitter:
                 self._set(node.result, self.passed[node.buffer])
             else:
                 self._run([node])
+
+    def _mask(self, loop: For) -> None:
+        """Another value for the elements of a loop over the first or last steps of a block."""
+        code, tile, old = self.code, self.first.tile, self.passed[_store_of(loop).buffer]
+        self._run([n for n in loop.body if not isinstance(n, Store)])
+        begins = len(loop.lower) > 1
+        (at,) = loop.lower[1:] if begins else loop.upper[1:]
+        first, block, zero = tile.first[1], self.plan.parts.block, code.integer(0)
+        narrow = ir.IntegerType.get_signless(32)
+
+        def limit(row: int) -> Any:
+            """The number in the block of the first step from ``at`` on."""
+            tile.move(row, -1)
+            number = code.value("arith.subi", code.index, tile.nodes.expr(at), first)
+            return code.value("arith.maxsi", code.index, zero, number)
+
+        def body() -> list[Any]:
+            # One comparison for each element, of numbers that take one register.
+            places = [code.value("arith.index_cast", narrow, p) for p in self.first.places[1]]
+            found = []
+            for i, row in enumerate(old):
+                end = code.value("arith.minsi", code.index, limit(i), code.integer(block))
+                end = code.value("arith.index_cast", narrow, end)
+                for j, (place, value) in enumerate(zip(places, row, strict=True)):
+                    new = tile.of(_store_of(loop).value, i, j)
+                    both = (value, new) if begins else (new, value)
+                    before = code.compare("slt", place, end)
+                    found.append(code.value("arith.select", value.type, before, *both))
+            return found
+
+        # Whether some row of the thread has such elements: in most blocks none has.
+        some = limit(0 if begins else self._height - 1)
+        there = (
+            code.compare("slt", some, code.integer(block))
+            if begins
+            else code.compare("sgt", some, zero)
+        )
+        flat = [v for row in old for v in row]
+        found = code.when(there, body, lambda: flat, [v.type for v in flat])
+        width = len(old[0])
+        self.passed[_store_of(loop).buffer] = [
+            found[n : n + width] for n in range(0, len(found), width)
+        ]
 
     def _grid(self, value: Value) -> Grid:
         rows, columns = self.plan.first.sizes.of_thread
@@ -311,109 +317,8 @@ class ChainEmitter:
         last.finish(totals)
 
 
-class _Copies:
-    """Copies of operands to shared memory, some blocks of steps ahead.
-
-    Args:
-        chain: of the kernel.
-        thread: its number.
-    """
-
-    def __init__(self, chain: ChainEmitter, thread: Any) -> None:
-        assert chain.plan.first.copies is not None
-        self.chain, self.code, self.plan = chain, chain.code, chain.plan
-        self.pipeline = Pipeline(self.code, chain.plan.first.copies)
-        self.rows = chain.first.copy(0, thread)
-        self.steps, self.columns = chain.first.copy(1, thread), chain.second.copy(1, thread)
-        self.first, self.end = self._bounds()
-
-    def _bounds(self) -> tuple[Any, Any]:
-        """The first block of steps, and the end of those that some row of the tile needs."""
-        code, chain = self.code, self.chain
-        first, end = code.integer(0), code.integer(chain.parts.blocks.var.extent)
-        nodes, (row, *_) = chain.second.tile.nodes, chain.parts.first.rows
-        lower, upper = chain.parts.bounds
-        at = chain.second.tile.first[0]
-        for bound in lower:
-            nodes.variables[row] = at
-            first = code.value("arith.maxsi", code.index, first, nodes.expr(bound))
-        for bound in upper:
-            last = code.plus(at, self.plan.tile[0] - 1)
-            limit = code.integer(row.extent - 1)
-            nodes.variables[row] = code.value("arith.minui", code.index, last, limit)
-            end = code.value("arith.minsi", code.index, end, nodes.expr(bound))
-        return first, end
-
-    def begin(self) -> None:
-        """The rows, and the first blocks of steps."""
-        zero = self.code.integer(0)
-        for round_ in self.rows.rounds:
-            self.rows.start(round_, Sum(zero), zero, self._is_whole)
-        if self.plan.stages == 1:
-            self._later(self.first, 0, self._start_steps)
-            self.pipeline.close()
-        for number in range(self.plan.stages - 1):
-            self._later(self.first, number, self._start_steps, self._start_columns)
-            self.pipeline.close()
-
-    def turn(self, number: Any) -> Any:
-        """Begin copies of a later block; the stage of this one when it is there."""
-        code, ahead = self.code, self.plan.stages - 1
-        self.pipeline.wait(max(ahead - 1, 0))
-        # And all have read the block before, in whose place the later one comes.
-        barrier(code)
-        if not ahead:
-            self._start_columns(number)
-        else:
-            self._later(number, ahead, self._start_steps, self._start_columns)
-        self.pipeline.close()
-        return code.remainder(number, self.plan.stages)
-
-    def between(self, number: Any) -> None:
-        """Wait for the second product's operand, and begin copies of the next block's first one.
-
-        Where there is one stage, all have read that when they wait.
-        """
-        if self.plan.stages > 1:
-            return
-        self.pipeline.wait(0)
-        barrier(self.code)
-        self._later(number, 1, self._start_steps)
-        self.pipeline.close()
-
-    def _later(self, number: Any, ahead: int, *copies: Callable[[Any], None]) -> None:
-        """Copies of a later block, if there is one."""
-        code = self.code
-        later = code.plus(number, ahead)
-
-        def start() -> list[Any]:
-            for copy in copies:
-                copy(later)
-            return []
-
-        code.when(code.compare("slt", later, self.end), start)
-
-    @property
-    def _is_whole(self) -> bool:
-        return self.plan.first.sizes.counts[2] % self.plan.first.sizes.depth == 0
-
-    def _start_steps(self, number: Any) -> None:
-        """Copies of the first product's operand of a block of steps."""
-        code, tile = self.code, self.chain.first.tile
-        known = tile.first
-        tile.first = [known[0], code.times(number, self.chain.parts.block)]
-        stage = code.remainder(number, self.plan.stages)
-        for round_ in self.steps.rounds:
-            self.steps.start(round_, Sum(code.integer(0)), stage, self._is_whole)
-        tile.first = known
-
-    def _start_columns(self, number: Any) -> None:
-        """Copies of the second product's operand of a block of steps."""
-        code, block = self.code, self.chain.parts.block
-        whole = self.plan.second.sizes.counts[2] % block == 0
-        stage, first = code.remainder(number, self.plan.stages), code.times(number, block)
-        for round_ in self.columns.rounds:
-            self.columns.start(round_, Sum(first), stage, whole)
+def _store_of(loop: For) -> Store:
+    return next(n for n in loop.body if isinstance(n, Store))
 
 
 class ChainBody:
