@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +19,7 @@ from polyblocks.affine.model import (
     Op,
     Store,
     Value,
+    walk,
 )
 from polyblocks.affine.steps import exact_range
 
@@ -160,6 +162,22 @@ class KnownValues:
         if len(known) != 2 or known[1] is None:
             return None
         return binary(op.name, x, known[1])
+
+
+def compares_places(nodes: Iterable[Node]) -> bool:
+    """Whether code compares places of one loop with those of another one."""
+    known = KnownValues()
+    for node in walk(nodes):
+        if isinstance(node, Index):
+            known.exprs[node.result] = node.expr
+        elif isinstance(node, Op) and len(node.results) == 1:
+            known.learn(node)
+            if node.name == "arith.cmpi":
+                left, right = (known.exprs.get(v) for v in node.operands)
+                both = left is not None and right is not None
+                if both and len(set((left - right).variables())) > 1:  # type: ignore[operator]
+                    return True
+    return False
 
 
 def binary(name: str, x: Expr, y: Expr) -> Expr | None:

@@ -24,13 +24,18 @@ _CASTS = {"arith.index_cast", "arith.extsi", "arith.trunci"}
 _WIDE = (I64, INDEX)
 
 
-def narrow(nodes: list[Node], intervals: Intervals) -> int:
+def narrow(nodes: list[Node], intervals: Intervals, masked: bool = False) -> int:
     """Rewrite in place; returns the number of operations that are narrower now.
 
-    Only where floating-point numbers become integers: vectors hold twice as many of these then as
-    they would of 64 bits. Functions of loop variables alone are scalar.
+    Only where floating-point numbers become integers, or masks compare places: vectors hold twice
+    as many of these then as they would of 64 bits. Other functions of loop variables are scalar.
+
+    Args:
+        nodes: the code.
+        intervals: of its values.
+        masked: whether it compares places of several loops.
     """
-    if not any(isinstance(n, Op) and n.name == "arith.fptosi" for n in walk(nodes)):
+    if not masked and not any(isinstance(n, Op) and n.name == "arith.fptosi" for n in walk(nodes)):
         return 0
     narrowing = _Narrowing(intervals)
     narrowing.block(nodes)

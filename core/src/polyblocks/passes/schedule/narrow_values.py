@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from polyblocks.affine.analysis.known_values import compares_places
 from polyblocks.affine.flat_views import FlatViews
 from polyblocks.affine.model import Check, IndirectLoad, Op, Sequence, remove_dead, walk
 from polyblocks.affine.rewrites.flat_addresses import flatten_addresses
@@ -27,7 +28,8 @@ class NarrowValuesPass(NestPass):
     * What was extended, to be compared with a number of its own type, is compared as it was.
     * A load at several run-time indices is one at an address: quotients and remainders of one
       number, put together again, are that number.
-    * Integers that floating-point numbers become have 32 bits where they fit these.
+    * Integers that floating-point numbers become, and places that masks compare, have 32 bits where
+      they fit these.
 
     Before::
 
@@ -60,7 +62,7 @@ class NarrowValuesPass(NestPass):
                 continue
             intervals, folded = fold(nest.body)
             flat = flatten_addresses(nest.body, views, intervals)
-            narrowed = narrow(nest.body, intervals)
+            narrowed = narrow(nest.body, intervals, compares_places(nest.body))
             if folded or flat or narrowed:
                 eliminate_common(nest.body)
                 remove_dead(nest.body)
