@@ -2,9 +2,10 @@
 
 Orders are lines of JSON with ``name``, ``size``, ``peers`` and ``seconds`` (of calls of each peer;
 0: one call). An answer has a row for each peer: ``first_call`` (seconds, with compiling and the
-check), ``minimum`` (seconds of the fastest later call), ``error``, ``correct``; ours has
-``predicted`` (seconds) and ``kernels`` as well; or it has a ``problem``. ``bytes`` are those of the
-operands and results.
+check), ``minimum`` (seconds of the fastest later call), ``faults`` (fresh pages per call, of the
+turn with the fewest: results in memory that the C library has just got), ``error``, ``correct``;
+ours has ``predicted`` (seconds) and ``kernels`` as well; or it has a ``problem``. ``bytes`` are
+those of the operands and results.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import os
 import sys
 import time
 from collections.abc import Sequence
+from resource import RUSAGE_SELF, getrusage
 from typing import Any
 
 import numpy as np
@@ -105,7 +107,11 @@ def measure(framework: Any, case: Case, size: str, peers: Sequence[str], seconds
         shift = turn % max(1, len(running))
         for row, call in running[shift:] + running[:shift]:
             if row.get("minimum", 0.0) < seconds:  # One call of others takes longer than all.
-                row["minimum"] = min(row.get("minimum", np.inf), *timed(call, seconds / TURNS))
+                before = getrusage(RUSAGE_SELF).ru_minflt
+                times = timed(call, seconds / TURNS)
+                faults = (getrusage(RUSAGE_SELF).ru_minflt - before) / len(times)
+                row["minimum"] = min(row.get("minimum", np.inf), *times)
+                row["faults"] = min(row.get("faults", np.inf), faults)
     return found
 
 

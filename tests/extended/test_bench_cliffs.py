@@ -86,6 +86,7 @@ def test_peers_take_turns_and_are_compared_with_the_first() -> None:
     assert found[OURS]["correct"] is True
     assert found[OURS]["kernels"] == 1
     assert 0 < found[OURS]["minimum"] <= found[OURS]["first_call"]
+    assert found[OURS]["faults"] >= 0
     assert "minimum" not in worker.measure(made, CASE, "small", [OURS], 0)["peers"][0]
 
 
