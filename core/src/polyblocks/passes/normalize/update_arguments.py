@@ -247,17 +247,20 @@ class _RoundTrip:
             if isinstance(node, For):
                 node.body = self._moved(node.body)
             elif isinstance(node, Access) and node.buffer is self.copy:
-                node.buffer = self.array
-                if isinstance(node, AffineAccess):
-                    node.index = tuple(s.expr(node.index) for s in self.place)
-                elif isinstance(node, IndirectAccess):
-                    numbers = {s.by: Value(ir.IndexType.get()) for s in self.place if s.dim is None}
-                    moved += [Index(value, Expr(by)) for by, value in numbers.items()]
-                    node.index = [
-                        numbers[s.by] if s.dim is None else node.index[s.dim] for s in self.place
-                    ]
+                moved += self._put(node)
             moved.append(node)
         return moved
+
+    def _put(self, node: Access) -> list[Node]:
+        """Let an access be of the array; the numbers that it needs before it."""
+        node.buffer = self.array
+        if isinstance(node, AffineAccess):
+            node.index = tuple(s.expr(node.index) for s in self.place)
+        if not isinstance(node, IndirectAccess):
+            return []
+        numbers = {s.by: Value(ir.IndexType.get()) for s in self.place if s.dim is None}
+        node.index = [numbers[s.by] if s.dim is None else node.index[s.dim] for s in self.place]
+        return [Index(value, Expr(by)) for by, value in numbers.items()]
 
 
 def _taken(back: Nest, buffer: Buffer, sequence: Sequence, users: Users) -> Nest:
