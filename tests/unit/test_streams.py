@@ -29,10 +29,12 @@ def stream_of(
     reads: int = 0,
     step: int = 1,
     fresh: bool = False,
+    joined: bool = False,
 ) -> int:
     """What a store to ``out[i, j + shift]`` in ``for i: for j`` is marked with.
 
-    The nest reads ``reads`` rows of an input on the way, every element or each ``step``-th.
+    The nest reads ``reads`` rows of an input on the way, every element or each ``step``-th. Rows
+    are ``joined`` if the pass is told of the loop around.
     """
     out = Buffer(shape, "f32", kind)
     out.fresh = fresh
@@ -50,7 +52,8 @@ def stream_of(
         body: list[Node] = [Load(Value("f32"), out, (Expr(0), Expr(0)))]
         nests.append(Nest(body, []))
     sequence = Sequence(list(nests), [out])
-    mark_nontemporal_stores(loop, j if across else None, width, sequence, CHIP)
+    around = [For(i, [loop])] if joined else []
+    mark_nontemporal_stores(loop, j if across else None, width, sequence, CHIP, around)
     return store.stream
 
 
@@ -80,6 +83,9 @@ def test_short_runs_wait_for_lines() -> None:
     """Rows of 256 bytes have half of the last cache."""
     assert stream_of(shape=(5, 64), reads=4) == 64
     assert stream_of(shape=(5, 64), reads=3) == 0
+    # Where a row goes on behind the one before it they are one run.
+    assert stream_of(shape=(5, 64), reads=4, joined=True) == 0
+    assert stream_of(shape=(5, 64), reads=4, joined=True, shift=16) == 64
 
 
 @pytest.mark.parametrize(

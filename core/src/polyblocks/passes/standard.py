@@ -41,6 +41,7 @@ from polyblocks.passes.fuse.roll_sums import RollSumsPass
 from polyblocks.passes.fuse.split_columns import SplitColumnsPass
 from polyblocks.passes.layout.choose_layouts import ChooseLayoutsPass
 from polyblocks.passes.layout.copy_columns import CopyColumnsPass
+from polyblocks.passes.layout.delinearize_loops import DelinearizeLoopsPass
 from polyblocks.passes.layout.gather_rows import GatherRowsPass
 from polyblocks.passes.layout.interchange_loops import InterchangeLoopsPass
 from polyblocks.passes.layout.interleave_lookups import InterleaveLookupsPass
@@ -242,6 +243,8 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 NarrowAccumulatorsPass(),
                 # When reductions of the same values are one, and before tiles are chosen.
                 *only(team and vectors, SplitColumnsPass()),
+                # Before tiles cut loops anywhere.
+                *only(team and vectors, DelinearizeLoopsPass()),
                 # Before parts of a chain become tiles of rows.
                 *only(blocks, ChainProductsPass()),
                 # Before what makes a margin becomes part of a tile.

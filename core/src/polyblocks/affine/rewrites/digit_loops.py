@@ -35,7 +35,7 @@ def split_at_digits(loops: list[For]) -> bool:
     pending = list(loops)
     while pending:
         loop = pending.pop()
-        divisor = _lowest_digit(loop)
+        divisor = lowest_digit(loop)
         if divisor is not None:
             _split(loop, divisor)
             pending.append(loop)
@@ -43,7 +43,7 @@ def split_at_digits(loops: list[For]) -> bool:
     return found
 
 
-def _lowest_digit(loop: For) -> int | None:
+def lowest_digit(loop: For) -> int | None:
     """By what a variable is divided first; None if by nothing, or if its loop cannot be split."""
     if loop.bounded or loop.level is not None or loop.lanes or loop.unit or loop.tile:
         return None

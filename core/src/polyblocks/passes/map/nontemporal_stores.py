@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from polyblocks.affine.access import address, stride_along
@@ -36,7 +36,12 @@ HIDDEN = 1 / 16
 
 
 def mark_nontemporal_stores(
-    loop: For, across: Var | None, width: int, sequence: Sequence, target: Any
+    loop: For,
+    across: Var | None,
+    width: int,
+    sequence: Sequence,
+    target: Any,
+    around: Collection[For] = (),
 ) -> None:
     """Let stores of whole vectors of a loop pass the caches where that saves reading lines.
 
@@ -52,12 +57,13 @@ def mark_nontemporal_stores(
         width: lanes.
         sequence: the program.
         target: its TargetDescription.
+        around: the loops around, from outside in.
     """
     caches = [level for level in target.memory if level.size]
     if not caches or loop.lower or loop.inits or _hides_traffic(loop, target):
         return
     turns = interleaves(loop) if across is None else complete_interleaves(loop)
-    walks = across is None and _walks(loop, turns)
+    walks = across is None and _walks(loop, turns, around)
     for node in loop.body:
         if not isinstance(node, Store):
             continue
@@ -92,14 +98,33 @@ def _is_alone(node: Store, loop: For, width: int) -> bool:
     return len(stores) == 1 and address(node.buffer, node.index).coefficient(loop.var) == 1
 
 
-def _walks(loop: For, turns: Mapping[AffineAccess, tuple[Interleave, int]]) -> bool:
+def _walks(
+    loop: For, turns: Mapping[AffineAccess, tuple[Interleave, int]], around: Collection[For]
+) -> bool:
     """Whether a loop fills one long run of memory, from elements that follow each other, too."""
     accesses = [node for node in loop.body if isinstance(node, AffineAccess)]
     stores = [node for node in accesses if isinstance(node, Store)]
     runs = {turns[node][0] if node in turns else node for node in stores}
     loads = (stride_along(n.buffer, n.index, loop.var) for n in accesses if n not in stores)
-    long = sum(node.buffer.bytes_per_element for node in stores) * loop.trips >= LONG_RUN
-    return long and len(runs) == 1 and all(step is None or abs(step) <= 1 for step in loads)
+    run = sum(node.buffer.bytes_per_element for node in stores) * loop.trips
+    if len(stores) == 1:
+        run *= _repeats(stores[0], loop, around)
+    return (
+        run >= LONG_RUN and len(runs) == 1 and all(step is None or abs(step) <= 1 for step in loads)
+    )
+
+
+def _repeats(store: Store, loop: For, around: Collection[For]) -> int:
+    """Iterations of loops around that each go on where a run of memory ended before them."""
+    if loop.bounded:
+        return 1
+    place, repeats = address(store.buffer, store.index), 1
+    for outer in reversed([*around]):
+        alone = len(outer.body) == 1 and not outer.bounded
+        if not alone or place.coefficient(outer.var) != loop.trips * repeats:
+            break
+        repeats *= outer.trips
+    return repeats
 
 
 def _passes_by(buffer: Buffer, walks: bool, sequence: Sequence, target: Any) -> bool:

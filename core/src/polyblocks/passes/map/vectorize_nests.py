@@ -113,7 +113,7 @@ class VectorizeNestsPass(NestPass):
                 simd = replace(self._simd(loop, lanes, target), line=target.memory[0].line)
                 loop = _outside_of_team(nest, loop, simd, self.block, level.size)
                 loop.simd = simd
-                mark_nontemporal_stores(loop, None, simd.width, sequence, target)
+                mark_nontemporal_stores(loop, None, simd.width, sequence, target, around)
                 for op in lanes.combiners:
                     free_of_order(op)
                 if loop.inits:
