@@ -19,6 +19,7 @@ from polyblocks.pipeline import PassContext
 from polyblocks.target import TargetDescription
 from polyblocks_cpu.archs import X86
 from polyblocks_cpu.brief import vector_bits
+from polyblocks_cpu.instructions.shuffle_barriers import hide_shuffles
 from polyblocks_cpu.instructions.wide_ldexp import take_apart
 from polyblocks_cpu.load import CLOCK, PROFILE
 from polyblocks_cpu.objects.data_object import data_object, take_out
@@ -97,6 +98,8 @@ def _optimize(text: str, spec: llvm.Machine) -> tuple[Any, Any, bool]:
 
     Addresses of vector code are as simple as can be already; see ``hoist-addresses``.
     """
+    if spec.triple.startswith(X86) and SCALAR_LOOPS not in text:
+        text = hide_shuffles(text)
     module, target_machine = llvm.optimize(text, spec)
     return take_apart(module, target_machine, spec), target_machine, SCALAR_LOOPS in text
 
