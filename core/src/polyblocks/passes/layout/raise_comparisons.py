@@ -76,6 +76,8 @@ class _Raising:
     def __init__(self, nest: Nest, users: Users) -> None:
         self.nest = nest
         self.users = users
+        #: Arrays that hold no places, by identity -> the depth to which they were looked through.
+        self.unknown: dict[int, int] = {}
 
     def run(self) -> int:
         """Raise; the number of comparisons that were."""
@@ -86,8 +88,8 @@ class _Raising:
         compared = [n for n in body if isinstance(n, Op) and n.name == "arith.cmpi"]
         if not compared:
             return 0
-        held, known = _known(body, self.nest, self.users)
-        _, before = _known(body, self.nest, None)
+        held, known = _known(body, self.nest, self.users, self.unknown)
+        _, before = _known(body, self.nest, None, {})
         count = 0
         made: list[Node] = []
         for node in body:
@@ -105,7 +107,11 @@ class _Raising:
 
 
 def _known(
-    nodes: list[Node], nest: Nest, users: Users | None, depth: int = 8
+    nodes: list[Node],
+    nest: Nest,
+    users: Users | None,
+    unknown: dict[int, int],
+    depth: int = 8,
 ) -> tuple[int, KnownValues]:
     """Integers in straight-line code, and how many of them are those of arrays of places.
 
@@ -113,6 +119,8 @@ def _known(
         nodes: the code.
         nest: where it is.
         users: of all arrays; without them, loads are not known.
+        unknown: grows by arrays that hold no places: nests with many loads of each other would be
+            looked through once for every way that leads to them.
         depth: arrays computed from each other, at most.
     """
     known, count = KnownValues(), 0
@@ -121,24 +129,37 @@ def _known(
             known.exprs[node.result] = node.expr
         elif isinstance(node, Op) and len(node.results) == 1:
             known.learn(node)
-        elif isinstance(node, Load) and users is not None and depth and _is_whole(node):
-            count += _learn_load(node, nest, users, known, depth)
+        elif (
+            isinstance(node, Load)
+            and users is not None
+            and unknown.get(id(node.buffer), 0) < depth
+            and _is_whole(node)
+        ):
+            count += _learn_load(node, nest, users, known, unknown, depth)
     return count, known
 
 
-def _learn_load(load: Load, nest: Nest, users: Users, known: KnownValues, depth: int) -> bool:
+def _learn_load(
+    load: Load,
+    nest: Nest,
+    users: Users,
+    known: KnownValues,
+    unknown: dict[int, int],
+    depth: int,
+) -> bool:
     """Learn the value of a load from what one nest computes of places alone."""
     candidate = Candidate.of(users, load.buffer)
     producer = None if candidate is None else Producer.of(candidate)
     if candidate is None or producer is None or not users.before(candidate.producer, nest):
         return False
     nodes, value = producer.body_at(load.index)
-    _, inner = _known(nodes, candidate.producer, users, depth - 1)
+    _, inner = _known(nodes, candidate.producer, users, unknown, depth - 1)
     if value in inner.exprs:
         known.exprs[load.result] = inner.exprs[value]
     elif value in inner.truths:
         known.truths[load.result] = inner.truths[value]
     else:
+        unknown[id(load.buffer)] = depth
         return False
     return True
 
