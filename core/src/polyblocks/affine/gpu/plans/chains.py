@@ -24,7 +24,7 @@ from polyblocks.target import MatrixUnit, Multiprocessor, TargetDescription
 #: Columns of the second product's tile are a multiple of this, so that it is read by columns.
 _COLUMNS = 64
 #: Registers beside sums and operands: of addresses, of a row's numbers, and of loops.
-_OTHER = 32 - ADDRESSES
+_OTHER = 38 - ADDRESSES
 
 
 @dataclass(frozen=True, eq=False)
