@@ -281,23 +281,17 @@ def test_programs_that_cost_less_than_a_thread_of_xlas_run_on_the_callers(functi
 
 
 @pytest.mark.cpu
-def test_large_results_are_written_to_pages_that_were_used_before(run_python):
+def test_memory_of_large_results_is_used_again(run_python):
     code = """
-        import resource
         import jax, jax.numpy as jnp
         from polyblocks.jax_polyblocks_compiler import polyblocks_jit_jax
 
         f = polyblocks_jit_jax(jnp.sqrt)
         x = jnp.ones(1 << 22)
-        for _ in range(10):
-            f(x).block_until_ready()
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-        for _ in range(20):
-            f(x).block_until_ready()
-        print((resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before) // 20)
+        print(len({f(x).block_until_ready().unsafe_buffer_pointer() for _ in range(40)}))
         """
-    # A result that is fresh each time makes 4,096 page faults per call, or 500 with huge pages.
-    assert int(run_python(code).stdout) < 100
+    # XLA frees some results later than Python does; threads would each have memory of their own.
+    assert int(run_python(code).stdout) < 10
 
 
 @pytest.mark.cpu

@@ -3,8 +3,8 @@
 That thread allocates the results, too. glibc gives every thread an arena, and keeps little of what
 is freed in any but the main thread's: of large results the pages are fresh again and again, and the
 first write to each costs more than many programs do. On the caller's thread the same memory, warm
-in the caches, is used at each call. So a program whose result costs more to allocate than the
-caller could gain by going on is one that it waits for.
+in the caches, is used at most calls, unless XLA still holds the result before. So a program whose
+result costs more to allocate than the caller could gain by going on is one that it waits for.
 """
 
 from __future__ import annotations
