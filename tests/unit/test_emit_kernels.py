@@ -172,6 +172,7 @@ def test_both_gpu_targets_have_one_list_of_passes_and_share_most_with_the_cpu() 
         "update-in-place",
         "interleave-batches",
         "copy-columns",
+        "delinearize-loops",
         "gather-rows",
         "share-indices",
         "promote-accumulators",

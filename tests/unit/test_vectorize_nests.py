@@ -104,6 +104,7 @@ def test_no_vectors_on_a_target_without() -> None:
         "interleave-lookups",
         "interleave-batches",
         "copy-columns",
+        "delinearize-loops",
         "gather-rows",
         "share-indices",
         "jam-stencils",

@@ -15,7 +15,6 @@ from jax._src.lib.mlir import ir
 from jax._src.lib.mlir.dialects import hlo
 from jax.interpreters import mlir
 
-from polyblocks.stablehlo.extensions import ALGORITHM
 from polyblocks_jax.compat import default_lowering
 
 _PRIMITIVE = jax.lax.linalg.lu_pivots_to_permutation_p
@@ -34,6 +33,9 @@ def lower_for(wanted: Callable[[], bool]) -> None:
         static = all(isinstance(extent, int) for extent in (*aval.shape, permutation_size))
         if not wanted() or not static or not aval.size:
             return as_jax_does(ctx, pivots, permutation_size=permutation_size)
+        # The compiler comes with it, which programs from the cache do without.
+        from polyblocks.stablehlo.extensions import ALGORITHM
+
         # The algorithm counts rows from 1, as LAPACK does.
         here = ctx.replace(avals_out=[aval])
         add = mlir.lower_fun(lambda x: x + np.int32(1), multiple_results=False)
