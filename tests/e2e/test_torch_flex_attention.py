@@ -26,6 +26,8 @@ pytestmark = pytest.mark.cpu
 LOW = float("-inf")
 Function = Callable[..., Any]
 STRICT = {"strict_target": True}
+#: Of parameters that take a way that others of their test have taken.
+MORE = pytest.mark.extended
 
 
 @pytest.fixture(autouse=True)
@@ -143,16 +145,16 @@ def _check(
 @pytest.mark.parametrize(
     ("score_mod", "mask_mod"),
     [
-        (None, None),
-        (None, causal),
-        (None, window),
-        (None, prefix),
-        (None, documents),
+        pytest.param(None, None, marks=MORE),
+        pytest.param(None, causal, marks=MORE),
+        pytest.param(None, window, marks=MORE),
+        pytest.param(None, prefix, marks=MORE),
+        pytest.param(None, documents, marks=MORE),
         (None, by_head),
         (alibi, causal),
-        (capped, window),
-        (hidden, None),
-        (None, some_empty),
+        pytest.param(capped, window, marks=MORE),
+        pytest.param(hidden, None, marks=MORE),
+        pytest.param(None, some_empty, marks=MORE),
         (capped, nowhere),
     ],
 )
@@ -165,25 +167,30 @@ def test_functions_of_scores_and_places(
 @pytest.mark.parametrize(
     ("queries", "keys", "size", "mask_mod"),
     [
-        (1, 1, 8, causal),
+        pytest.param(1, 1, 8, causal, marks=MORE),
         (1, 67, 5, prefix),
-        (131, 1, 8, causal),
+        pytest.param(131, 1, 8, causal, marks=MORE),
         (127, 131, 17, window),
-        (200, 70, 8, window),
-        (7, 129, 1, documents),
+        pytest.param(200, 70, 8, window, marks=MORE),
+        pytest.param(7, 129, 1, documents, marks=MORE),
     ],
 )
 def test_odd_sizes(queries: int, keys: int, size: int, mask_mod: Function) -> None:
     _check(_inputs(queries, keys, size, values=size + 3), alibi, mask_mod)
 
 
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])
-@pytest.mark.parametrize(("score_mod", "mask_mod"), [(alibi, causal), (capped, some_empty)])
+@pytest.mark.parametrize(
+    "dtype",
+    [torch.bfloat16, *(pytest.param(t, marks=MORE) for t in (torch.float16, torch.float64))],
+)
+@pytest.mark.parametrize(
+    ("score_mod", "mask_mod"), [(alibi, causal), pytest.param(capped, some_empty, marks=MORE)]
+)
 def test_other_types(dtype: torch.dtype, score_mod: Function, mask_mod: Function) -> None:
     _check(_inputs(65, 65, dtype=dtype), score_mod, mask_mod)
 
 
-@pytest.mark.parametrize(("heads", "queries"), [((6, 2), 40), ((6, 1), 3)])
+@pytest.mark.parametrize(("heads", "queries"), [((6, 2), 40), pytest.param((6, 1), 3, marks=MORE)])
 def test_heads_that_share_keys(heads: tuple[int, int], queries: int) -> None:
     _check(_inputs(queries, 40, heads=heads), alibi, by_head, enable_gqa=True)
 
@@ -247,17 +254,21 @@ def test_functions_that_are_not_elementwise() -> None:
     _check(_inputs(50, 50), low_rank, causal)
 
 
-def test_missing_and_infinite_values() -> None:
-    for special in (float("nan"), float("inf"), LOW):
-        q, k, v = _inputs(40, 40)
-        k[..., 30, :] = special
-        q[:, :, 7] = q[:, :, 7].abs()
-        _check([q, k, v], None, causal)
-        v[..., 20, 1] = special
-        _check([q, k, v], alibi, None)
+@pytest.mark.parametrize(
+    "special", [float("nan"), *(pytest.param(x, marks=MORE) for x in (float("inf"), LOW))]
+)
+def test_missing_and_infinite_values(special: float) -> None:
+    q, k, v = _inputs(40, 40)
+    k[..., 30, :] = special
+    q[:, :, 7] = q[:, :, 7].abs()
+    _check([q, k, v], None, causal)
+    v[..., 20, 1] = special
+    _check([q, k, v], alibi, None)
 
 
-@pytest.mark.parametrize("mask_mod", [causal, window, prefix, documents])
+@pytest.mark.parametrize(
+    "mask_mod", [documents, *(pytest.param(m, marks=MORE) for m in (causal, window, prefix))]
+)
 def test_masked_places_are_left_out(
     mask_mod: Function, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -306,7 +317,12 @@ def _bias(s: Tensor, b: Tensor, h: Tensor, q: Tensor, k: Tensor, *bias: Tensor) 
 
 @pytest.mark.usefixtures("_gradients_on_cpus")
 @pytest.mark.parametrize(
-    ("mask_mod", "heads"), [(None, (4, 4)), (causal, (4, 2)), (some_empty, (4, 4))]
+    ("mask_mod", "heads"),
+    [
+        pytest.param(None, (4, 4), marks=MORE),
+        (causal, (4, 2)),
+        pytest.param(some_empty, (4, 4), marks=MORE),
+    ],
 )
 def test_gradients(mask_mod: Function | None, heads: tuple[int, int]) -> None:
     inputs = _inputs(41, 41, heads=heads)
@@ -316,6 +332,7 @@ def test_gradients(mask_mod: Function | None, heads: tuple[int, int]) -> None:
         torch.testing.assert_close(mine.double(), theirs, rtol=1e-4, atol=1e-4)
 
 
+@MORE
 @pytest.mark.usefixtures("_gradients_on_cpus")
 def test_gradients_of_keys_that_batches_share() -> None:
     inputs = _inputs(41, 41, batches=(3, 1))
@@ -323,6 +340,7 @@ def test_gradients_of_keys_that_batches_share() -> None:
         torch.testing.assert_close(mine.double(), theirs, rtol=1e-4, atol=1e-4)
 
 
+@MORE
 @pytest.mark.usefixtures("_gradients_on_cpus")
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64])
 def test_gradients_of_other_types(dtype: torch.dtype) -> None:

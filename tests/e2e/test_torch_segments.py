@@ -13,6 +13,8 @@ from polyblocks.torch_polyblocks_compiler import polyblocks_jit_torch
 
 STRICT = {"target": "cpu", "strict_target": True}
 KINDS = ("sum", "mean", "max", "min", "prod")
+#: A sum and an extremum take all ways.
+FEWER = [k if k in ("mean", "max") else pytest.param(k, marks=pytest.mark.extended) for k in KINDS]
 ROWS = torch.tensor([[2, 0, 3], [4, 1, 0]])
 
 
@@ -37,7 +39,7 @@ def agree(function: Any, x: Tensor, of: Tensor) -> None:
     torch.testing.assert_close(*results, equal_nan=True)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", FEWER)
 def test_segments_of_rows(kind: str) -> None:
     """Also without elements, of elements that are equal, zero, infinite and no numbers."""
     x = torch.tensor([[1.5, -2, 0, 4, 4], [0.5, 3, 3, -1, 2]], dtype=torch.float64)
@@ -48,7 +50,7 @@ def test_segments_of_rows(kind: str) -> None:
     agree(reduced(kind, initial=3), special[0, :2], torch.tensor([0, 2, 0]))
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", FEWER)
 def test_segments_by_offsets(kind: str) -> None:
     """What is before the first one and after the last one is in none."""
     torch.manual_seed(0)
@@ -57,6 +59,7 @@ def test_segments_by_offsets(kind: str) -> None:
     agree(reduced(kind, unsafe=True), x[..., 0], torch.tensor([3, 0, 4]))
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("shape", [(0,), (0, 2), (3, 0)], ids=str)
 def test_segments_without_elements(shape: tuple[int, ...]) -> None:
     for kind in KINDS:
