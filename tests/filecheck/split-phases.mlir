@@ -1,8 +1,8 @@
 // PASSES: split-phases
 //
 // A transposed convolution of stride 2: every other product is one with a zero between the input's
-// elements. Even results meet one half of the window, odd ones the other half: as many elements each, so
-// one nest computes both. These elements get a buffer of their own, with the zeros around them. The same sums over zeros that the
+// elements. Even results meet one half of the window, odd ones the other half. Their elements get a
+// buffer of their own, with the zeros around them. The same sums over zeros that the
 // program stored stay as they are.
 
 // CHECK-LABEL: func.func @main
@@ -18,12 +18,18 @@
 // CHECK:         affine.store %{{.*}}, %[[W]][%{{.*}}, %{{.*}}, %{{.*}}]
 // CHECK:         affine.for %[[F:.*]] = 0 to 24 {
 // CHECK-NEXT:      affine.for %[[O:.*]] = 0 to 8 {
-// CHECK-NEXT:        affine.for %[[P:.*]] = 0 to 2 {
-// CHECK:               affine.for %[[C:.*]] = 0 to 16 iter_args(
-// CHECK:                 affine.for %[[K:.*]] = 0 to 2 iter_args(
-// CHECK-NEXT:              affine.load %[[Q]][%[[C]], %[[O]] + %[[P]] + %[[K]]]
-// CHECK-NEXT:              affine.load %[[W]][%[[C]], %[[P]] + %[[K]] * 2, %[[F]]]
-// CHECK:               affine.store %{{.*}}, %arg2[%[[F]], %[[O]] * 2 + %[[P]]]
+// CHECK:             affine.for %[[C:.*]] = 0 to 16 iter_args(
+// CHECK:               affine.for %[[K:.*]] = 0 to 2 iter_args(
+// CHECK-NEXT:            affine.load %[[Q]][%[[C]], %[[O]] + %[[K]]]
+// CHECK-NEXT:            affine.load %[[W]][%[[C]], %[[K]] * 2, %[[F]]]
+// CHECK:             affine.store %{{.*}}, %arg2[%[[F]], %[[O]] * 2]
+// CHECK:         affine.for %[[F:.*]] = 0 to 24 {
+// CHECK-NEXT:      affine.for %[[O:.*]] = 0 to 8 {
+// CHECK:             affine.for %[[C:.*]] = 0 to 16 iter_args(
+// CHECK:               affine.for %[[K:.*]] = 0 to 2 iter_args(
+// CHECK-NEXT:            affine.load %[[Q]][%[[C]], %[[O]] + %[[K]] + 1]
+// CHECK-NEXT:            affine.load %[[W]][%[[C]], %[[K]] * 2 + 1, %[[F]]]
+// CHECK:             affine.store %{{.*}}, %arg2[%[[F]], %[[O]] * 2 + 1]
 // CHECK:         affine.store %{{.*}}, %[[OWN]][%{{.*}}, %{{.*}} * 2 + 2]
 // CHECK:         affine.for %{{.*}} = 0 to 24 {
 // CHECK-NEXT:      affine.for %[[O:.*]] = 0 to 16 {

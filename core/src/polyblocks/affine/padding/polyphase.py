@@ -52,8 +52,13 @@ class Axis:
     parts: list[Part]
 
     @classmethod
-    def of(cls, place: Expr, stride: int, results: set[Var], steps: set[Var]) -> Axis | None:
-        """How results read at a place, counted from the first element; None for another form."""
+    def of(
+        cls, place: Expr, stride: int, results: set[Var], steps: set[Var], shifted: bool
+    ) -> Axis | None:
+        """How results read at a place, counted from the first element; None for another form.
+
+        With ``shifted``, phases that read elements further on are joined, too.
+        """
         moving = dict(place.terms)
         of_results = [v for v in moving if v in results]
         of_steps = [v for v in moving if v in steps]
@@ -75,6 +80,8 @@ class Axis:
             count = -(-(result.extent - phase) // every)
             one = Part(every, phase, 1, count, step, begin, 0, left)
             joined = _join(parts[-1], one, ahead, inside, stride) if parts else None
+            if joined is not None and joined.steps and ahead != inside * joined.back:
+                joined = joined if shifted else None
             parts[-1:] = [joined] if joined is not None else [*parts[-1:], one]
         return cls(result, window, parts)
 
@@ -110,8 +117,13 @@ class Split:
     phases: list[tuple[Part, ...]]
 
     @classmethod
-    def of(cls, nest: Nest, buffer: Buffer, lattice: Lattice) -> Split | None:
-        """How a nest that reads a lattice is split; None if it cannot be."""
+    def of(
+        cls, nest: Nest, buffer: Buffer, lattice: Lattice, shifted: bool = False
+    ) -> Split | None:
+        """How a nest that reads a lattice is split; None if it cannot be.
+
+        With ``shifted``, phases that read elements further on are one nest, too.
+        """
         shape = ReductionNest.of(nest)
         if shape is None or any(f.bounded for f in (*shape.parallel, *shape.reductions)):
             return None
@@ -129,7 +141,7 @@ class Split:
         axes: list[Axis] = []
         for expr, first, stride in zip(load.index, lattice.first, lattice.strides, strict=True):
             if stride > 1:
-                axis = Axis.of(expr - first, stride, results, steps)
+                axis = Axis.of(expr - first, stride, results, steps, shifted)
                 if axis is None:
                     return None
                 results.remove(axis.result)

@@ -16,8 +16,8 @@ from polyblocks.affine.model import For
 from polyblocks.occupancy import occupancy
 from polyblocks.target import Multiprocessor, TargetDescription
 
-#: Warps of a block, rows of each, and blocks of steps in shared memory.
-_WARPS, _HEIGHTS, _STAGES = (4, 8, 2, 1), (16, 32), (2, 3, 1)
+#: Warps of a block, rows of each, and blocks of steps in shared memory: of equal times the fewest.
+_WARPS, _HEIGHTS, _STAGES = (4, 8, 2, 1), (16, 32), (1, 2, 3)
 #: Steps of a block.
 BLOCKS = (64, 32, 128)
 
