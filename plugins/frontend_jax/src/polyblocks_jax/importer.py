@@ -35,5 +35,4 @@ def import_capture(capture: JaxCapture) -> Program:
         capture.arguments,
         capture.results,
         {"ops": list(capture.ops)},
-        fresh_results=True,
     )
