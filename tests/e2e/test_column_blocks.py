@@ -75,7 +75,10 @@ def test_sums_over_columns(function: Callable[..., Tensor]) -> None:
     check(function, *points())
 
 
-@pytest.mark.parametrize("special", ["nan", "inf", "minus", "block"])
+@pytest.mark.parametrize(
+    "special",
+    ["nan", "minus", *(pytest.param(s, marks=pytest.mark.extended) for s in ("inf", "block"))],
+)
 def test_special_rows(special: str) -> None:
     for function in (log_sum, largest):
         check(function, *points(special))
@@ -106,7 +109,7 @@ def test_gradients_of_a_loss_over_many_classes() -> None:
         assert errors[0] <= max(2 * errors[1], 4e-6 * exact.abs().max().item())
 
 
-@pytest.mark.parametrize("rows", [1, 2, 509])
+@pytest.mark.parametrize("rows", [1, pytest.param(2, marks=pytest.mark.extended), 509])
 def test_other_numbers_of_rows(rows: int) -> None:
     x, y = points()
     for function in (log_sum, attention):

@@ -195,7 +195,10 @@ def test_module_trains(name: str) -> None:
 
 
 @pytest.mark.parametrize("bias", [causal_lower_right, causal_upper_left])
-@pytest.mark.parametrize(("queries", "keys"), [(7, 13), (13, 7), (300, 301)])
+@pytest.mark.parametrize(
+    ("queries", "keys"),
+    [(7, 13), *(pytest.param(*n, marks=pytest.mark.extended) for n in ((13, 7), (300, 301)))],
+)
 def test_causal_biases(bias: Callable[[int, int], CausalBias], queries: int, keys: int) -> None:
     torch.manual_seed(0)
     q, k, v = (torch.randn(2, 3, n, 8) for n in (queries, keys, keys))

@@ -140,7 +140,9 @@ def row(cache: Tensor) -> tuple[Tensor, Tensor]:
     return torch.randn(3, 1, 19).to(cache.dtype), torch.tensor([5])
 
 
-@pytest.mark.parametrize("layout", ["strided", "transposed"])
+@pytest.mark.parametrize(
+    "layout", ["strided", pytest.param("transposed", marks=pytest.mark.extended)]
+)
 @pytest.mark.parametrize(
     "function", [*IN_PLACE, seen_after, shifted, exchanged, transposed_view],
     ids=lambda f: f.__name__,
@@ -151,7 +153,9 @@ def test_update(function: Callable[..., Any], layout: str) -> None:
 
 
 @pytest.mark.parametrize("function", [index_copied, scattered, added], ids=lambda f: f.__name__)
-@pytest.mark.parametrize("layout", ["float64", "bfloat16"])
+@pytest.mark.parametrize(
+    "layout", ["bfloat16", pytest.param("float64", marks=pytest.mark.extended)]
+)
 def test_update_of_other_types(function: Callable[..., Any], layout: str) -> None:
     cache = caches()[layout]
     check(function, cache, *row(cache))

@@ -50,7 +50,9 @@ def agree(function: Callable[..., Any], *tensors: Tensor) -> None:
         torch.testing.assert_close(mine, theirs, rtol=0, atol=2 * torch.finfo(mine.dtype).eps)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize(
+    "dtype", [torch.float32, pytest.param(torch.float64, marks=pytest.mark.extended)]
+)
 @pytest.mark.parametrize("name", HISTOGRAMS)
 def test_one_dimension(name: str, dtype: torch.dtype) -> None:
     torch.manual_seed(0)
