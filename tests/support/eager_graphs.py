@@ -57,9 +57,9 @@ _MEANS = frozenset("native_group_norm native_layer_norm std_mean var_mean".split
 
 #: By how many roundings eager mode's own approximations, and ours, may be off.
 _ROUNDINGS = {
-    **dict.fromkeys(
-        "digamma igamma igammac lgamma mvlgamma polygamma hardsigmoid_backward".split(), 1e6
-    ),
+    **dict.fromkeys("digamma lgamma mvlgamma polygamma hardsigmoid_backward".split(), 1e6),
+    # Eager mode's are right to 1e-8 in float64; ours are held to mpmath in their own test.
+    **dict.fromkeys(("igamma", "igammac"), 1e8),
     **dict.fromkeys(
         """special_airy_ai special_bessel_j0 special_bessel_j1 special_bessel_y0 special_bessel_y1
         special_erfcx special_log_ndtr tanh_backward gelu_backward""".split(),
