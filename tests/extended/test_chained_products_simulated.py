@@ -44,6 +44,20 @@ def window(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
     return attention(q, k, v, attn_mask=(behind >= 0) & (behind < 40))
 
 
+def diagonal(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    """Each row has one step: a condition with a bound on either side."""
+    rows, steps = torch.arange(q.shape[-2])[:, None], torch.arange(k.shape[-2])
+    scores = torch.where(rows == steps, q @ k.transpose(-1, -2) * 0.125, -inf)
+    return torch.softmax(scores, -1) @ v
+
+
+def falling(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    """Later rows have fewer steps."""
+    number = torch.arange(q.shape[-2])[:, None] + torch.arange(k.shape[-2])
+    scores = torch.where(number < 155, q @ k.transpose(-1, -2) * 0.125, -inf)
+    return torch.softmax(scores, -1) @ v
+
+
 def masked(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     return attention(q, k, v, attn_mask=mask)
 
@@ -74,6 +88,8 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], Callable[[], Inputs]]] = {
     "causal, more rows": (causal, lambda: queries(1, 150, 70, 64)),
     "causal, more steps": (causal, lambda: queries(1, 70, 150, 64)),
     "window": (window, lambda: queries(1, 200, 130, 64)),
+    "falling": (falling, lambda: queries(1, 150, 150, 64)),
+    "diagonal": (diagonal, lambda: queries(1, 150, 150, 64)),
     "mask": (masked, lambda: [*halves((2, 2, 50, 32), *[(2, 2, 77, 32)] * 2, (2, 1, 50, 77))]),
     "absent blocks": (masked, lambda: [*queries(1, 40, 150, 64), absent(40, 150)]),
     "written out": (written_out, lambda: halves((2, 64, 64), *[(2, 80, 64)] * 2)),

@@ -29,8 +29,7 @@ def bound_blocks(
         rows: variables of the loops around.
         size: steps of a block.
     """
-    for mask in _masks(elements, scores, rows):
-        bound = mask.bound
+    for bound in (bound for mask in _masks(elements, scores, rows) for bound in mask.cuts):
         end = (bound.at + (size - 1)) // size if bound.upper else bound.at // size
         if bound.upper and end.range()[0] < blocks.var.extent:
             blocks.upper = (*blocks.upper, end)
@@ -72,13 +71,14 @@ def masks_at_borders(
         (low,) = (n for n in elements.body if isinstance(n, Op) and lowest in n.results)
         elements.body = [n for n in elements.body if n is not select]
         store.value = kept
-        var = Var(elements.var.extent, elements.var.name)
-        at, end = mask.bound.at, first + size
-        index = tuple(e.substitute({elements.var: Expr.of(var)}) for e in store.index)
-        (constant,) = clone([low], {}, {})
-        body: list[Node] = [constant, Store(constant.defines[0], scores, index, store.location)]
-        lower, upper = ((first, at), (end,)) if mask.bound.upper else ((first,), (end, at))
-        loops.append(For(var, body, lower=lower, upper=upper))
+        for bound in mask.cuts:
+            var = Var(elements.var.extent, elements.var.name)
+            at, end = bound.at, first + size
+            index = tuple(e.substitute({elements.var: Expr.of(var)}) for e in store.index)
+            (constant,) = clone([low], {}, {})
+            body: list[Node] = [constant, Store(constant.defines[0], scores, index, store.location)]
+            lower, upper = ((first, at), (end,)) if bound.upper else ((first,), (end, at))
+            loops.append(For(var, body, lower=lower, upper=upper))
     return loops
 
 
@@ -89,19 +89,22 @@ class _Mask:
     Attributes:
         condition: the value.
         absent: what it is where elements are masked.
-        bound: steps of a row; scores of all others are masked.
-        number: not negative in the bound.
+        needed: expressions of a score, none of which is negative where it is not masked.
+        cuts: ranges of steps of a row; scores outside of any are masked.
     """
 
     condition: Value
     absent: bool
-    bound: Bound
-    number: Expr
+    needed: tuple[Expr, ...]
+    cuts: tuple[Bound, ...]
 
     def is_exact(self, var: Var, rows: Collection[Var]) -> bool:
-        """Whether no score in the bound is masked by the condition."""
-        return set(self.number.variables()) <= {var, *rows} and all(
-            isinstance(atom, Var) for atom, _ in self.number.terms
+        """Whether no score inside of all ranges is masked by the condition."""
+        return all(
+            var in expr.variables()
+            and set(expr.variables()) <= {var, *rows}
+            and all(isinstance(atom, Var) for atom, _ in expr.terms)
+            for expr in self.needed
         )
 
     def select_before(self, store: Store, nodes: list[Node]) -> Op | None:
@@ -131,8 +134,8 @@ def _masks(elements: For, scores: Buffer, rows: Collection[Var]) -> list[_Mask]:
             if not stored or not all(isinstance(n, Number) and n.is_lowest for n in stored):
                 continue
             needed = condition.needed_for(not outcome)
-            for number in needed:
-                bound = bound_of(number, elements.var, rows, ())
-                if bound is not None and bound.cuts(elements.var):
-                    found.append(_Mask(value, outcome, bound, number))
+            bounds = [bound_of(number, elements.var, rows, ()) for number in needed]
+            cuts = tuple(b for b in bounds if b is not None and b.cuts(elements.var))
+            if cuts:
+                found.append(_Mask(value, outcome, needed, cuts))
     return found

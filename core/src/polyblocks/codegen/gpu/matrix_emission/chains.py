@@ -11,7 +11,7 @@ from typing import Any
 
 from polyblocks.affine.analysis.reduction_chains import StraightLineCode
 from polyblocks.affine.analysis.reductions import identity
-from polyblocks.affine.gpu.plans.chained import is_at_border
+from polyblocks.affine.gpu.plans.chained import grows_with, is_at_border
 from polyblocks.affine.gpu.plans.chains import ChainPlan
 from polyblocks.affine.gpu.plans.fragments import outers_of, steps_of
 from polyblocks.affine.model import Buffer, For, Load, Node, Op, Store, Value
@@ -175,13 +175,12 @@ class ChainEmitter:
                     found.append(code.value("arith.select", value.type, before, *both))
             return found
 
-        # Whether some row of the thread has such elements: in most blocks none has.
-        some = limit(0 if begins else self._height - 1)
-        there = (
-            code.compare("slt", some, code.integer(block))
-            if begins
-            else code.compare("sgt", some, zero)
-        )
+        (row, *others), there = self.plan.parts.first.rows, None
+        if not others and grows_with(at, row):
+            # Whether some row of the thread has such elements: in most blocks none has.
+            some = limit(0 if begins else self._height - 1)
+            ends = (some, code.integer(block)) if begins else (zero, some)
+            there = code.compare("slt", *ends)
         flat = [v for row in old for v in row]
         found = code.when(there, body, lambda: flat, [v.type for v in flat])
         width = len(old[0])
