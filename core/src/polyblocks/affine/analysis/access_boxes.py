@@ -55,16 +55,19 @@ class Group:
         counts: list[int] = []
         runs: list[int] = []
         still: list[int] = []
-        for terms, constants in zip(self.terms, self.constants, strict=True):
+        for terms, constants, size in zip(
+            self.terms, self.constants, self.buffer.shape, strict=True
+        ):
             fixed: list[tuple[Atom, int]] = []
             moving: list[tuple[int, int]] = []
             least, most = min(constants), max(constants)
             for atom, factor in terms:
                 extent = _values(atom, values)
                 if extent > 1 and atom in self.unknown:
-                    # Within what the next larger term steps over, as the digits of a number are.
+                    # Within what the next larger term steps over, as the digits of a number are, and
+                    # within the dimension.
                     steps = (abs(f) for _, f in terms if abs(f) > abs(factor))
-                    room = max(1, min(steps, default=APART) // abs(factor))
+                    room = max(1, min(steps, default=size) // abs(factor))
                     extent = min(extent, room)
                     step = abs(factor) * (room // extent)
                     most += step * (extent - 1)

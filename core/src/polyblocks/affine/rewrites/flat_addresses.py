@@ -126,17 +126,19 @@ class _Addresses:
 def flatten_addresses(nodes: list[Node], views: FlatViews, intervals: Intervals) -> int:
     """Rewrite in place, and learn what is new; returns the number of loads that are flat now.
 
-    Not those of buffers that the nest writes as well, and those that walk along a row which is
-    the same for all iterations of the innermost loop: vectors are loaded there.
+    Not those of buffers that the nest writes as well, and those in a row which is the same for all
+    iterations of the innermost loop: vectors are loaded there, or lanes at short distances.
     """
-    in_order = {n for loop in walk(nodes) if isinstance(loop, For) for n in _along_rows(loop)}
+    moving = {n.result for n in walk(nodes) if isinstance(n, Index) and any(n.variables())}
+    loops = [n for n in walk(nodes) if isinstance(n, For)]
+    in_rows = {n for loop in loops for n in _along_rows(loop, moving)}
     written = stored_bases(nodes)
 
     def wanted(node: IndirectLoad) -> bool:
         buffer = node.buffer
         if len(buffer.shape) < 2 or buffer.base in written or not flattenable(buffer):
             return False
-        if node in in_order:
+        if node in in_rows:
             return False
         return all(step >= 0 for step in strides(buffer))
 
@@ -145,8 +147,12 @@ def flatten_addresses(nodes: list[Node], views: FlatViews, intervals: Intervals)
     return found.changes
 
 
-def _along_rows(loop: For) -> Iterator[IndirectLoad]:
-    """The loads of an innermost loop whose last index alone advances, by 1."""
+def _along_rows(loop: For, moving: set[Value]) -> Iterator[IndirectLoad]:
+    """The loads of an innermost loop whose last index alone changes.
+
+    That one advances by 1, or it is that of a neighbour anywhere in a row that a loop around
+    chooses; ``moving`` are the indices of loops.
+    """
     counting: dict[Value, int | None] = {}
     for node in loop.body:
         if isinstance(node, For):
@@ -156,9 +162,11 @@ def _along_rows(loop: For) -> Iterator[IndirectLoad]:
             if step != 0:
                 counting[node.result] = step
             continue
-        *outer, last = node.index if isinstance(node, IndirectLoad) else (None,)
-        in_order = last is not None and counting.get(last) == 1
-        if isinstance(node, IndirectLoad) and in_order and not any(v in counting for v in outer):
-            yield node
+        if isinstance(node, IndirectLoad):
+            *outer, last = node.index
+            anywhere = last in counting and any(v in moving for v in outer)
+            in_order = counting.get(last) == 1 or (anywhere and strides(node.buffer)[-1] == 1)
+            if in_order and not any(v in counting for v in outer):
+                yield node
         if loop.var in node.variables() or any(v in counting for v in node.uses):
             counting.update(dict.fromkeys(node.defines, None))

@@ -35,7 +35,12 @@ from polyblocks.affine.vectors.lanes import Lanes, NoLanesError, lanes_of, last_
 from polyblocks.passes import facts
 from polyblocks.passes.base import NestPass
 from polyblocks.passes.map.nontemporal_stores import mark_nontemporal_stores
-from polyblocks.passes.map.prefetches import mark_next_columns, mark_next_panel, mark_prefetches
+from polyblocks.passes.map.prefetches import (
+    mark_next_columns,
+    mark_next_panel,
+    mark_next_rows,
+    mark_prefetches,
+)
 
 
 @dataclass(frozen=True)
@@ -114,6 +119,7 @@ class VectorizeNestsPass(NestPass):
                 loop = _outside_of_team(nest, loop, simd, self.block, level.size)
                 loop.simd = simd
                 mark_nontemporal_stores(loop, None, simd.width, sequence, target, around)
+                mark_next_rows(loop, lanes.gathered, around, target)
                 for op in lanes.combiners:
                     free_of_order(op)
                 if loop.inits:
