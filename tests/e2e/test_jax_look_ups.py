@@ -1,13 +1,15 @@
 """Lanes that look numbers up in the row of a loop around, of tables that lie in no cache."""
 
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from polyblocks.jax_polyblocks_compiler import polyblocks_jit_jax
+jax = pytest.importorskip("jax")
+jnp = jax.numpy
+
+from polyblocks.jax_polyblocks_compiler import polyblocks_jit_jax  # noqa: E402
 
 
-@pytest.mark.parametrize("mode", ["fill", "clip", "wrap"])
+@pytest.mark.parametrize("mode", ["fill", "clip"])
 @pytest.mark.parametrize(("rows", "width", "count"), [(4099, 257, 100), (2051, 511, 1037)])
 def test_rows_of_odd_lengths(rows: int, width: int, count: int, mode: str) -> None:
     random = np.random.default_rng(0)

@@ -130,3 +130,27 @@ func.func @kept(%table: memref<256xi32> {llvm.noalias}, %shared: memref<256xi32>
   }
   return
 }
+
+// A row of a table is looked up in memory.
+
+// CHECK-LABEL: func.func @rows
+// CHECK-NOT:     alloca
+// CHECK:         vector.gather
+func.func @rows(%table: memref<9x64xf32> {llvm.noalias}, %places: memref<9x640xi32> {llvm.noalias},
+                %out: memref<9x640xf32> {llvm.noalias}) {
+  %c0 = arith.constant 0 : index
+  %c9 = arith.constant 9 : index
+  %c1 = arith.constant 1 : index
+  %c16 = arith.constant 16 : index
+  %c640 = arith.constant 640 : index
+  %all = arith.constant dense<true> : vector<16xi1>
+  %zero = arith.constant dense<0.0> : vector<16xf32>
+  scf.for %i = %c0 to %c9 step %c1 {
+    scf.for %j = %c0 to %c640 step %c16 {
+      %k = vector.load %places[%i, %j] : memref<9x640xi32>, vector<16xi32>
+      %v = vector.gather %table[%i, %c0] [%k], %all, %zero : memref<9x64xf32>, vector<16xi32>, vector<16xi1>, vector<16xf32> into vector<16xf32>
+      vector.store %v, %out[%i, %j] : memref<9x640xf32>, vector<16xf32>
+    }
+  }
+  return
+}

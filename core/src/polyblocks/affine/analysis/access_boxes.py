@@ -64,8 +64,8 @@ class Group:
             for atom, factor in terms:
                 extent = _values(atom, values)
                 if extent > 1 and atom in self.unknown:
-                    # Within what the next larger term steps over, as the digits of a number are, and
-                    # within the dimension.
+                    # Within what the next larger term steps over, as the digits of a number are,
+                    # and within the dimension.
                     steps = (abs(f) for _, f in terms if abs(f) > abs(factor))
                     room = max(1, min(steps, default=size) // abs(factor))
                     extent = min(extent, room)

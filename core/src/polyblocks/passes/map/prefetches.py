@@ -185,7 +185,7 @@ def _lines_of_next(node: Load, panel: Var, lanes: For, tiles: For, line: int) ->
 def mark_next_rows(
     loop: For, gathered: Iterable[IndirectLoad], around: list[For], target: Any
 ) -> None:
-    """Let lanes that look numbers up in a row fetch the next row, all lines of which they need.
+    """Let lanes that look numbers up in a row fetch the next row, whose lines they all need.
 
     They jump to and fro in it, which hardware does not read ahead, and a gather that waits for
     lines keeps a core from looking further: 16,384 x 256 of rows of 256 on one core of a Zen 4 take

@@ -201,7 +201,9 @@ def _groups(block: Any, function: Any, tables: dict[Any, bool]) -> list[_Group]:
 
 
 def _whole(op: Any) -> bool:
-    """Whether a gather is of whole registers of 32 bits, from the first element on."""
+    """Whether a gather is of whole registers of 32 bits, from the first element of a list on."""
+    if len(op.operands[0].type.shape) != 1:
+        return False
     _, first, index, mask, _ = op.operands
     type_ = op.results[0].type
     if len(type_.shape) != 1 or type_.shape[0] % LANES or type_.scalable:
