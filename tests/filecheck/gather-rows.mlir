@@ -45,10 +45,19 @@
 // CHECK-NEXT:      affine.for %{{.*}} = 0 to 64 {
 // CHECK-NEXT:        affine.for %{{.*}} = 0 to 40 {
 // CHECK:               memref.load %{{.*}} : memref<3x100xf32>
+//
+// A lookup at a place without the channel stays behind a check of a place that depends on it.
+//
+// CHECK:         affine.for %{{.*}} = 0 to 8 {
+// CHECK-NEXT:      affine.for %{{.*}} = 0 to 64 {
+// CHECK-NEXT:        affine.for %{{.*}} = 0 to 40 {
+// CHECK:               cf.assert
+// CHECK:               memref.load %{{.*}} : memref<100x40xf32>
 func.func @main(%x: memref<8x100xf32>, %at: memref<3x64x40xf32>, %out: memref<3x8x64x40xf32>,
                 %y: memref<100x8xf32>, %n: memref<64x200xi64>, %o2: memref<8x64x200xf32>,
                 %z: memref<8x90000xf32>, %o3: memref<8x16x40xf32>,
-                %u: memref<3x100xf32>, %o4: memref<3x64x40xf32>) {
+                %u: memref<3x100xf32>, %o4: memref<3x64x40xf32>,
+                %m: memref<8x64xi64>, %t: memref<100x40xf32>, %o5: memref<8x64x40xf32>) {
   %c100 = arith.constant 100 : index
   %half = arith.constant 0.5 : f32
   affine.for %b = 0 to 3 { affine.for %c = 0 to 8 { affine.for %i = 0 to 64 { affine.for %j = 0 to 40 {
@@ -81,6 +90,16 @@ func.func @main(%x: memref<8x100xf32>, %at: memref<3x64x40xf32>, %out: memref<3x
     %l = arith.index_cast %k : i64 to index
     %v = memref.load %u[%c, %l] : memref<3x100xf32>
     affine.store %v, %o4[%c, %i, %j] : memref<3x64x40xf32>
+  } } }
+  affine.for %c = 0 to 8 { affine.for %i = 0 to 64 { affine.for %j = 0 to 40 {
+    %p = affine.load %m[%c, %i] : memref<8x64xi64>
+    %k = arith.index_cast %p : i64 to index
+    %ok = arith.cmpi ult, %k, %c100 : index
+    cf.assert %ok, "index out of range"
+    %q = affine.load %n[%i, 0] : memref<64x200xi64>
+    %l = arith.index_cast %q : i64 to index
+    %v = memref.load %t[%l, %j] : memref<100x40xf32>
+    affine.store %v, %o5[%c, %i, %j] : memref<8x64x40xf32>
   } } }
   return
 }

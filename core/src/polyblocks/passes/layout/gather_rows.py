@@ -193,8 +193,7 @@ class _Lookups:
         for load in own:
             if isinstance(load, IndirectLoad):
                 varying = [d for d, v in enumerate(load.index) if v in mine]
-                at = exprs.get(load.index[varying[0]])
-                found = len(varying) == 1 and at == Expr.of(channels.var)
+                found = [exprs.get(load.index[d]) for d in varying] == [Expr.of(channels.var)]
                 self.loads[load] = varying[0] if found else None
 
     def are_rows(self) -> bool:
