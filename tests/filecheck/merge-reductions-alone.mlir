@@ -2,8 +2,8 @@
 //
 // Weights that two sums read, one of them with something else, are computed inside of both, which
 // are one loop; the buffer of the weights is gone. Weights that a sum reads
-// backwards, or that are the program's result, stay in memory, and so do those that a nest without a
-// sum reads, too.
+// backwards, or that are the program's result, stay in memory, where one loop reads them for both
+// sums; and so do those that a nest without a sum reads, too.
 
 // CHECK-LABEL: func.func @main
 // CHECK-NOT:     memref.alloc() : memref<16x81xf32>
@@ -17,7 +17,7 @@
 // CHECK:           affine.store %{{.*}}, %arg2[%[[I]]]
 //
 // CHECK-COUNT-2: affine.for %{{.*}} = 0 to 15 {
-// CHECK-COUNT-3: affine.for %{{.*}} = 0 to 14 {
+// CHECK-COUNT-2: affine.for %{{.*}} = 0 to 14 {
 // CHECK-COUNT-3: affine.for %{{.*}} = 0 to 13 {
 func.func @main(%a: memref<16x81xf32>, %b: memref<16x81xf32>, %c: memref<16xf32>,
                 %d: memref<15x81xf32>, %e: memref<15xf32>, %f: memref<15xf32>,

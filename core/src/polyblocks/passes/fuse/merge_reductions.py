@@ -20,8 +20,10 @@ from polyblocks.affine.model import (
     Node,
     Sequence,
     clone,
+    reads,
     remove_dead,
     walk,
+    writes,
 )
 from polyblocks.affine.operation_cost import MAX_NODES
 from polyblocks.affine.rewrites.inlining import Candidate, Producer
@@ -39,6 +41,9 @@ class MergeReductionsPass(NestPass):
     A short loop around a reduction, over coordinates for example, moves into it, where it is
     unrolled; neighbours that reduce over the same values become one. A point-wise producer for
     them alone is then computed where it is read, as ``fuse-slices`` does it.
+
+    Neighbours that read the same data, do little with it and are results of the program become one
+    as well: later on each is cut into parts and rows, which makes loops too long to be merged.
 
     Before::
 
@@ -65,6 +70,11 @@ class MergeReductionsPass(NestPass):
     max_copies: int = 8
     #: Elements of a reduction that need no other threads than one.
     alone: int = 1 << 14
+    #: Operations, accesses and values of a reduction that two results become, at most: one with
+    #: more is not unrolled and jammed.
+    max_operations: int = 8
+    max_accesses: int = 8
+    max_carried: int = 2
     #: Nodes in one straight-line body; more spills registers and takes long to compile.
     max_nodes: int = MAX_NODES
 
@@ -95,6 +105,32 @@ class MergeReductionsPass(NestPass):
                 context.decide(self.name, first.name, "merged", loops=merged)
         if changed:
             fuse_through_buffers(sequence, self.name, against_cache, self.max_nodes, context)
+        if not context.target.launches_nests:
+            self._merge_results(sequence, context)
+
+    def _merge_results(self, sequence: Sequence, context: Any) -> None:
+        """Merge reductions of the same data, which no other reduction needs or makes."""
+        siblings = SiblingFusion(self.max_operations, self.max_accesses)
+        used = {b.base for item in sequence.items for b in reads(item)}
+        nests = list(sequence.nests())
+        reduced = {b.base for n in nests if ReductionNest.of(n) is not None for b in writes(n)}
+
+        def is_result(nest: Nest) -> bool:
+            if ReductionNest.of(nest) is None or any(b.base in reduced for b in reads(nest)):
+                return False
+            return not any(b.base in used or b.base.kind == "alloc" for b in writes(nest))
+
+        for nest in nests:
+            if not is_result(nest):
+                continue
+            first = siblings.partner(sequence, sequence.items.index(nest))
+            if first is None or not is_result(first):
+                continue
+            both = [n for n in walk([*first.body, *nest.body]) if isinstance(n, For) and n.inits]
+            if sum(len(loop.inits) for loop in both) <= self.max_carried:
+                siblings.join(sequence, first, nest)
+                eliminate_common(first.body)
+                context.decide(self.name, first.name, "merged", with_=[nest.name])
 
     def _move_inside(self, nest: Nest, buffer: Buffer, threads: int) -> int:
         """Unroll the innermost loop around a reduction inside of it; how many copies there are."""
