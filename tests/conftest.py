@@ -48,6 +48,21 @@ def pytest_configure(config: pytest.Config) -> None:
     gc.set_threshold(0)
 
 
+class Folder(pytest.Dir):
+    """A folder that is read once: pytest's is read anew for each file of it that is named."""
+
+    _found: list[pytest.Item | pytest.Collector] | None = None
+
+    def collect(self) -> list[pytest.Item | pytest.Collector]:
+        if self._found is None:
+            self._found = list(super().collect())
+        return self._found
+
+
+def pytest_collect_directory(path: Path, parent: pytest.Collector) -> Folder:
+    return Folder.from_parent(parent, path=path)
+
+
 @pytest.hookimpl(tryfirst=True)  # before -m takes its choice
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Of products of parameters, most combinations are slow; a folder is marked as a whole."""
@@ -98,7 +113,7 @@ def _spare_autographs_parses() -> None:
 
 
 #: CPU seconds of tests after which a file of them ends with a collection.
-COLLECTED_AFTER_S = 5.0
+COLLECTED_AFTER_S = 10.0
 _collected = 0.0
 
 

@@ -124,7 +124,11 @@ def test_lengths_that_no_tile_divides(function: Function, queries: int, keys: in
 
 @pytest.mark.parametrize(
     ("function", "dtype"),
-    [(chosen, torch.float64), (window, torch.bfloat16), (chosen, torch.float16)],
+    [
+        (chosen, torch.float64),
+        pytest.param(window, torch.bfloat16, marks=pytest.mark.extended),
+        (chosen, torch.float16),
+    ],
 )
 def test_other_types(function: Function, dtype: torch.dtype) -> None:
     inputs = _inputs(12, 520, 520, 24, dtype)

@@ -55,7 +55,10 @@ def reverse(x, y, *more):
     return x + y
 
 
-@pytest.mark.parametrize(("function", "more"), [(update, 0), (reverse, 0), (update, 8)])
+@pytest.mark.parametrize(
+    ("function", "more"),
+    [pytest.param(update, 0, marks=pytest.mark.extended), (reverse, 0), (update, 8)],
+)
 def test_each_way_to_overlap(function, more):
     others = [torch.ones(LENGTH) for _ in range(more)]
     for first in ("separate", "by two"):

@@ -155,7 +155,7 @@ def _check(
         pytest.param(capped, window, marks=MORE),
         pytest.param(hidden, None, marks=MORE),
         pytest.param(None, some_empty, marks=MORE),
-        (capped, nowhere),
+        pytest.param(capped, nowhere, marks=MORE),
     ],
 )
 def test_functions_of_scores_and_places(
@@ -195,6 +195,11 @@ def test_heads_that_share_keys(heads: tuple[int, int], queries: int) -> None:
     _check(_inputs(queries, 40, heads=heads), alibi, by_head, enable_gqa=True)
 
 
+def test_batches_that_share_keys_with_a_scale() -> None:
+    _check(_inputs(40, 40, batches=(3, 1)), capped, causal, scale=0.3)
+
+
+@MORE
 def test_batches_that_share_keys() -> None:
     _check(_inputs(40, 40, batches=(3, 1)), None, causal)
 
@@ -217,6 +222,7 @@ def test_largest_scores() -> None:
         torch.testing.assert_close(mine, theirs, rtol=1e-5, atol=1e-5)
 
 
+@MORE
 def test_scale() -> None:
     _check(_inputs(40, 40), capped, None, scale=0.3)
 

@@ -368,7 +368,14 @@ def test_covariances_with_weights() -> None:
     check(f, randn(3, 5), torch.rand(5, dtype=torch.float64) + 0.1)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.complex64])
+@pytest.mark.parametrize(
+    "dtype",
+    sweep(
+        [torch.float32, torch.int64, torch.complex64],
+        torch.int64,
+        extended=[torch.float32, torch.complex64],
+    ),
+)
 def test_weights_of_covariances(dtype: torch.dtype) -> None:
     """Of other types, with too few degrees of freedom, negative and without a sum."""
 

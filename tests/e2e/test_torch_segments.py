@@ -50,7 +50,9 @@ def test_segments_of_rows(kind: str) -> None:
     agree(reduced(kind, initial=3), special[0, :2], torch.tensor([0, 2, 0]))
 
 
-@pytest.mark.parametrize("kind", FEWER)
+@pytest.mark.parametrize(
+    "kind", [k if k == "max" else pytest.param(k, marks=pytest.mark.extended) for k in KINDS]
+)
 def test_segments_by_offsets(kind: str) -> None:
     """What is before the first one and after the last one is in none."""
     torch.manual_seed(0)
@@ -66,7 +68,9 @@ def test_segments_without_elements(shape: tuple[int, ...]) -> None:
         agree(reduced(kind), torch.zeros(shape), torch.tensor([shape[0], 0]))
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize(
+    "dtype", [pytest.param(torch.float16, marks=pytest.mark.extended), torch.bfloat16]
+)
 def test_segments_of_16_bits(dtype: torch.dtype) -> None:
     torch.manual_seed(0)
     x, of = torch.randn(64, dtype=dtype), torch.tensor([40, 0, 24])

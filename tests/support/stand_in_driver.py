@@ -11,9 +11,11 @@ Work is done when somebody waits for it, in the order in which it was put on its
 from __future__ import annotations
 
 import ctypes
+import functools
 import itertools
 import struct
 import subprocess
+import tempfile
 import threading
 from collections import Counter
 from collections.abc import Callable
@@ -499,6 +501,15 @@ def _put(place: int, value: int, kind: Any = ctypes.c_uint64) -> None:
     kind.from_address(place).value = value
 
 
+@functools.cache
+def _built(source: str, soname: str) -> bytes:
+    """A shared library from C: each test loads a copy, which has handlers of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = ["gcc", "-shared", "-fPIC", f"-Wl,-soname,{soname}", "-xc", "-", "-o", soname]
+        subprocess.run(command, cwd=folder, check=True, input=source.encode())
+        return (Path(folder) / soname).read_bytes()
+
+
 class DriverLibrary:
     """A driver that this process finds by its name, with a stand-in behind it.
 
@@ -526,9 +537,7 @@ class DriverLibrary:
                 f"int {name}({taken}) {{ return ((int (*)({', '.join(types) or 'void'}))"
                 f"{handlers}[{number}])({given}); }}"
             )
-        (folder / "driver.c").write_text("\n".join(lines))
-        command = ["gcc", "-shared", "-fPIC", f"-Wl,-soname,{soname}", "-o", soname, "driver.c"]
-        subprocess.run(command, cwd=folder, check=True)
+        (folder / soname).write_bytes(_built("\n".join(lines), soname))
         #: The library, for ctypes.
         self.code = ctypes.CDLL(
             str(folder / soname), ctypes.RTLD_LOCAL if private else ctypes.RTLD_GLOBAL

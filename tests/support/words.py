@@ -21,6 +21,8 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.support.syntax import tree
+
 ROOT = Path(__file__).resolve().parents[2]
 COUNTS = ROOT / "tests/words.json"
 SOURCES = ("core/src", *(f"{p.relative_to(ROOT)}/src" for p in sorted(ROOT.glob("plugins/*"))))
@@ -186,7 +188,7 @@ def _sources() -> list[_Source]:
     paths = [path for folder in SOURCES for path in sorted((ROOT / folder).rglob("*.py"))]
     sources = [_Source(path, path.read_text()) for path in paths]
     for source in sources:
-        _collect(ast.parse(source.text), source)
+        _collect(tree(source.text), source)
     return sources
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from offenders import offenders
+from tests.support.syntax import tree
 
 ROOT = Path(__file__).resolve().parents[2]
 CORE = ROOT / "core/src/polyblocks"
@@ -98,7 +99,7 @@ def imports_of(source: str) -> list[tuple[str, bool]]:
             if isinstance(child, HOLD_STATEMENTS):
                 visit(child, runs)
 
-    visit(ast.parse(source), True)
+    visit(tree(source), True)
     return found
 
 
@@ -202,9 +203,8 @@ def test_the_runtime_runs_without_mlir() -> None:
 
 def module_level(path: Path) -> list[str]:
     """What is imported as soon as the file is."""
-    tree = ast.parse(path.read_text())
     names = []
-    for node in tree.body:
+    for node in tree(path.read_text()).body:
         if isinstance(node, ast.Import):
             names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -453,7 +453,7 @@ def test_a_room_imports_from_its_neighbours_only() -> None:
 def of_passes() -> dict[Path, ast.Module]:
     """Files of passes, and their code."""
     files = [path for path in (CORE / "passes").glob("*/*.py") if path.name != "__init__.py"]
-    return {path: ast.parse(path.read_text()) for path in files}
+    return {path: tree(path.read_text()) for path in files}
 
 
 def pass_classes(code: ast.Module) -> list[ast.ClassDef]:

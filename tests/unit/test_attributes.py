@@ -8,6 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 from offenders import offenders
+from tests.support.syntax import nodes
 
 from polyblocks import attributes
 
@@ -24,7 +25,7 @@ def texts(source: str) -> list[str]:
     docstrings = set()
     found: list[str] = []
     data: list[str] = []
-    for node in ast.walk(ast.parse(source)):  # what holds a string comes before it
+    for node in nodes(source):  # what holds a string comes before it
         if type(node) is ast.Expr:
             docstrings.add(id(node.value))
         elif type(node) is ast.Constant and id(node) not in docstrings:

@@ -14,6 +14,7 @@ import pytest
 from offenders import offenders
 from tests.support.gpu_target import gpu_target
 from tests.support.nests import TARGET, Context, buffer, weighted
+from tests.support.syntax import nodes
 
 import polyblocks
 from polyblocks import mlir
@@ -58,7 +59,7 @@ _NAMES = re.compile(r"(?i)(\b|_)(seconds|rates?|bandwidth|latency)(\b|_)")
 def constants_of_time(source: str) -> Iterator[str]:
     """Literals as small as times or as large as rates, and constants that are called so."""
     lines = source.splitlines()
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes(source):
         if isinstance(node, ast.Constant) and isinstance(node.value, float):
             if node.value and not 1e-3 <= node.value <= 1e6:
                 yield f"{node.lineno}: {node.value}"

@@ -7,6 +7,7 @@ import dataclasses
 from pathlib import Path
 
 import pytest
+from tests.support.syntax import nodes
 
 import polyblocks
 from polyblocks.errors import OptionError, PluginError
@@ -39,11 +40,11 @@ VALUES = {
 def read_names(source: str) -> set[str]:
     """Attributes of options that a module reads: ``options.x``, ``self._options.x``."""
     found = set()
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes(source):
         if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
-            owner = ast.unparse(node.value).rpartition(".")[2]
-            if owner in OPTIONS:
-                found.add(node.attr)
+            match node.value:
+                case ast.Name(id=owner) | ast.Attribute(attr=owner) if owner in OPTIONS:
+                    found.add(node.attr)
     return found
 
 

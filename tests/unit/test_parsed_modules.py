@@ -6,6 +6,7 @@ import ast
 from pathlib import Path
 
 import pytest
+from tests.support.syntax import nodes
 
 ROOT = Path(__file__).parents[2]
 SOURCES = [*ROOT.glob("core/src/**/*.py"), *ROOT.glob("plugins/*/src/**/*.py")]
@@ -15,7 +16,7 @@ def bodies_of_parsed(text: str) -> list[int]:
     """Lines where the body of a module is taken that only the expression holds."""
     return [
         node.lineno
-        for node in ast.walk(ast.parse(text))
+        for node in nodes(text)
         if isinstance(node, ast.Attribute)
         and node.attr == "body"
         and isinstance(node.value, ast.Call)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from offenders import offenders
+from tests.support.syntax import nodes
 
 from polyblocks import driver, hookspecs
 from polyblocks.errors import PluginError
@@ -48,7 +49,7 @@ ELSEWHERE = {
 def lookups(source: str) -> set[str]:
     """What ``getattr`` and ``hasattr`` are called on that comes from a plugin, or by its name."""
     found = set()
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes(source):
         if not isinstance(node, ast.Call) or len(node.args) < 2:
             continue
         if isinstance(node.func, ast.Name) and node.func.id in ("getattr", "hasattr"):

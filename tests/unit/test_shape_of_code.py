@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.support.syntax import nodes
 
 ROOT = Path(__file__).resolve().parents[2]
 CORE = ROOT / "core/src/polyblocks"
@@ -22,15 +23,15 @@ LADDERS = 15
 
 
 @functools.cache
-def trees() -> dict[Path, ast.Module]:
+def all_nodes() -> dict[Path, tuple[ast.AST, ...]]:
     files = [*CORE.rglob("*.py"), *(ROOT / "plugins").glob("*/src/**/*.py")]
     assert len(files) > 1000
-    return {path: ast.parse(path.read_text()) for path in files}
+    return {path: nodes(path.read_text()) for path in files}
 
 
 def defined(kind: type[ast.stmt]) -> Iterator[tuple[Path, ast.stmt]]:
-    for path, tree in trees().items():
-        yield from ((path, node) for node in ast.walk(tree) if isinstance(node, kind))
+    for path, found in all_nodes().items():
+        yield from ((path, node) for node in found if isinstance(node, kind))
 
 
 @pytest.mark.parametrize(("kind", "most"), [(ast.ClassDef, CLASS), (ast.FunctionDef, FUNCTION)])
@@ -91,8 +92,8 @@ def test_few_functions_tell_many_classes_of_nodes_apart() -> None:
 def test_a_contraction_is_recognized_in_one_place() -> None:
     callers = {
         path.relative_to(CORE).as_posix()
-        for path, tree in trees().items()
-        for node in ast.walk(tree)
+        for path, found in all_nodes().items()
+        for node in found
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Name)
         and node.func.id == "contraction_of"

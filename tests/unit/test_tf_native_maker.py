@@ -200,4 +200,4 @@ def test_code_is_made_while_a_function_is_traced(run_python, tmp_path):
         print(traced(x).numpy().tolist(), all((each == 2 * x).numpy().all() for each in y))
         print(f.__self__.count)
         """
-    assert run_python(code).stdout == "[3.0, 6.0, 9.0, 12.0, 15.0] True\n1\n"
+    assert run_python(code, preloaded="tf").stdout == "[3.0, 6.0, 9.0, 12.0, 15.0] True\n1\n"

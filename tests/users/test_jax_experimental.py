@@ -56,7 +56,8 @@ def test_gradients_of_taylor_series():
 
 def test_sparsify_of_a_compiled_function_is_compiled(run_python):
     """Also where it was called before ``jax.experimental.sparse`` was imported."""
-    done = run_python("""
+    done = run_python(
+        """
         import sys
         import jax
         import numpy as np
@@ -81,5 +82,7 @@ def test_sparsify_of_a_compiled_function_is_compiled(run_python):
         report = g.polyblocks_report()
         kinds = [variant.kind for variant in report.variants]
         assert (report.whole, kinds) == (True, ["inference", "sparse", "sparse"]), str(report)
-    """)
+    """,
+        preloaded="jax",
+    )
     assert done.returncode == 0, done.stderr
