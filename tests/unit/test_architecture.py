@@ -250,7 +250,7 @@ ROOMS: dict[str, str] = {
     "passes/normalize": "affine affine/analysis affine/buffers affine/cleanup affine/cost "
     "affine/fusion affine/mlir affine/naming affine/rewrites affine/tiles "
     "passes",
-    "passes/padding": "affine affine/analysis affine/cleanup affine/cost affine/fusion "
+    "passes/padding": "affine affine/analysis affine/cleanup affine/masks affine/cleanup affine/cost affine/fusion "
     "affine/naming affine/padding affine/rewrites passes",
     "passes/layout": "affine affine/analysis affine/buffers affine/cleanup affine/rewrites "
     "affine/vectors passes",
@@ -284,7 +284,7 @@ ROOMS: dict[str, str] = {
     "affine/contraction/products affine/cost affine/plan",
     "affine/analysis": "affine",
     "affine/padding": "affine affine/analysis",
-    "affine/masks": "affine affine/analysis",
+    "affine/masks": "affine affine/analysis affine/rewrites",
     "affine/vectors": "affine affine/analysis",
     "affine/mlir": "affine affine/buffers affine/vectors",
     "affine/rewrites": "affine affine/analysis affine/vectors",

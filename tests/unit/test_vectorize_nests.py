@@ -109,6 +109,7 @@ def test_no_vectors_on_a_target_without() -> None:
         "share-indices",
         "jam-stencils",
         "join-copies",
+        "lower-minima",
         "raise-comparisons",
         "raise-tables",
         "narrow-values",

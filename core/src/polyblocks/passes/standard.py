@@ -80,6 +80,7 @@ from polyblocks.passes.normalize.set_precision import SetPrecisionPass
 from polyblocks.passes.normalize.unroll_reductions import UnrollReductionsPass
 from polyblocks.passes.normalize.update_arguments import UpdateArgumentsPass
 from polyblocks.passes.normalize.widen_accumulators import WidenAccumulatorsPass
+from polyblocks.passes.padding.lower_minima import LowerMinimaPass
 from polyblocks.passes.padding.mark_padding import MarkPaddingPass
 from polyblocks.passes.padding.mask_absent import MaskAbsentPass
 from polyblocks.passes.padding.split_phases import SplitPhasesPass
@@ -107,6 +108,7 @@ from polyblocks.passes.tensor.fold_constants import FoldConstantsPass
 from polyblocks.passes.tensor.fold_insertions import FoldInsertionsPass
 from polyblocks.passes.tensor.form_counted_loops import FormCountedLoopsPass
 from polyblocks.passes.tensor.plan_sorts import PlanSortsPass
+from polyblocks.passes.tensor.raise_masks import RaiseMasksPass
 from polyblocks.passes.tensor.set_fastmath import SetFastmathPass
 from polyblocks.passes.tensor.unroll_steps import UnrollStepsPass
 from polyblocks.pipeline import Pipeline, UpstreamPass
@@ -142,6 +144,7 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 CheckSizesPass(),
                 PlanSortsPass(),
                 FoldConstantsPass(),
+                RaiseMasksPass(),
                 FoldInsertionsPass(),
                 FillEmptiesPass(),
                 CarryScalarsPass(),
@@ -208,6 +211,8 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 *only(blocks or vectors, RaiseTablesPass(), JoinCopiesPass()),
                 # When places are known, and before arrays of them are fused.
                 *only(blocks or vectors, RaiseComparisonsPass()),
+                # When comparisons are affine, and before masks of minus infinity are fused.
+                *only(blocks or vectors, LowerMinimaPass()),
                 # When windows that a step reads are straight-line code, and before anything is
                 # fused: then steps are no longer alike.
                 RollSumsPass(),

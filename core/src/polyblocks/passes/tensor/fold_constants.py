@@ -23,6 +23,8 @@ MOST_BYTES, MOST_BYTES_OF_BLOCKS = 4 << 20, 4 << 10
 AGAIN = 4
 #: Scalar operations that may be spent on one constant: a tenth of a second.
 MOST_WORK = 1 << 27
+#: Scalar operations of an element that is one of two, at most, if it stays code.
+CHOICE = 16
 
 #: Conversions of floats to integers.
 _ROUNDS = {"arith.fptosi", "arith.fptoui"}
@@ -34,7 +36,7 @@ class FoldConstantsPass:
 
     A filter that is divided by its sum has known taps then. A large table replaces what makes it if
     loading it is predicted to take less time than computing it again; positions of elements, and
-    arithmetic on them, are not worth memory, and stay.
+    arithmetic on them, are not worth memory, and stay. So do masks: choices between two numbers.
 
     Before::
 
@@ -70,6 +72,8 @@ class FoldConstantsPass:
                 try:
                     values = evaluator.value(op.results[0])
                 except Unknown:
+                    continue
+                if _chooses(op, values, evaluator):
                     continue
                 if _is_worth_its_text(values, context.target):
                     folded.append((op, values))
@@ -120,6 +124,19 @@ def _is_worth(op: Any, evaluator: Evaluator, target: Any) -> bool:
     if blocks and elements <= FEW and cost > AGAIN * elements:
         return True
     return _seconds_of_work(cost, element, target) > _seconds_of_loads(nbytes, target)
+
+
+def _chooses(op: Any, values: Any, evaluator: Evaluator) -> bool:
+    """Whether a table is one of two numbers at each place: a mask, which may bound loops."""
+    if values.size <= FEW or not np.issubdtype(values.dtype, np.floating):
+        return False
+    tree = list(_tree(op))
+    if not any("linalg.index" in evaluator.names(each) for each in tree):
+        return False
+    if sum(evaluator.work(each) for each in tree) > CHOICE * values.size:
+        return False
+    least, most = values.min(), values.max()
+    return bool(least < most and ((values == least) | (values == most)).all())
 
 
 def _is_worth_its_text(values: Any, target: Any) -> bool:
