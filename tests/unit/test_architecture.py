@@ -250,8 +250,8 @@ ROOMS: dict[str, str] = {
     "passes/normalize": "affine affine/analysis affine/buffers affine/cleanup affine/cost "
     "affine/fusion affine/mlir affine/naming affine/rewrites affine/tiles "
     "passes",
-    "passes/padding": "affine affine/analysis affine/cleanup affine/masks affine/cleanup affine/cost affine/fusion "
-    "affine/naming affine/padding affine/rewrites passes",
+    "passes/padding": "affine affine/analysis affine/cleanup affine/cost affine/fusion "
+    "affine/masks affine/naming affine/padding affine/rewrites passes",
     "passes/layout": "affine affine/analysis affine/buffers affine/cleanup affine/rewrites "
     "affine/vectors passes",
     "passes/fuse": "affine affine/analysis affine/cleanup affine/contraction/products "
