@@ -174,32 +174,71 @@ PRODUCTS = (
 )
 
 
-def attention(heads: int, length: int, size: int, *, causal: bool) -> Case:
-    """Attention of a batch of one, in float16."""
-    shape = (1, heads, length, size)
+def attention(
+    heads: int,
+    length: int,
+    size: int,
+    *,
+    causal: bool = False,
+    batch: int = 1,
+    rows: int = 0,
+    of_keys: int = 0,
+) -> Case:
+    """Attention in float16.
+
+    Args:
+        heads: of queries.
+        length: keys and values of each.
+        size: of a head.
+        causal: whether a row attends to those up to its own number only.
+        batch: how many of all that.
+        rows: queries of a head; 0: as many as keys.
+        of_keys: heads of keys and values; 0: as many as of queries.
+    """
+    decodes, rows, of_keys = bool(rows), rows or length, of_keys or heads
+    queries, keys = (batch, heads, rows, size), (batch, of_keys, length, size)
 
     def make() -> Callable[..., Any]:
         from torch.nn.functional import scaled_dot_product_attention as attend
 
-        return lambda q, k, v: attend(q, k, v, is_causal=causal)
+        grouped = of_keys < heads
+        return lambda q, k, v: attend(q, k, v, is_causal=causal, enable_gqa=grouped)
 
-    extents = f"{heads}x{length}x{size}"
-    rows, nbytes = heads * length, 4 * heads * length * size * SIZES["float16"]
+    extents = "x".join(map(str, (*((batch,) if batch > 1 else ()), heads, length, size)))
+    name = "decode" if decodes else "causal attention" if causal else "attention"
+    grouped = f", {of_keys} heads of keys" if of_keys < heads else ""
+    nbytes = 2 * batch * size * (heads * rows + of_keys * length) * SIZES["float16"]
+    problem = Problem(
+        batch * heads * rows,
+        length,
+        2 * size,
+        nbytes,
+        sequence=rows * (heads // of_keys if decodes else 1),
+        causal=causal,
+        shared_out=decodes,
+    )
     return Case(
-        f"{'causal ' if causal else ''}attention float16 {extents}",
+        f"{name} float16 {extents}{grouped}",
         "attention",
         "float16",
-        (shape,) * 3,
-        Problem(rows, length, 2 * size, nbytes, sequence=length, causal=causal),
+        (queries, keys, keys),
+        problem,
         make,
-        "causal" if causal else "full",
+        "decode" if decodes else "causal" if causal else "full",
     )
 
 
-ATTENTION = tuple(
-    attention(*extents, causal=causal)
-    for extents in ((16, 4096, 128), (32, 2048, 64))
-    for causal in (False, True)
+ATTENTION = (
+    *(
+        attention(*extents, causal=causal)
+        for extents in ((16, 4096, 128), (32, 2048, 64))
+        for causal in (False, True)
+    ),
+    attention(32, 4096, 128, of_keys=8),
+    attention(32, 4096, 128, of_keys=8, causal=True),
+    attention(32, 4096, 128, batch=8, rows=1),
+    attention(32, 4096, 128, batch=8, rows=1, of_keys=8),
+    attention(32, 32768, 128, rows=1, of_keys=8),
 )
 
 

@@ -52,6 +52,9 @@ class Problem:
             attention do; ``steps`` are those of both products, and a main loop has blocks of
             columns. 0: no chain.
         causal: whether a row meets the columns up to its own number only.
+        shared_out: whether blocks share out the columns that the rows of a sequence meet: these are
+            a tile then, the most of whose rows may be none, and each block reads its columns once.
+        element_bytes: of what is multiplied.
     """
 
     rows: int
@@ -60,6 +63,8 @@ class Problem:
     floor_bytes: int
     sequence: int = 0
     causal: bool = False
+    shared_out: bool = False
+    element_bytes: int = 2
 
     @property
     def products(self) -> int:
@@ -190,6 +195,11 @@ def trips_of(parts: Parts, problem: Problem, launch: Launch, warps: int) -> int:
         return 1
     kind = parts.multiplier
     if problem.sequence:
+        if problem.shared_out:
+            copied = sum(i.bytes for i in parts.loop if i.kind is Kind.COPY and i.active) * warps
+            columns = round(copied / problem.steps / problem.element_bytes)
+            shares = launch.blocks * problem.sequence / problem.rows
+            return max(1, ceil(ceil(problem.columns / max(columns, 1)) / shares))
         of_warp = problem.rows / (launch.blocks * warps)
         columns = round(products(parts.loop, kind) / of_warp / problem.steps)
         return ceil(problem.blocks_met(round(of_warp * warps), max(columns, 1)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import inf
+from math import inf, prod
 from typing import Any
 
 import pytest
@@ -12,7 +12,8 @@ from sweeps import sweep
 from tests.extended.test_kernels_simulated import simulate
 from torch.nn import functional
 
-from polyblocks.affine.fusion.chains import running_chain
+from polyblocks.affine.cost.predicted import Predicted
+from polyblocks.affine.fusion.chains import partial_sums, running_chain
 from polyblocks.affine.gpu.tiles import chain_cost
 from polyblocks.affine.model import For
 from polyblocks.passes.contraction import chain_products
@@ -66,9 +67,37 @@ def written_out(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tens
     return torch.softmax(q @ k.transpose(-1, -2) * 0.125, -1) @ v
 
 
+def grouped(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    return attention(q, k, v, enable_gqa=True)
+
+
+def repeated(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    """Causal, with a key head for each query head written out."""
+    of_group = q.shape[1] // k.shape[1]
+    return causal(q, k.repeat_interleave(of_group, 1), v.repeat_interleave(of_group, 1))
+
+
+def expanded(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    b, heads, steps, size = k.shape
+    shape = b, heads, q.shape[1] // heads, steps, size
+    k, v = (x[:, :, None].expand(shape).reshape(b, -1, steps, size) for x in (k, v))
+    return attention(q, k, v)
+
+
+def cached(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, end: torch.Tensor) -> torch.Tensor:
+    """Keys up to a number that is known at run time."""
+    mask = torch.arange(k.shape[-2]) < end
+    return attention(q, k, v, attn_mask=mask[None], enable_gqa=True)
+
+
 def kernel_sum(x: torch.Tensor, y: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
     """No softmax: weights from products."""
     return torch.exp((x @ y.t()) * 0.125 - 1) @ w
+
+
+def groups(batch: int, rows: int, steps: int, size: int, heads: int = 8) -> Inputs:
+    """Queries of some heads, keys and values of two."""
+    return halves((batch, heads, rows, size), *[(batch, 2, steps, size)] * 2)
 
 
 def absent(rows: int, steps: int) -> torch.Tensor:
@@ -93,11 +122,29 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], Callable[[], Inputs]]] = {
     "mask": (masked, lambda: [*halves((2, 2, 50, 32), *[(2, 2, 77, 32)] * 2, (2, 1, 50, 77))]),
     "absent blocks": (masked, lambda: [*queries(1, 40, 150, 64), absent(40, 150)]),
     "written out": (written_out, lambda: halves((2, 64, 64), *[(2, 80, 64)] * 2)),
+    "groups": (grouped, lambda: groups(2, 50, 77, 64)),
+    "repeated": (repeated, lambda: groups(1, 70, 70, 64, heads=4)),
+    "expanded": (expanded, lambda: groups(1, 33, 77, 64)),
+    "a row": (attention, lambda: groups(2, 1, 301, 64, heads=2)),
+    # What is summed are exponentials that the sum itself makes.
+    "a row of a batch": (grouped, lambda: groups(1, 1, 301, 64)),
+    "a row of groups": (grouped, lambda: groups(2, 1, 301, 64)),
+    "rows of groups": (grouped, lambda: groups(1, 3, 203, 128)),
     "kernel sum": (kernel_sum, lambda: halves((50, 64), (100, 64), (100, 32))),
     "bfloat16": (
         attention,
         lambda: halves((1, 1, 50, 64), *[(1, 1, 77, 64)] * 2, dtype=torch.bfloat16),
     ),
+}
+#: Programs whose steps are shared out.
+IN_PARTS: dict[str, tuple[Callable[..., Any], Callable[[], Inputs]]] = {
+    **{name: PROGRAMS[name] for name in PROGRAMS if "row of" in name or "rows of" in name},
+    # The last parts of early rows have no step.
+    **{
+        name: PROGRAMS[name]
+        for name in ("a row", "causal", "window", "absent blocks", "kernel sum")
+    },
+    "cached": (cached, lambda: [*groups(1, 1, 301, 64), torch.tensor(150)]),
 }
 #: Warps of a block, rows of a warp, steps of a block, stages.
 TILES = ((1, 16, 32, 1), (2, 32, 64, 1), (4, 16, 64, 3), (2, 16, 128, 2), (1, 32, 32, 3))
@@ -107,12 +154,13 @@ TILES = ((1, 16, 32, 1), (2, 32, 64, 1), (4, 16, 64, 3), (2, 16, 128, 2), (1, 32
 def _chains_pay(monkeypatch: pytest.MonkeyPatch) -> None:
     """For sizes that a simulator computes in seconds, the model prefers other kernels."""
     monkeypatch.setattr(chain_products, "_least_seconds", lambda chain, target: inf)
+    monkeypatch.setattr(chain_products, "parts_to_try", lambda blocks, steps, target: [])
 
 
-def check(name: str, arch: str = "sm_80") -> tuple[LaunchResult, ...]:
+def check(name: str, arch: str = "sm_80", kernels: int = 1) -> tuple[LaunchResult, ...]:
     """A program is one kernel, and at most twice as far from float64's results as PyTorch is."""
     torch.manual_seed(0)
-    function, make = PROGRAMS[name]
+    function, make = {**PROGRAMS, **IN_PARTS}[name]
     inputs = make()
     (output, *_), launches = simulate(function, inputs, arch)
     assert [str(f) for launch in launches for f in launch.findings] == []
@@ -125,7 +173,7 @@ def check(name: str, arch: str = "sm_80") -> tuple[LaunchResult, ...]:
     assert torch.equal(found.isnan(), exact.isnan())
     error, allowed = (torch.nan_to_num(x - exact).abs().max() for x in (found, eager))
     assert error <= 2 * allowed
-    assert len(launches) == 1
+    assert len(launches) == kernels
     return launches
 
 
@@ -146,6 +194,44 @@ def test_tiles_of_a_chain(
     monkeypatch.setattr(chain_cost, "_HEIGHTS", (height,))
     monkeypatch.setattr(chain_cost, "_STAGES", (stages,))
     check(name)
+
+
+def share_out(monkeypatch: pytest.MonkeyPatch, blocks: int) -> None:
+    """Let parts have as many blocks of 32 steps."""
+    predict = chain_products.predict_chain
+
+    def preferred(plan: Any, target: Any, chip: Any, length: int = 0) -> Any:
+        found = predict(plan, target, chip, length)
+        return Predicted(*(1e3 * s for s in numbers(found))) if not length else found
+
+    def numbers(found: Predicted) -> tuple[float, ...]:
+        return tuple(s or 0.0 for s in (found.memory, found.compute, found.latency))
+
+    monkeypatch.setattr(chain_products, "BLOCKS", (32,))
+    monkeypatch.setattr(chain_products, "parts_to_try", lambda *given: [blocks])
+    monkeypatch.setattr(chain_products, "predict_chain", preferred)
+
+
+@pytest.mark.parametrize("name", IN_PARTS)
+@pytest.mark.parametrize("blocks", sweep((1, 3), 3))
+def test_parts_of_steps_are_joined(name: str, blocks: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    share_out(monkeypatch, blocks)
+    # The mask of a number known at run time is a kernel of its own.
+    *_, parts, joining = check(name, kernels=3 if name == "cached" else 2)
+    assert parts.counts.instructions["matrix"] > 0
+    assert "matrix" not in joining.counts.instructions
+
+
+def test_a_group_reads_its_keys_and_values_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    share_out(monkeypatch, 4)
+    monkeypatch.setattr(chain_cost, "_WARPS", (1,))
+    monkeypatch.setattr(chain_cost, "_HEIGHTS", (16,))
+    batch, steps, size = 2, 512, 64
+    _, (parts, _) = simulate(grouped, groups(batch, 1, steps, size), "sm_80")
+    keys_and_values = 2 * batch * 2 * steps * size * 2
+    # The unit has 16 rows; those that are none are loads of the last one.
+    rows = prod(parts.grid) * 16 * size * 2
+    assert parts.counts.global_loaded == pytest.approx(keys_and_values + rows, rel=0.05)
 
 
 def test_blocks_of_masked_steps_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -201,6 +287,20 @@ def a_block_short(monkeypatch: pytest.MonkeyPatch) -> None:
 def without_borders(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = running_chain.masks_at_borders
     monkeypatch.setattr(running_chain, "masks_at_borders", lambda *given: whole(*given)[:0])
+
+
+def without_rescaled_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = partial_sums.PartialSums._over_parts
+    monkeypatch.setattr(
+        partial_sums.PartialSums, "_over_parts", lambda self, *given: whole(self, *given[:3])
+    )
+
+
+def test_a_planted_fault_of_joining_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    share_out(monkeypatch, 2)
+    without_rescaled_parts(monkeypatch)
+    with pytest.raises(AssertionError, match="assert"):
+        check("a row", kernels=2)
 
 
 @pytest.mark.parametrize("fault", [without_rescale, a_block_short, without_borders])

@@ -276,7 +276,8 @@ ROOMS: dict[str, str] = {
     "affine/fusion": "affine affine/analysis affine/cleanup affine/contraction/products "
     "affine/contraction/tilings affine/cost affine/mlir affine/naming "
     "affine/rewrites affine/tiles",
-    "affine/fusion/chains": "affine affine/analysis affine/fusion affine/masks",
+    "affine/fusion/chains": "affine affine/analysis affine/contraction/products affine/fusion "
+    "affine/masks",
     "affine/contraction": "affine affine/analysis affine/buffers affine/contraction/products "
     "affine/cost affine/padding affine/plan",
     "affine/contraction/products": "affine affine/analysis",

@@ -9,6 +9,9 @@ instructions of the code that is written. Sizes that a search tries stand with t
 
 #: The part of the time of other resources that does not overlap with the bottleneck's.
 NOT_HIDDEN = 0.2
+#: Of the time of a reduction in one part, the most that it may take in several: predictions are no
+#: better than that, and a kernel more is more to launch.
+WORTH_PARTS = 0.8
 #: Share of a memory level that one nest's data may fill before other data drives it out.
 CACHE_SHARE = 2
 #: Bytes that a program touches, over those of the last cache, up to which it finds most of them

@@ -7,6 +7,7 @@ from typing import Any
 
 from polyblocks.affine.analysis.coverage import digits, iteration_at
 from polyblocks.affine.analysis.facts import facts_of
+from polyblocks.affine.expr import Var
 from polyblocks.affine.fusion.candidates import count_nodes
 from polyblocks.affine.mlir.regions import stands_before
 from polyblocks.affine.mlir.source import merged_sources
@@ -62,18 +63,10 @@ class EpilogueFusion:
             return None
         consumer = candidate.consumers[0]
         store = candidate.store
-        shape = straight_loops(consumer.body, IndirectStore)
-        if shape is None:
+        counted = _counted(consumer, candidate.buffer, context.target)
+        if counted is None:
             return None
-        loops, body = shape
-        variables = [f.var for f in loops]
-        loads = [n for n in walk(body) if isinstance(n, Load) and n.buffer is candidate.buffer]
-        others = gathers(body, candidate.buffer)
-        if others or not loads or any(n.index != loads[0].index for n in loads):
-            return None
-        found = digits(candidate.buffer, loads[0].index, variables)
-        if found is None:
-            return None
+        body, loads, found = counted
         substitution = iteration_at(found, candidate.buffer.shape, store.index)
         plain = is_plain(substitution.values(), store.index)
         if not plain and not _may_split(candidate, context.target):
@@ -141,9 +134,38 @@ class EpilogueFusion:
         return self.fuse(sequence, users, candidate, context)
 
 
+def _counted(
+    consumer: Nest, buffer: Buffer, target: TargetDescription
+) -> tuple[list[Node], list[Load], dict[Var, tuple[int, int]]] | None:
+    """A consumer's body, its loads of a buffer, and how its loops count through that.
+
+    Where grids are launched, loops may be split at the digits that the loads have of them: the body
+    is a copy then. None if the consumer is no straight-line code, or does not count through it.
+    """
+    for splits in (False, True):
+        nodes = clone(consumer.body, {}, {}) if splits else consumer.body
+        shape = straight_loops(nodes, IndirectStore)
+        if shape is None:
+            return None
+        if splits:
+            if not target.launches_nests or not split_at_digits(shape[0]):
+                return None
+            shape = straight_loops(nodes, IndirectStore)
+            if shape is None:
+                return None
+        loops, body = shape
+        loads = [n for n in walk(body) if isinstance(n, Load) and n.buffer is buffer]
+        if gathers(body, buffer) or not loads or any(n.index != loads[0].index for n in loads):
+            return None
+        found = digits(buffer, loads[0].index, [f.var for f in loops])
+        if found is not None:
+            return body, loads, found
+    return None
+
+
 def _may_split(candidate: Candidate, target: TargetDescription) -> bool:
-    """Whether the loops that count through what a contraction makes may become several each."""
-    if not target.launches_nests or facts_of(candidate.producer).contraction is None:
+    """Whether the loops that count through what a reduction makes may become several each."""
+    if not target.launches_nests or not _reduces(candidate.producer):
         return False
     return all(
         len(e.terms) <= 1 and e.const == 0 and all(factor == 1 for _, factor in e.terms)

@@ -11,6 +11,7 @@ from polyblocks.affine.access import strides
 from polyblocks.affine.analysis.facts import facts_of
 from polyblocks.affine.analysis.reductions import ReductionNest, identities
 from polyblocks.affine.contraction.products.factors import is_product
+from polyblocks.affine.cost.constants import WORTH_PARTS
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.gpu.choose import choose, copy_of
 from polyblocks.affine.gpu.plans.unit_access import unit_accesses
@@ -24,9 +25,6 @@ from polyblocks.target import TargetDescription
 _GRAIN = 32
 #: Steps of a part, at least: a part begins and ends as a whole contraction does.
 _LEAST = 128
-#: Of the time in one part, at most: predictions are no better than that, and a kernel more is more
-#: to launch.
-_WORTH = 0.8
 #: Times that are alike: the largest over the least.
 _ALIKE = 1.03
 #: Tiles per multiprocessor from which split-K is not needed: the last wave costs little.
@@ -138,7 +136,7 @@ class _Trials:
         self._whole = predicted.seconds
         enough = bool(kernel.plan.tile) and kernel.plan.blocks >= _ENOUGH * units
         least = self._target.shared_level.overhead + self._compute_bound()
-        if enough or _WORTH * self._whole <= least:
+        if enough or WORTH_PARTS * self._whole <= least:
             return None
         count = 2
         while count <= _ENOUGH * units:
@@ -155,7 +153,7 @@ class _Trials:
                 if 2 <= each * units // tiles <= most:
                     self._try(self._length(each * units // tiles))
         best = self._quickest()
-        if best is None or best.seconds > _WORTH * self._whole:
+        if best is None or best.seconds > WORTH_PARTS * self._whole:
             return None
         # Of equally good ones that which leaves the fewest multiprocessors without a block.
         alike = [p for p in self._tried.values() if p.seconds <= _ALIKE * best.seconds]

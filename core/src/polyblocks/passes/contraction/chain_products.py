@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from polyblocks.affine.analysis.facts import facts_of
 from polyblocks.affine.contraction.products.factors import has_units, is_product
+from polyblocks.affine.contraction.products.row_products import product_of
 from polyblocks.affine.cost import rates
+from polyblocks.affine.cost.constants import WORTH_PARTS
 from polyblocks.affine.cost.estimate import Estimator
-from polyblocks.affine.cost.predicted import Predicted
 from polyblocks.affine.fusion.chains.chained_products import ProductChain, chain_to
+from polyblocks.affine.fusion.chains.partial_sums import PartialSums, has_parts
 from polyblocks.affine.fusion.chains.row_kinds import Rescaling, rescaling_of
 from polyblocks.affine.fusion.chains.running_chain import running_chain
-from polyblocks.affine.gpu.plans.chained import chained_products
+from polyblocks.affine.gpu.plans.chained import chained_products, touched_bytes
 from polyblocks.affine.gpu.plans.chains import ChainPlan
 from polyblocks.affine.gpu.plans.numbers import Numbers
 from polyblocks.affine.gpu.plans.unit_access import unit_access
-from polyblocks.affine.gpu.tiles.chain_cost import BLOCKS, chain_plans, predict_chain
+from polyblocks.affine.gpu.tiles.chain_cost import (
+    BLOCKS,
+    chain_plans,
+    parts_to_try,
+    predict_chain,
+    predict_joining,
+    seconds_of_memory,
+)
 from polyblocks.affine.gpu.tiles.units_cost import least_units
 from polyblocks.affine.mlir.json_attributes import to_attribute
 from polyblocks.affine.mlir.source import merged_sources
-from polyblocks.affine.model import AffineAccess, For, Nest, Node, Sequence, walk
+from polyblocks.affine.model import For, Nest, Node, Sequence
 from polyblocks.affine.naming.names import name_nests
 from polyblocks.affine.plan.schedule import printed
 from polyblocks.affine.users import Users
@@ -81,7 +89,7 @@ class ChainProductsPass(NestPass):
         if options.polyblocks_disable_affine_fusion:
             return
         users = Users(sequence)
-        products = {n for n in sequence.nests() if is_product(facts_of(n).contraction, target)}
+        products = {n for n in sequence.nests() if is_product(product_of(n), target)}
         stages = set(sequence.nests())
         done = False
         for last in [n for n in reversed(sequence.nests()) if n in products]:
@@ -93,80 +101,128 @@ class ChainProductsPass(NestPass):
                 continue
             found = _quickest(chain, rescaling, target)
             if found is not None:
-                done |= self._chain(chain, *found, sequence, users, context)
+                done |= self._chain(chain, found, sequence, users, context)
         if done:
             name_nests(self.name, sequence, context)
 
     def _chain(
-        self,
-        chain: ProductChain,
-        plan: ChainPlan,
-        body: list[Node],
-        predicted: Predicted,
-        sequence: Sequence,
-        users: Users,
-        context: Any,
+        self, chain: ProductChain, found: _Choice, sequence: Sequence, users: Users, context: Any
     ) -> bool:
         """Replace the last nest of a chain by all of it, if that is quicker."""
-        apart = _least_seconds(chain, context.target)
-        pays = predicted.seconds < apart
+        apart, partial = _least_seconds(chain, context.target), found.partial
+        pays = found.seconds < apart
+        parts = {} if partial is None else {"parts": partial.part.extent}
         context.decide(
             self.name,
             chain.last.name,
             "fused" if pays else "kept apart",
             with_=[nest.name for nest in chain.nests[:-1]],
             buffers=[list(b.shape) for b in sorted(chain.passed, key=lambda b: b.number)],
-            tile=list(plan.tile),
+            tile=list(found.plan.tile),
             apart_seconds=apart,
-            fused_seconds=predicted.seconds,
+            fused_seconds=found.seconds,
+            **parts,
         )
         if not pays:
             return False
-        (loop,) = body
+        (loop,) = found.body
         assert isinstance(loop, For)
-        loop.schedule = printed(plan.kind, plan.schedule(Numbers(Nest(body, []))))
+        loop.schedule = printed(found.plan.kind, found.plan.schedule(Numbers(Nest(found.body, []))))
         last = chain.last
+        new = [last]
+        if partial is not None:
+            joining = Nest(partial.joining(found.rescaling), [], changed=True)
+            joining.sources = last.sources
+            new.append(joining)
         last.sources = merged_sources(chain.nests)
-        last.replace(body)
+        last.replace(found.body)
         for nest in chain.nests[:-1]:
             sequence.items.remove(nest)
             users.drop(nest)
-        users.refresh(last)
+        at = sequence.items.index(last)
+        sequence.items[at : at + 1] = new
+        users.put(list(new), last)
         estimate = Estimator(context.target, sequence.buffers, None, False).estimate(last)
         last.estimate = to_attribute(estimate.to_json())
         return True
 
 
+@dataclass(frozen=True, eq=False)
+class _Choice:
+    """A way to compute a chain.
+
+    Attributes:
+        plan: of the kernel.
+        body: its nest.
+        rescaling: of the chain.
+        seconds: of it, and of what joins parts.
+        partial: what parts of the steps leave; None if a block has all steps of its rows.
+    """
+
+    plan: ChainPlan
+    body: list[Node]
+    rescaling: Rescaling
+    seconds: float
+    partial: PartialSums | None = None
+
+
 def _quickest(
     chain: ProductChain, rescaling: Rescaling, target: TargetDescription
-) -> tuple[ChainPlan, list[Node], Predicted] | None:
-    """The plan that is predicted to be the quickest, its nest and seconds; None: no unit can."""
-    found: list[tuple[ChainPlan, list[Node], Predicted]] = []
+) -> _Choice | None:
+    """The way that is predicted to be the quickest; None: no unit can."""
+    found: list[_Choice] = []
     chip = target.multiprocessor
     assert chip is not None
+    may_part = has_parts(chain)
     for block in BLOCKS:
         if block >= 2 * chain.step.extent and block > min(BLOCKS):
             continue
+        turns = -(-chain.step.extent // block)
         body = running_chain(chain, rescaling, block, chip.power_of_two)
-        parts = chained_products(Nest(body, []))
-        if parts is None:
-            continue
-        plans = chain_plans(parts, target)
-        found += [(plan, body, predict_chain(plan, target, chip)) for plan in plans]
-    return min(found, key=lambda each: each[2].seconds, default=None)
+        for plan in _plans(body, target):
+            seconds = predict_chain(plan, target, chip).seconds
+            found.append(_Choice(plan, body, rescaling, seconds))
+            for length in parts_to_try(plan.blocks, turns, target) if may_part else ():
+                partial = PartialSums(chain, -(-turns // length), length)
+                seconds = predict_chain(plan, target, chip, length).seconds
+                seconds += predict_joining(partial.nbytes, target, chip)
+                found.append(_Choice(plan, body, rescaling, seconds, partial))
+    best = min(
+        found,
+        key=lambda each: each.seconds * (WORTH_PARTS if each.partial is None else 1),
+        default=None,
+    )
+    if best is None or best.partial is None:
+        return best
+    return _in_parts(chain, best, chip.power_of_two, target)
+
+
+def _plans(body: list[Node], target: TargetDescription) -> list[ChainPlan]:
+    """The plans of a nest of blocks of steps."""
+    parts = chained_products(Nest(body, []))
+    return [] if parts is None else list(chain_plans(parts, target))
+
+
+def _in_parts(
+    chain: ProductChain, choice: _Choice, power: str, target: TargetDescription
+) -> _Choice:
+    """A choice with the nest that leaves partial sums."""
+    block = choice.plan.parts.block
+    body = running_chain(chain, choice.rescaling, block, power, choice.partial)
+    known = choice.plan.first.tiles, choice.plan.stages
+    (plan,) = (p for p in _plans(body, target) if (p.first.tiles, p.stages) == known)
+    return replace(choice, plan=plan, body=body)
 
 
 def _least_seconds(chain: ProductChain, target: TargetDescription) -> float:
     """Seconds that the nests take at least, one after the other.
 
-    They are launched, a unit multiplies, and what is passed goes through memory.
+    They are launched, a unit multiplies or memory moves what it multiplies, and what is passed goes
+    through memory.
     """
     total = target.parallel[0].overhead * len(chain.nests)
     for nest in chain.nests:
         access = unit_access(nest, target.matrix_units)
-        total += 0.0 if access is None else least_units(access)
-        for node in walk(nest.body):
-            if isinstance(node, AffineAccess) and node.buffer in chain.passed:
-                nbytes = node.buffer.nbytes
-                total += rates.traffic_seconds(target, nbytes, nbytes) or 0.0
+        moved = seconds_of_memory(touched_bytes(nest.body), target)
+        total += moved if access is None else max(least_units(access), moved)
     return total

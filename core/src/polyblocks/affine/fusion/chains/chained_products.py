@@ -11,7 +11,8 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 from polyblocks.affine.analysis.contractions import Contraction
-from polyblocks.affine.analysis.facts import facts_of
+from polyblocks.affine.analysis.coverage import digits, iteration_at
+from polyblocks.affine.contraction.products.row_products import product_of
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.fusion.product_chains import chain_of
 from polyblocks.affine.model import (
@@ -87,7 +88,7 @@ def chain_to(
         stages: all nests that may be part of a chain.
         users: of all buffers.
     """
-    parts = facts_of(last).contraction
+    parts = product_of(last)
     if parts is None or len(parts.columns) != 1 or len(parts.reduction.loops) != 1:
         return None
     found = _between(last, parts, products, stages, users)
@@ -193,13 +194,15 @@ class _Links:
             wanted = self.wanted.get(store.buffer)
             if wanted is None or not self._is_inside(store.buffer):
                 return None
-            for own, given in zip(store.index, wanted, strict=True):
-                variable = _single(own)
-                if variable is None:
-                    if own != given:
-                        return None
-                elif variable not in outer or found.setdefault(variable, given) != given:
+            # Loops that together count through a dimension of the buffer are digits of its index.
+            counted = digits(store.buffer, store.index, list(outer))
+            if counted is None:
+                counted = _single(store, wanted, outer)
+                if counted is None:
                     return None
+            at = iteration_at(counted, store.buffer.shape, wanted)
+            if any(found.setdefault(var, given) != given for var, given in at.items()):
+                return None
         for var in outer - found.keys():
             if var.extent != 1:
                 return None
@@ -237,9 +240,16 @@ def _over(loops: list[For], step: Var) -> For | None:
     return None if any(isinstance(n, For) for n in loop.body) else loop
 
 
-def _single(expr: Expr) -> Var | None:
-    """The variable that an expression is."""
-    if expr.const or len(expr.terms) != 1:
-        return None
-    ((atom, factor),) = expr.terms
-    return atom if isinstance(atom, Var) and factor == 1 else None
+def _single(
+    store: Store, wanted: tuple[Expr, ...], outer: set[Var]
+) -> dict[Var, tuple[int, int]] | None:
+    """The dimensions that single variables of loops count; None if others are not as wanted."""
+    found: dict[Var, tuple[int, int]] = {}
+    for dimension, (own, given) in enumerate(zip(store.index, wanted, strict=True)):
+        ((var, factor),) = own.terms if len(own.terms) == 1 else ((None, 0),)
+        if not own.const and factor == 1 and isinstance(var, Var):
+            if var not in outer or found.setdefault(var, (dimension, 1)) != (dimension, 1):
+                return None
+        elif own != given:
+            return None
+    return found

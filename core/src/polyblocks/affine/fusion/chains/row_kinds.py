@@ -41,16 +41,23 @@ class Rescaling:
     Attributes:
         maximum: the nest that finds the largest score; None if no exponential is less of one.
         divisions: of elements by a sum of their row: they are done with the sums of the last nest.
-        exponential: the operation that is rescaled by.
+        exponentials: the operations that are rescaled by, equal ones of equal numbers.
+        linear: nests that sum multiples of exponentials.
         kinds: of every value.
         buffers: of what is passed, and of what is held.
     """
 
     maximum: Link | None = None
     divisions: list[Op] = field(default_factory=list)
-    exponential: Op | None = None
+    exponentials: list[Op] = field(default_factory=list)
+    linear: set[Link] = field(default_factory=set)
     kinds: dict[Value, Kind] = field(default_factory=dict)
     buffers: dict[Buffer, Kind] = field(default_factory=dict)
+
+    @property
+    def exponential(self) -> Op | None:
+        """The first of the operations that are rescaled by."""
+        return self.exponentials[0] if self.exponentials else None
 
     def of(self, value: Value) -> Kind:
         """The kind of a value."""
@@ -94,7 +101,7 @@ def _see_row(found: Rescaling, link: Link, inside: set[Buffer]) -> bool:
     """Give the numbers of a row their kinds."""
     for node in link.body:
         if node is link.reduction:
-            kind = _reduced(found, link.reduction, inside)
+            kind = _reduced(found, link, link.reduction, inside)
             if kind is None or len(link.reduction.results) != 1:
                 return False
             if kind is Kind.SHIFT:
@@ -117,7 +124,7 @@ def _see_row(found: Rescaling, link: Link, inside: set[Buffer]) -> bool:
     return not shifts or (link is found.maximum and len(shifts) == 1)
 
 
-def _reduced(found: Rescaling, loop: For, inside: set[Buffer]) -> Kind | None:
+def _reduced(found: Rescaling, link: Link, loop: For, inside: set[Buffer]) -> Kind | None:
     """The kind of the result of a reduction over a row."""
     chain = StraightLineCode(loop.body).chain(loop.yields[0])
     if chain is None or loop.arguments[0] not in chain.terms or len(chain.terms) != 2:
@@ -129,6 +136,8 @@ def _reduced(found: Rescaling, loop: For, inside: set[Buffer]) -> Kind | None:
     kind = found.of(term)
     if kind is Kind.PLAIN and chain.last.name in _MAXIMA:
         return Kind.SHIFT
+    if kind is Kind.LINEAR:
+        found.linear.add(link)
     adds = chain.last.name == "arith.addf" and in_any_order([chain.last]) is not None
     return Kind.LATE if adds and kind in (Kind.PLAIN, Kind.LINEAR) else None
 
@@ -170,8 +179,8 @@ def _kind_of_result(found: Rescaling, op: Op, kinds: list[Kind]) -> Kind | None:
         return first
     if op.name == "arith.subf" and kinds == [Kind.PLAIN, Kind.SHIFT]:
         return Kind.EXPONENT
-    if op.name == "math.exp" and first is Kind.EXPONENT and has_one_exponential(found, op):
-        found.exponential = op
+    if op.name == "math.exp" and first is Kind.EXPONENT and _is_same(found, op):
+        found.exponentials.append(op)
         return Kind.LINEAR
     if op.name == "arith.mulf" and sorted(k.name for k in kinds) == ["LINEAR", "PLAIN"]:
         return Kind.LINEAR
@@ -183,9 +192,9 @@ def _kind_of_result(found: Rescaling, op: Op, kinds: list[Kind]) -> Kind | None:
     return None
 
 
-def has_one_exponential(found: Rescaling, op: Op) -> bool:
-    """Whether exponentials of one kind of number are rescaled."""
-    return found.exponential in (None, op)
+def _is_same(found: Rescaling, op: Op) -> bool:
+    """Whether an exponential is one of the type of those before: there is one shift."""
+    return found.exponential is None or found.exponential.results[0].type == op.results[0].type
 
 
 def _stores(nodes: list[Node]) -> list[Store]:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
+from functools import cached_property
+from math import prod
 
+from polyblocks.affine import operation_cost as cost
 from polyblocks.affine.analysis.contractions import Contraction, ReductionLoops
-from polyblocks.affine.analysis.facts import NestFacts
+from polyblocks.affine.contraction.products.row_products import product_of
 from polyblocks.affine.expr import Div, Expr, Mod, Var
 from polyblocks.affine.model import (
     AffineAccess,
@@ -35,10 +39,11 @@ class ChainedProducts:
         blocks: the loop over blocks, and what it carries.
         statements: of a block: code of the row, loops over steps (one with the first product in
             it), and the loop over columns with the second one.
-        after: code of a row behind the last block.
+        after: code of a row behind the last block; stores are of numbers of the row.
         last: the second product with what is done with its totals.
         passed: buffers of elements that one statement passes to the next ones.
         block: steps of a block.
+        totals: the buffer of the second one's sums.
         made, used: the statements of the first product and of the second one.
     """
 
@@ -50,20 +55,44 @@ class ChainedProducts:
     after: list[Node]
     last: Contraction
     passed: set[Buffer]
+    totals: Buffer
     block: int
     made: For
     used: For
+
+    @cached_property
+    def touched_bytes(self) -> int:
+        """Bytes of all elements in memory that the nest touches, each once."""
+        nodes = [*self.before, self.blocks, *self.after, *self.last.after]
+        return touched_bytes(nodes, self.passed | {self.totals})
+
+    @cached_property
+    def operations(self) -> float:
+        """Operations on an element of a block of steps, beside those of the products."""
+        return sum(
+            cost.operations([n for n in statement.body if not isinstance(n, For)])
+            for statement in self.statements
+            if isinstance(statement, For)
+            and statement is not self.used
+            and not is_at_border(statement)
+        )
 
     @property
     def bounds(self) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:
         """Bounds of the loop over blocks for a row, besides 0 and the extent.
 
-        Nothing unless they grow with the only variable of rows, so that those of a tile's first and
-        last rows are the tile's. All blocks may run: masked elements change nothing.
+        Those that rows move are left out unless they grow with the only variable of rows, so that
+        those of a tile's first and last rows are the tile's: masked elements change nothing.
         """
-        (row, *others), bounds = self.first.rows, (self.blocks.lower, self.blocks.upper)
-        grow = all(grows_with(e, row) for each in bounds for e in each)
-        return ((), ()) if others or not grow else bounds
+        rows = self.first.rows
+        moved = [e for e in (*self.blocks.lower, *self.blocks.upper) if e.depends_on_any(set(rows))]
+        if len(rows) == 1 and all(grows_with(e, rows[0]) for e in moved):
+            return self.blocks.lower, self.blocks.upper
+        lower, upper = (
+            tuple(e for e in bounds if e not in moved)
+            for bounds in (self.blocks.lower, self.blocks.upper)
+        )
+        return lower, upper
 
 
 def chained_products(nest: Nest) -> ChainedProducts | None:
@@ -81,13 +110,19 @@ def chained_products(nest: Nest) -> ChainedProducts | None:
         return None
     made, used = around
     block = local[0].shape[0]
+    # Variables of parts of the steps move bounds alone.
+    moving = {v for n in walk(blocks.body) if not isinstance(n, For) for v in n.variables()}
+    parts, rows = [v for v in rows if v not in moving], [v for v in rows if v in moving]
     wide = {buffer: _of_rows(buffer, rows, made.var.extent) for buffer in local}
     _widen(body, rows, wide, Expr.of(blocks.var) * block)
-    _widen(body, rows, {totals: _of_rows(totals, rows, used.var.extent)}, Expr(0))
-    first = NestFacts(nested([*rows, made.var], made.body)).contraction
-    second = NestFacts(nested([*rows, used.var], [_unbounded(n) for n in used.body])).contraction
+    sums = _of_rows(totals, rows, used.var.extent)
+    _widen(body, rows, {totals: sums}, Expr(0))
+    first = product_of(Nest(nested([*rows, made.var], made.body), []))
+    used_body = [_unbounded(n) for n in used.body]
+    second = product_of(Nest(nested([*rows, used.var], used_body), []))
     if first is None or second is None:
         return None
+    first, second = (replace(each, batch=[*parts, *each.batch]) for each in (first, second))
     return ChainedProducts(
         first=first,
         second=second,
@@ -97,10 +132,28 @@ def chained_products(nest: Nest) -> ChainedProducts | None:
         after=[n for n in body[at + 1 :] if n is not finish],
         last=_with_finish(second, finish, used.var),
         passed=set(wide.values()),
+        totals=sums,
         block=block,
         made=made,
         used=used,
     )
+
+
+def touched_bytes(nodes: list[Node], without: Collection[Buffer] = ()) -> int:
+    """Bytes of all elements that code touches, each once; at most those of the buffers.
+
+    Args:
+        nodes: the code.
+        without: buffers that are none in memory.
+    """
+    touched: dict[Buffer, int] = {}
+    for node in walk(nodes):
+        if isinstance(node, AffineAccess) and node.buffer not in without:
+            buffer = node.buffer.base
+            elements = prod(v.extent for v in set(node.variables()))
+            nbytes = min(elements * buffer.bytes_per_element, buffer.nbytes)
+            touched[buffer] = max(touched.get(buffer, 0), nbytes)
+    return sum(touched.values())
 
 
 def is_at_border(statement: For) -> bool:

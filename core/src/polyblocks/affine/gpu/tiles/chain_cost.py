@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import ceil
 
-from polyblocks.affine import operation_cost as cost
 from polyblocks.affine.cost import rates
 from polyblocks.affine.cost.predicted import IMPOSSIBLE, Predicted
-from polyblocks.affine.gpu.plans.chained import ChainedProducts, is_at_border
+from polyblocks.affine.gpu.plans.chained import ChainedProducts
 from polyblocks.affine.gpu.plans.chains import ChainPlan, chain_accesses, chain_plan
 from polyblocks.affine.gpu.plans.sizes import bytes_around
 from polyblocks.affine.gpu.tiles.units_cost import rates_of_memory
-from polyblocks.affine.model import For
 from polyblocks.occupancy import occupancy
 from polyblocks.target import Multiprocessor, TargetDescription
 
 #: Warps of a block, rows of each, and blocks of steps in shared memory: of equal times the fewest.
 _WARPS, _HEIGHTS, _STAGES = (4, 8, 2, 1), (16, 32), (1, 2, 3)
+#: Blocks for each multiprocessor from which steps are not shared out.
+_ENOUGH = 4
 #: Steps of a block.
 BLOCKS = (64, 32, 128)
 
@@ -35,27 +35,39 @@ def chain_plans(parts: ChainedProducts, target: TargetDescription) -> Iterator[C
                     yield plan
 
 
-def predict_chain(plan: ChainPlan, target: TargetDescription, chip: Multiprocessor) -> Predicted:
+def predict_chain(
+    plan: ChainPlan, target: TargetDescription, chip: Multiprocessor, length: int = 0
+) -> Predicted:
     """Seconds of one kernel.
 
     A block of steps takes the unit, shared memory and issue slots, and before each of them its
     operands have to be there; while a warp does what is between the products, others multiply.
+
+    Args:
+        plan: of the kernel.
+        target: with grids.
+        chip: with the unit.
+        length: blocks of steps of a part, if blocks of the grid share out the steps, which the
+            plan does not do; 0: as planned.
     """
     units = max(target.shared_level.size, 1)
     needed = occupancy(chip, plan.registers(), plan.shared_bytes(), plan.threads)
     if not needed.blocks:
         return IMPOSSIBLE
-    resident = min(needed.blocks, ceil(plan.blocks / units))
+    blocks, turns = plan.blocks, _turns(plan)
+    if length:
+        blocks, turns = blocks * ceil(plan.parts.blocks.var.extent / length), min(turns, length)
+    resident = min(needed.blocks, ceil(blocks / units))
     on_chip, cache = rates_of_memory(target)
     rows, width, block = plan.tile
     depth, size = plan.first.tile[2], plan.first.element_bytes
-    turns = _turns(plan)
-    waves = ceil(plan.blocks / (units * resident))
+    waves = ceil(blocks / (units * resident))
     copied = block * (depth + width) * size
     ends = (rows * depth + rows * width) * size + bytes_around(plan.parts.last) * rows
     memory = compute = latency = None
     if cache is not None:
-        memory = plan.blocks * (turns * copied + ends) / cache
+        memory = blocks * (turns * copied + ends) / cache
+        memory = max(memory, seconds_of_memory(plan.parts.touched_bytes, target))
     if chip.latencies.known:
         latency = waves * 2 * chip.latencies.memory
     if on_chip is not None and plan.unit.flops:
@@ -78,6 +90,41 @@ def predict_chain(plan: ChainPlan, target: TargetDescription, chip: Multiprocess
     return Predicted(memory, compute, latency)
 
 
+def seconds_of_memory(nbytes: int, target: TargetDescription) -> float:
+    """Seconds in which memory moves as many bytes once."""
+    return rates.traffic_seconds(target, nbytes, nbytes) or 0.0
+
+
+def parts_to_try(blocks: int, steps: int, target: TargetDescription) -> list[int]:
+    """Blocks of steps of a part, where a chain's steps may be shared out among blocks of a grid.
+
+    Args:
+        blocks: of the grid, with all steps each.
+        steps: blocks of steps.
+        target: with grids.
+    """
+    units = max(target.shared_level.size, 1)
+    if blocks >= _ENOUGH * units:
+        return []
+    counts = {units * waves // blocks for waves in range(1, 2 * _ENOUGH + 1)}
+    lengths = {ceil(steps / count) for count in counts if count > 1}
+    least = min(lengths, default=steps)
+    return sorted({n for n in (*lengths, 2 * least, 4 * least) if n < steps})
+
+
+def predict_joining(nbytes: int, target: TargetDescription, chip: Multiprocessor) -> float:
+    """Seconds that parts take besides what one kernel does: it stores them, another one loads them.
+
+    Args:
+        nbytes: of what parts leave.
+        target: with grids.
+        chip: of it.
+    """
+    waits = 2 * chip.latencies.memory if chip.latencies.known else 0.0
+    traffic = rates.traffic_seconds(target, 2 * nbytes, nbytes) or 0.0
+    return target.shared_level.overhead + waits + traffic
+
+
 def _turns(plan: ChainPlan) -> float:
     """Blocks of steps of a tile of rows, in the mean of all tiles."""
     parts, rows = plan.parts, plan.tile[0]
@@ -98,14 +145,7 @@ def _turns(plan: ChainPlan) -> float:
 def _issued(plan: ChainPlan) -> float:
     """Instructions of a thread for a block of steps."""
     (r, c), (_, d) = plan.first.sizes.of_thread, plan.second.sizes.of_thread
-    elements = sum(
-        cost.operations([n for n in statement.body if not isinstance(n, For)])
-        for statement in plan.parts.statements
-        if isinstance(statement, For)
-        and statement is not plan.parts.used
-        and not is_at_border(statement)
-    )
     copying = plan.first.copying(plan.first.product.operands[1])
     copying += plan.second.copying(plan.second.product.operands[1])
     reading = plan.first.reading + plan.second.reading
-    return r * c * (elements + 1) + r * d + copying + reading
+    return r * c * (plan.parts.operations + 1) + r * d + copying + reading

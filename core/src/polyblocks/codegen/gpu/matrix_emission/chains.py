@@ -89,7 +89,11 @@ class ChainEmitter:
         done = code.loop(copies.first, copies.end, code.integer(1), inits, body, kept=True)
         for position, result in enumerate(blocks.results):
             self._set_rows(result, done[position * r : (position + 1) * r])
-        self._run(self.parts.after)
+        for node in self.parts.after:
+            if isinstance(node, Store):
+                self._store_numbers(node)
+            else:
+                self._run([node])
         self._finish(sums.unpacked(done[count:]))
 
     def _block(self, number: Any, copies: ChainCopies, totals: list[Any]) -> list[Any]:
@@ -131,6 +135,21 @@ class ChainEmitter:
     def _run(self, nodes: list[Node]) -> None:
         tile = self.first.tile
         tile.run(nodes, tile.found)
+
+    def _store_numbers(self, store: Store) -> None:
+        """Store a number of each row: of the lanes that have the row, the first one does."""
+        code, tile = self.code, self.first.tile
+        leads = code.compare("eq", self.second.places[1][0], code.integer(0))
+        for i in range(self._height):
+            tile.move(i, -1)
+            tile.nodes.values[store.value] = tile.of(store.value, i, -1)
+            conditions = [c for c in (leads, tile.exist[0][i]) if c is not None]
+
+            def body() -> list[Any]:
+                tile.nodes.run([store], False, [])
+                return []
+
+            code.when(code.both(conditions), body)
 
     # Elements of a block
 
