@@ -182,7 +182,7 @@ SPECS = [
     ),
     _odd("ASIN_F32", mp.asin, "asin", mpf(1) / 6, mpf("0.2501"), 5),
     _odd("ATAN_F32", mp.atan, "atan", -mpf(1) / 3, mpf("0.1915"), 4),
-    _odd("ATAN_WIDE", mp.atan, "atan", -mpf(1) / 3, mpf("0.1915"), 6),
+    _odd("ATAN_UNIT_F32", mp.atan, "atan", -mpf(1) / 3, mpf("1.0"), 8),
     _erfcx("ERFCX_WIDE", 11, 2, mpf("11.0")),
     # float64.
     _exp("EXP_F64", 9, "", HALF_LN2, False),

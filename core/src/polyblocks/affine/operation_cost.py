@@ -43,7 +43,7 @@ OPERATIONS = {
     "math.asin": 46,
     "math.acos": 46,
     "math.atan": 42,
-    "math.atan2": 150,
+    "math.atan2": 57,
     "math.sinh": 40,
     "math.cosh": 28,
     "math.tanh": 30,

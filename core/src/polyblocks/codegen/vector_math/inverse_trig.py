@@ -4,38 +4,22 @@ asin and acos: odd polynomial up to 1/2, beyond it asin(x) = pi/2 - 2 asin(sqrt(
 square root in two parts (FDLIBM e_asin.c, e_acos.c). atan: the angle is atan(t) + atan(r) with
 t one of 0, 1/2, 1, 3/2, infinity and r = (x - t) / (1 + t x), |r| < 7/16 (FDLIBM s_atan.c), in one
 quotient; the angles atan(t) are added in two parts. atan2 forms the quotient from both arguments;
-float32 runs it in float64, where no quotient of float32 numbers overflows or underflows and where
-t in 0, 1, infinity is exact enough.
+that of float32 is the smaller one by the larger one, which never overflows, and its angle is one
+polynomial up to 1.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from polyblocks.codegen.builder import Builder, Val
 from polyblocks.codegen.vector_math import coefficients as table
 from polyblocks.codegen.vector_math.double_double import clear_low_half, fast_two_sum
 from polyblocks.codegen.vector_math.formats import INFINITY, NAN
 
-
-@dataclass(frozen=True)
-class _Intervals:
-    """Where the quotient lies, and by which angle it is reduced there.
-
-    Attributes:
-        ends: upper ends of all intervals but the last; the first is not reduced.
-        tangents: of the angles of the intervals between the first and the last.
-        angles: indices into _ANGLES of all but the first interval's.
-    """
-
-    ends: tuple[float, ...]
-    tangents: tuple[float, ...]
-    angles: tuple[int, ...]
-
-
-_FINE = _Intervals((0.4375, 0.6875, 1.1875, 2.4375), (0.5, 1.0, 1.5), (0, 1, 2, 3))
-_COARSE = _Intervals((0.41421356237309503, 2.414213562373095), (1.0,), (1, 3))
+#: Where a quotient is reduced by one of _ANGLES, and the tangents of all of these but the last.
+_ENDS = (0.4375, 0.6875, 1.1875, 2.4375)
+_TANGENTS = (0.5, 1.0, 1.5)
 #: atan(1/2), pi/4, atan(3/2) and pi/2 rounded to the format, and what is left of each.
 _ANGLES = {
     "f32": (
@@ -105,23 +89,18 @@ def atan(b: Builder, x: Val) -> Val:
     """atan(x), float32 and float64."""
     one = b.const(x.kind, 1.0)
     polynomial = table.ATAN_F32 if x.kind == "f32" else table.ATAN_F64
-    return _angle(b, abs(x), one, _FINE, polynomial).copysign(x)
+    return _angle(b, abs(x), one, polynomial).copysign(x)
 
 
 def _angle(
-    b: Builder,
-    y: Val,
-    x: Val,
-    intervals: _Intervals,
-    polynomial: tuple[float, ...],
-    mirror: Val | None = None,
+    b: Builder, y: Val, x: Val, polynomial: tuple[float, ...], mirror: Val | None = None
 ) -> Val:
     """The angle of the point (x, y) of the first quadrant, of (-x, y) where ``mirror`` holds.
 
     x is finite and not 0, except that both may be 0 if ``mirror`` is given.
     """
     kind = y.kind
-    beyond = [y > x * end for end in intervals.ends]
+    beyond = [y > x * end for end in _ENDS]
 
     def choose(values: Sequence[float]) -> Val:
         chosen = b.const(kind, 0.0)
@@ -129,11 +108,11 @@ def _angle(
             chosen = b.select(above, value, chosen)
         return chosen
 
-    t = choose(intervals.tangents)
+    t = choose(_TANGENTS)
     numerator = b.select(beyond[-1], -x, b.fnma(t, x, y))
     denominator = b.select(beyond[-1], y, b.fma(t, y, x))
     r = numerator / denominator
-    base, base_low = (choose([part[i] for i in intervals.angles]) for part in _ANGLES[kind])
+    base, base_low = (choose(part) for part in _ANGLES[kind])
     if mirror is not None:
         r = b.select(y.eq(0.0), 0.0, r)
         r = b.select(mirror, -r, r)
@@ -147,25 +126,39 @@ def _angle(
 def atan2(b: Builder, y: Val, x: Val) -> Val:
     """The angle of the point (x, y), float32 and float64."""
     if y.kind == "f32":
-        # Signed and checked as float32: LLVM takes a sign of float64 to float16 by a library call.
-        angle = _size(b, y.to("f64"), x.to("f64"), _COARSE, table.ATAN_WIDE).to("f32")
-        return _signed(b, angle, y, x)
+        return _signed(b, _single(b, y, x), y, x)
     # Sums of huge coordinates must not overflow, comparisons of denormals need their low bits.
     huge = (abs(y) > 2.0**1020) | (abs(x) > 2.0**1020)
     tiny = (abs(y) < 2.0**-900) & (abs(x) < 2.0**-900)
     scale = b.select(huge, b.const("f64", 2.0**-8), b.select(tiny, b.const("f64", 2.0**200), 1.0))
     y, x = y * scale, x * scale
-    return _signed(b, _size(b, y, x, _FINE, table.ATAN_F64), y, x)
+    return _signed(b, _size(b, y, x), y, x)
+
+
+def _single(b: Builder, y: Val, x: Val) -> Val:
+    """The angle without its sign, float32: of the smaller coordinate by the larger one."""
+    steep = abs(y) > abs(x)
+    mirror = x.bits() < 0
+    low, high = b.select(steep, abs(x), abs(y)), b.select(steep, abs(y), abs(x))
+    # (0, 0) is the angle of (1, 0), two infinities that of (1, 1).
+    r = b.select(low.eq(INFINITY), 1.0, low / b.select(high.eq(0.0), 1.0, high))
+    r = b.select(steep, -r, r)
+    r = b.select(mirror, -r, r)
+    half, half_low = (part[3] for part in _ANGLES["f32"])
+    base = b.select(steep, half, b.select(mirror, b.const("f32", 2 * half), 0.0))
+    base_low = b.select(steep, half_low, b.select(mirror, b.const("f32", 2 * half_low), 0.0))
+    s = r * r
+    return base + (r + b.fma(r * s, b.horner(s, table.ATAN_UNIT_F32), base_low))
 
 
 def _signed(b: Builder, angle: Val, y: Val, x: Val) -> Val:
     return b.select(x.compare("uno", y), NAN, angle.copysign(y))
 
 
-def _size(b: Builder, y: Val, x: Val, intervals: _Intervals, polynomial: tuple[float, ...]) -> Val:
-    """The angle without its sign."""
+def _size(b: Builder, y: Val, x: Val) -> Val:
+    """The angle without its sign, float64."""
     # An infinite x: the angle of (1, 0), or of (1, 1) if y is infinite as well.
     infinite = abs(x).eq(INFINITY)
     ay = b.select(infinite, b.select(abs(y).eq(INFINITY), b.const("f64", 1.0), 0.0), abs(y))
     ax = b.select(infinite, 1.0, abs(x))
-    return _angle(b, ay, ax, intervals, polynomial, x.bits() < 0)
+    return _angle(b, ay, ax, table.ATAN_F64, x.bits() < 0)
