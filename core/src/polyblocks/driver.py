@@ -18,6 +18,7 @@ from polyblocks.artifact import SCHEMA, TRANSIENT, Artifact
 from polyblocks.attributes import NAME_ATTRIBUTE
 from polyblocks.cache.cache import Cache, cache_key, default_cache, toolchain_versions
 from polyblocks.errors import PassError, PluginError, UnsupportedError, of_machine
+from polyblocks.isolation import speculation
 from polyblocks.isolation.forks import fork_lock
 from polyblocks.isolation.isolation import limited, run_isolated
 from polyblocks.options import CompileOptions
@@ -54,13 +55,12 @@ def compile_capture(capture: Capture, frontend: str, options: CompileOptions) ->
     key = variant_key(source.hook.fingerprint(capture=capture), description, options, source)
 
     def build() -> Artifact:
-        def job() -> bytes:
-            program = source.hook.import_program(capture=capture)
-            return compile_program(program, description, options).to_bytes()
-
         try:
             capture.prepare_import()
-            return isolated(job, capture.name, target)
+            made = speculation.take(key)
+            if made is not None:
+                return Artifact.from_bytes(made)
+            return isolated(_job_of(capture, source, description, options), capture.name, target)
         except (PassError, UnsupportedError) as error:
             problem = of_machine(error) or (
                 error if isinstance(error, UnsupportedError) else UnsupportedError(str(error))
@@ -81,6 +81,39 @@ def compile_capture(capture: Capture, frontend: str, options: CompileOptions) ->
             return build()
 
     return cached(key, limited_build, refresh=bool(options.debug))
+
+
+def compile_soon(capture: Capture, frontend: str, options: CompileOptions) -> None:
+    """Start to do what :func:`compile_capture` will be asked for, unless the cache has it.
+
+    Another process does it beside this one, if there is a core for that. The arguments and errors
+    are those of :func:`compile_capture`.
+    """
+    # Dumps are those of one compilation after the other.
+    if options.debug or not speculation.is_worthwhile():
+        return
+    source = get_registry().frontend(frontend)
+    description = describe_target(options)
+    key = variant_key(source.hook.fingerprint(capture=capture), description, options, source)
+    if default_cache().get(key) is not None:
+        return
+    capture.prepare_import()
+    preload(get_registry().target(options.target))
+    grid = description.multiprocessor is not None
+    with limited(options.compile_timeout), limits_of(grid=grid):
+        speculation.start(key, _job_of(capture, source, description, options), capture.name)
+
+
+def _job_of(
+    capture: Capture, source: Plugin, description: TargetDescription, options: CompileOptions
+) -> Callable[[], bytes]:
+    """The job of a child that compiles a capture of a frontend; it returns the artifact's bytes."""
+
+    def job() -> bytes:
+        program = source.hook.import_program(capture=capture)
+        return compile_program(program, description, options).to_bytes()
+
+    return job
 
 
 def isolated(job: Callable[[], bytes], name: str, target: Plugin) -> Artifact:
@@ -185,7 +218,7 @@ def compile_module(
     name = _module_name(module)
     events.emit("compile-begin", name=name, target=description.name)
     begin = time.perf_counter()
-    record = _Record()
+    record = events.Record()
     if registry.foreign(target):
         # Their passes make operations of any dialect.
         module.context.load_all_available_dialects()
@@ -318,20 +351,6 @@ def collecting_loads() -> Iterator[list[Executable]]:
     finally:
         # By identity: equal lists are not the same one.
         _collecting[:] = [c for c in _collecting if c is not collected]
-
-
-class _Record:
-    """Collects what the report of one compilation shows."""
-
-    def __init__(self) -> None:
-        self.passes: list[dict[str, Any]] = []
-        self.decisions: list[dict[str, Any]] = []
-
-    def __call__(self, event: events.Event) -> None:
-        if event.kind == "pass-end":
-            self.passes.append(event.data)
-        elif event.kind == "decision":
-            self.decisions.append(event.data)
 
 
 def _chip(description: TargetDescription) -> dict[str, Any]:

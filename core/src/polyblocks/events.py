@@ -89,3 +89,17 @@ def timed_pass(stage: str, name: str) -> Iterator[None]:
     begin = time.perf_counter()
     yield
     emit("pass-end", stage=stage, name=name, seconds=time.perf_counter() - begin)
+
+
+class Record:
+    """A listener that collects what the report of one compilation shows."""
+
+    def __init__(self) -> None:
+        self.passes: list[dict[str, Any]] = []
+        self.decisions: list[dict[str, Any]] = []
+
+    def __call__(self, event: Event) -> None:
+        if event.kind == "pass-end":
+            self.passes.append(event.data)
+        elif event.kind == "decision":
+            self.decisions.append(event.data)

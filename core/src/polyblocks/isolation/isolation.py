@@ -131,7 +131,7 @@ def run_isolated(
             traceback is a note on it.
     """
     with events.listening(emit) if emit is not None else contextlib.nullcontext():
-        if not hasattr(os, "fork") or _in_child or os.environ.get("POLYBLOCKS_ISOLATE") == "0":
+        if not can_isolate():
             return fn()
         deadline = _deadline.get() if timeout_s is None else time.monotonic() + timeout_s
         limit = _limit.get() if timeout_s is None else timeout_s
@@ -146,6 +146,35 @@ def run_isolated(
             logger.info("%s; trying once more", error)
             with _scratch_file() as noise:
                 return _Parent(fn, noise, deadline, limit, patience, label).run()
+
+
+def start_isolated(
+    fn: Callable[[], bytes], emit: Callable[..., None], label: str = ""
+) -> Callable[[], bytes]:
+    """Fork a child as :func:`run_isolated` does, and go on.
+
+    Args:
+        fn: the job.
+        emit: receives the events, as :func:`polyblocks.events.emit` does.
+        label: of :func:`run_isolated`.
+
+    Returns:
+        A function to be called once, by any thread: waits for the child, and has its bytes or
+        raises what :func:`run_isolated` does.
+    """
+    noise = _scratch_file()
+    parent = _Parent(fn, noise, _deadline.get(), _limit.get(), STALL_S, label, emit)
+
+    def finish() -> bytes:
+        with noise:
+            return parent.run()
+
+    return finish
+
+
+def can_isolate() -> bool:
+    """Whether :func:`run_isolated` forks."""
+    return hasattr(os, "fork") and not _in_child and os.environ.get("POLYBLOCKS_ISOLATE") != "0"
 
 
 _deadline: ContextVar[float] = ContextVar("polyblocks_deadline", default=math.inf)
@@ -190,7 +219,9 @@ class _Parent:
         limit: float,
         stall_s: float,
         label: str,
+        emit: Callable[..., None] = events.emit,
     ) -> None:
+        self.emit = emit
         self.noise = noise
         self.deadline = deadline
         self.limit = limit
@@ -311,7 +342,7 @@ class _Parent:
             self.stage, self.pass_name = record["data"].get("stage", ""), ""
         elif record["kind"] == "pass-begin":
             self.pass_name = record["data"].get("name", "")
-        events.emit(record["kind"], **record["data"])
+        self.emit(record["kind"], **record["data"])
 
     def _reap(self, *, block: bool) -> bool:
         """Collect the child's exit status; True when it is gone."""

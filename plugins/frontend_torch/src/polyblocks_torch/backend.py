@@ -35,7 +35,7 @@ from polyblocks_torch.gradients.absent_gradients import (
     absent_gradients_told,
     without_absent_gradients,
 )
-from polyblocks_torch.gradients.checkpoints import partition
+from polyblocks_torch.gradients.early_backward import EarlyBackward
 from polyblocks_torch.gradients.inner_gradients import guarding_leaves
 from polyblocks_torch.gradients.tangent_strides import tangents_apart
 from polyblocks_torch.launch.accelerator import takes
@@ -153,14 +153,17 @@ def _compile_once(
         return _opened(infer(recorded, example_inputs))
     failed: list[Exception] = []
     noting = partial(_noting_failures, failed=failed)
+    early = EarlyBackward(report.name, options)
     backend = aot_autograd(
-        fw_compiler=with_integers(noting(partial(compile_, kind="forward"))),
+        fw_compiler=early.forward_compiler(
+            with_integers(noting(partial(compile_, kind="forward")))
+        ),
         # Nothing guards incoming gradients, nor what hooks make of saved tensors.
         bw_compiler=without_absent_gradients(
             with_integers(noting(partial(compile_, kind="backward", guarded=False)))
         ),
         inference_compiler=with_integers(noting(infer)),
-        partition_fn=partition,
+        partition_fn=early.partition,
         # Updates of arguments stay in the graph, where they can be fused.
         keep_inference_input_mutations=True,
         # None here: they are applied on a cache miss, see retrace.py.
