@@ -152,8 +152,9 @@ class Fragment:
 class MatrixUnit:
     """One matrix-multiply primitive: ``m x n x k``, operand and accumulator types.
 
-    Its class says whether it works on vectors (:class:`VectorDot`) or on tiles
-    (:class:`TileUnit`); a unit of this class is called by the lanes of a warp together.
+    Its class says whether it works on vectors (:class:`VectorDot`), on tiles (:class:`TileUnit`)
+    or on shared memory (:class:`GroupUnit`); a unit of this class is called by the lanes of a warp
+    together.
 
     Attributes:
         name: the name by which the target's lowering knows it.
@@ -217,6 +218,16 @@ class MatrixUnit:
             raise self._refusal("int32 or float32 for 'accumulator'", self.accumulator)
 
     @property
+    def warps(self) -> int:
+        """Warps that call it together."""
+        return 1
+
+    @property
+    def sums(self) -> Fragment | None:
+        """The accumulator's elements in registers; None if it is not described."""
+        return self.fragments[2] if self.fragments else None
+
+    @property
     def in_a_word(self) -> int:
         """Numbers that a word of its operands has."""
         return WORD // UNIT_BITS[self.operands]
@@ -271,6 +282,57 @@ class TileUnit(MatrixUnit):
             raise self._refusal(expected, self.shape)
         if self.registers < 3:
             raise self._refusal("3 'registers' at least, of two operands and sums", self.registers)
+
+
+@dataclass(frozen=True)
+class GroupUnit(MatrixUnit):
+    """A unit that several warps call together, with operands in shared memory.
+
+    It goes on while the threads do. The tiles of operands have rows of ``line`` bytes, in which
+    pieces of 16 bytes are swizzled by the row's number modulo the pieces of a line. A row (or
+    column) of an operand has the steps of one line; or a step has a line of columns (or rows),
+    *panels* of which lie behind each other.
+
+    Attributes:
+        group: warps that call it.
+        accumulator_fragment: the accumulator's elements in registers; lanes are those of the group.
+        line: bytes of a row of a tile in shared memory; tiles begin at multiples of ``8 * line``.
+        by_columns: whether an operand may lie in panels.
+        visible: LLVM's function after which the unit sees what a thread put into shared memory.
+        begin: that before calls, after which the unit sees registers.
+        close: that behind calls: those since the one before are a group.
+        wait: a function of a number of groups (``i32``) and the accumulator's registers. It
+            returns these when at most so many groups, those closed last, are not done.
+
+    The function of the unit itself, ``intrinsic``, takes the addresses of both operands; for each
+    of them whether it is in panels (``i1``), and the bytes from one panel to the next (``i32``);
+    and the accumulator's registers. Functions that LLVM does not have are the target's to lower.
+    """
+
+    group: int = field(kw_only=True)
+    accumulator_fragment: Fragment | None = field(default=None, kw_only=True)
+    line: int = field(default=128, kw_only=True)
+    by_columns: bool = field(default=False, kw_only=True)
+    visible: str = field(default="", kw_only=True)
+    begin: str = field(default="", kw_only=True)
+    close: str = field(default="", kw_only=True)
+    wait: str = field(default="", kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.group < 1:
+            raise self._refusal("1 warp at least for 'group'", self.group)
+        sums = self.accumulator_fragment
+        if sums is not None and sums.shape != self.shape[:2]:
+            raise self._refusal(f"a fragment of the shape's {self.shape[:2]} elements", sums.shape)
+
+    @property
+    def warps(self) -> int:
+        return self.group
+
+    @property
+    def sums(self) -> Fragment | None:
+        return self.accumulator_fragment
 
 
 @dataclass(frozen=True)

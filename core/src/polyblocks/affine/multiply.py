@@ -135,7 +135,8 @@ class UnitSteps:
         for step carries sum { x = load a; y = load b; ...; yield sum + x y }
 
     It is what each element of a nest does; its threads do it for all of them. Both operands are in
-    registers, as :class:`polyblocks.affine.buffers.copies.BoxCopy` left them there.
+    registers, as :class:`polyblocks.affine.buffers.copies.BoxCopy` left them there; or both in the
+    shared memory that a :class:`polyblocks.target.GroupUnit` reads.
 
     Attributes:
         loop: over the steps, marked with the unit's name.
@@ -155,8 +156,9 @@ class UnitSteps:
         loads = [n for n in loop.body if isinstance(n, Load)]
         if len(loop.inits) != 1 or not all(isinstance(n, (Load, Op)) for n in loop.body):
             raise UnitTileError("expected one sum that loads and operations of a step add to")
-        if len(loads) != 2 or any(load.buffer.space != "registers" for load in loads):
-            raise UnitTileError("expected two operands in registers")
+        spaces = {load.buffer.space for load in loads}
+        if len(loads) != 2 or spaces not in ({"registers"}, {"shared"}):
+            raise UnitTileError("expected two operands in registers, or in shared memory")
         return cls(loop, (loads[0], loads[1]))
 
 

@@ -13,6 +13,7 @@ from polyblocks.simt.chip import Chip
 from polyblocks.simt.copies import Copies
 from polyblocks.simt.counts import Counts
 from polyblocks.simt.findings import Finding, Findings
+from polyblocks.simt.group_units import GroupProducts
 from polyblocks.simt.location import describe, short_text
 from polyblocks.simt.memory import PENDING, Memory
 from polyblocks.simt.races import Clock, Conflict, Shadow
@@ -113,6 +114,7 @@ class Accesses:
         self.fence_tick = np.zeros(self.lanes, np.int32)
         self.atomic_tick = np.zeros(self.lanes, np.int32)
         self.copies = Copies(self.lanes)
+        self.products = GroupProducts(self.lanes)
 
     # Findings.
     def report(self, kind: str, message: str, lanes: Array | None = None) -> None:

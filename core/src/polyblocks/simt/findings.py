@@ -12,6 +12,8 @@ KINDS = (
     "misaligned",
     "unwritten read",
     "unwaited copy",
+    "unwaited product",
+    "missing fence",
     "divergent barrier",
     "inactive lane",
     "replicated half",

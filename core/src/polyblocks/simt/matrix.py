@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from polyblocks.errors import UnsupportedError
+from polyblocks.simt.fragments import fragment_table
 from polyblocks.simt.memory_ops import space_of
 from polyblocks.simt.semantics import Instruction, Operation, Run, width
 from polyblocks.simt.types import Array
@@ -48,9 +48,9 @@ def matrix_operation(unit: MatrixUnit) -> Operation:
     first, second, sums = unit.fragments
     m, n, k = unit.shape
     tables = [
-        _table(first, (m, k)),
-        _table(second, (n, k)),
-        _table(sums, (m, n)),
+        fragment_table(first, (m, k)),
+        fragment_table(second, (n, k)),
+        fragment_table(sums, (m, n)),
     ]
     counts = [_registers(f, unit.operands) for f in (first, second)]
     counts.append(_registers(sums, unit.accumulator))
@@ -131,16 +131,6 @@ def tile_intrinsics(loads: TileLoads) -> dict[str, Operation]:
 
 def _registers(fragment: Fragment, dtype: str) -> int:
     return fragment.elements * _BITS[dtype] // fragment.register_bits
-
-
-@functools.cache
-def _table(fragment: Fragment, shape: tuple[int, int]) -> tuple[Array, Array]:
-    """Row and column of each place of each lane, shape (places, lanes)."""
-    lanes = range(1 << len(fragment.lanes))
-    table = np.array([[fragment.at(p, lane) for lane in lanes] for p in range(fragment.elements)])
-    rows, columns = table[..., 0], table[..., 1]
-    assert (rows.max() + 1, columns.max() + 1) == shape
-    return rows, columns
 
 
 def _elements(machine: Any, registers: list[Array], dtype: str) -> Array:

@@ -9,6 +9,7 @@ from typing import Any
 from polyblocks.options import PRECISION_MODES
 from polyblocks.target import (
     Fragment,
+    GroupUnit,
     Latencies,
     MatrixUnit,
     MemoryLevel,
@@ -44,6 +45,8 @@ class UnitRate:
             ten bits of mantissa read), ``float8_e4m3`` and ``float8_e5m2``.
         rate: multiply-adds per cycle of one multiprocessor.
         fragments, intrinsic, immediates, rounding: see :class:`polyblocks.target.MatrixUnit`.
+        group: what a unit of several warps has besides, by the names of
+            :class:`polyblocks.target.GroupUnit`.
     """
 
     name: str
@@ -55,6 +58,7 @@ class UnitRate:
     intrinsic: str = ""
     immediates: tuple[tuple[int, bool], ...] = ()
     rounding: str = ""
+    group: tuple[tuple[str, Any], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -183,17 +187,19 @@ def matrix_units_at(
     units: Iterable[UnitRate], multiprocessors: int, hertz: float
 ) -> tuple[MatrixUnit, ...]:
     """The matrix units of a chip, by its number of multiprocessors and clock."""
-    return tuple(
-        MatrixUnit(
-            u.name,
-            u.shape,
-            u.operands,
-            u.accumulator,
-            2.0 * u.rate * multiprocessors * hertz,
+
+    def unit(u: UnitRate) -> MatrixUnit:
+        given = (u.name, u.shape, u.operands, u.accumulator)
+        flops = 2.0 * u.rate * multiprocessors * hertz
+        if u.group:
+            return GroupUnit(*given, flops, intrinsic=u.intrinsic, **dict(u.group))
+        return MatrixUnit(
+            *given,
+            flops,
             fragments=u.fragments,
             intrinsic=u.intrinsic,
             immediates=u.immediates,
             rounding=u.rounding,
         )
-        for u in units
-    )
+
+    return tuple(map(unit, units))

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from polyblocks.target import AsynchronousCopies, Multiprocessor
 from polyblocks.targets.gpu_description import COMMON_LATENCIES, UnitRate
+from polyblocks_nvgpu import group_units
 from polyblocks_nvgpu.fragments import TF32_ROUNDING, TILE_LOADS, UNITS
 
 KIB = 1024
@@ -147,9 +148,7 @@ def _asynchronous(name: str, m: int, n: int, half: int, integers: bool) -> tuple
         return UnitRate(f"{name}.m{m}n{n}k{k}", (m, n, k), operands, accumulator, rate)
 
     units = [
-        unit(16, "float16", "float32", half),
         unit(16, "float16", "float16", half),
-        unit(16, "bfloat16", "float32", half),
         unit(8, "tfloat32", "float32", half // 2),
         unit(32, "float8_e4m3", "float32", half * 2),
         unit(32, "float8_e5m2", "float32", half * 2),
@@ -157,11 +156,30 @@ def _asynchronous(name: str, m: int, n: int, half: int, integers: bool) -> tuple
     return (*units, unit(32, "int8", "int32", half * 2)) if integers else tuple(units)
 
 
+def _halves(name: str, m: int, n: int, half: int) -> tuple[UnitRate, ...]:
+    """Those of 16 bits into float32, which nothing is generated for."""
+    shape = (m, n, 16)
+    return tuple(
+        UnitRate(f"{name}.m{m}n{n}k16", shape, dtype, "float32", half)
+        for dtype in ("float16", "bfloat16")
+    )
+
+
 # The instructions of a warp reach five eighths of the peak of 9.0 (Luo et al., "Benchmarking and
 # Dissecting the Nvidia Hopper GPU Architecture", 2024), and are taken for those of 8.0 on 10.x.
-_HOPPER = (_mma(1280, 128, 2560), _asynchronous("wgmma", 64, 256, 2048, True))
-_BLACKWELL = (_mma(1024, 64, 2048), _asynchronous("tcgen05", 128, 256, 4096, True))
-_BLACKWELL_ULTRA = (_mma(1024, 0, 2048), _asynchronous("tcgen05", 128, 256, 4096, False))
+_HOPPER = (
+    _mma(1280, 128, 2560),
+    (*group_units.units(2048), *_asynchronous("wgmma", 64, 256, 2048, True)),
+)
+_TCGEN05 = _halves("tcgen05", 128, 256, 4096)
+_BLACKWELL = (
+    _mma(1024, 64, 2048),
+    (*_TCGEN05, *_asynchronous("tcgen05", 128, 256, 4096, True)),
+)
+_BLACKWELL_ULTRA = (
+    _mma(1024, 0, 2048),
+    (*_TCGEN05, *_asynchronous("tcgen05", 128, 256, 4096, False)),
+)
 
 #: Rates of L2 are those of the white papers (2048 bytes per cycle on V100, 5120 on A100) or what
 #: public measurements of streaming reads show, rounded.

@@ -22,6 +22,7 @@ from polyblocks.codegen.gpu.plan import kernels, name_of
 from polyblocks.codegen.split import parts_for, run_parts, split_module
 from polyblocks.pipeline import PassContext
 from polyblocks.target import TargetDescription
+from polyblocks_nvgpu.group_units import as_assembly, as_functions
 
 TRIPLE = "nvptx64-nvidia-cuda"
 
@@ -51,7 +52,7 @@ def compile_ptx(module: Any, context: PassContext, level: int = 3) -> str:
         UnsupportedError: LLVM rejects the code, or it calls a function.
     """
     spec = replace(machine(context.target), opt_level=level)
-    source = translated(module, spec, context, _PASSES)
+    source = translated(module, spec, context, _PASSES, rewrite=as_assembly)
     parts = parts_for(source) if level and context.dump_folder is None else 1
     names = {name_of(kernel) for kernel in kernels(module)}
     sources = split_module(source, names, parts)
@@ -90,10 +91,10 @@ def joined(parts: Sequence[str]) -> str:
 def optimized_ir(module: Any, context: PassContext) -> str:
     """The LLVM IR that :func:`compile_ptx` makes PTX of, with the places of the source."""
     spec = machine(context.target)
-    text = translated(module, spec, context, _PASSES, places=True)
-    return str(optimized(text, spec, context)[0])
+    text = translated(module, spec, context, _PASSES, rewrite=as_assembly, places=True)
+    return as_functions(str(optimized(text, spec, context)[0]))
 
 
 def ptx_of(text: str, target: TargetDescription) -> str:
     """The PTX that LLVM's code generator makes of :func:`optimized_ir`, with its lines."""
-    return llvm.emit_assembly(*llvm.parse(text, machine(target)))
+    return llvm.emit_assembly(*llvm.parse(as_assembly(text), machine(target)))

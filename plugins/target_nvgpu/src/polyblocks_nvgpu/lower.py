@@ -19,6 +19,7 @@ from polyblocks.target import TargetDescription
 from polyblocks_nvgpu import ptxas, register_pressure
 from polyblocks_nvgpu.emit import compile_ptx, optimized_ir
 from polyblocks_nvgpu.passes.finish_kernels import FinishKernelsPass
+from polyblocks_nvgpu.passes.lower_group_units import LowerGroupUnitsPass
 
 
 def stage_s4(target: TargetDescription) -> list[Any]:
@@ -28,7 +29,7 @@ def stage_s4(target: TargetDescription) -> list[Any]:
         target: a description made by this target.
     """
     del target
-    return kernel_stage(
+    stage = kernel_stage(
         Dialect(
             conversion="convert-gpu-to-nvvm{use-bare-ptr-memref-call-conv=1}",
             names=("nvvm",),
@@ -37,6 +38,8 @@ def stage_s4(target: TargetDescription) -> list[Any]:
             after=(FinishKernelsPass(),),
         )
     )
+    # When nothing looks for calls any more: PTX has instructions for these.
+    return [*stage, LowerGroupUnitsPass()]
 
 
 def lower_program(module: Any, target: TargetDescription, options: CompileOptions) -> Artifact:

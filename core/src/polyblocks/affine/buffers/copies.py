@@ -33,6 +33,8 @@ KINDS: dict[str, tuple[tuple[str, str], ...]] = {
 #: All threads of a block; and what a barrier can be for.
 BLOCK = "block"
 SCOPES = (BLOCK,)
+#: What goes on while its threads do: copies, or multiplications of a unit.
+COPIES, PRODUCTS = "copies", "products"
 
 
 class CopyError(Exception):
@@ -151,30 +153,36 @@ def from_to(spaces: tuple[str, str]) -> str:
 
 @dataclass(eq=False, slots=True)
 class Commit(Node):
-    """The asynchronous copies since the one before are a group."""
+    """The asynchronous copies, or multiplications, since the one before are a group."""
 
     location: Any = None
+    of: str = COPIES
+
+    @property
+    def marks(self) -> tuple[Hashable, ...]:
+        return (self.of,)
 
     def copied(self, to: Renaming) -> Commit:
-        return Commit(self.location)
+        return Commit(self.location, self.of)
 
 
 @dataclass(eq=False, slots=True)
 class Wait(Node):
-    """A thread waits until at most ``pending`` groups of its asynchronous copies are on their way.
+    """A thread waits until at most ``pending`` groups of its copies, or products, are on their way.
 
     The groups that were formed last are these.
     """
 
     pending: int
     location: Any = None
+    of: str = COPIES
 
     @property
     def marks(self) -> tuple[Hashable, ...]:
-        return (self.pending,)
+        return (self.pending, self.of)
 
     def copied(self, to: Renaming) -> Wait:
-        return Wait(self.pending, self.location)
+        return Wait(self.pending, self.location, self.of)
 
 
 @dataclass(eq=False, slots=True)

@@ -26,13 +26,15 @@ from polyblocks.affine.gpu.mapping.placement import (
     same_for_all,
 )
 from polyblocks.affine.gpu.mapping.wide import is_one_walk, widen_loops, widest
+from polyblocks.affine.gpu.plans.group_units import GroupUnitPlan
 from polyblocks.affine.gpu.plans.groups import DistributedLoop, GroupPlan, Place
 from polyblocks.affine.gpu.plans.kernel import Kernel, Plan, resident_blocks
 from polyblocks.affine.gpu.plans.lanes import LanePlan
 from polyblocks.affine.gpu.plans.numbers import Numbers
 from polyblocks.affine.gpu.plans.sizes import TileSizes
 from polyblocks.affine.gpu.plans.unit_access import unit_accesses
-from polyblocks.affine.gpu.plans.units import UnitPlan, unit_plan
+from polyblocks.affine.gpu.plans.unit_plan import unit_plan
+from polyblocks.affine.gpu.plans.units import UnitPlan
 from polyblocks.affine.gpu.scheduled_chain import scheduled_chain
 from polyblocks.affine.gpu.staged.errors import StagedError
 from polyblocks.affine.gpu.staged.nests import is_staged, mismatch, plain
@@ -178,6 +180,9 @@ def _unit_plan(
     schedule.multiple("k_block", tiles.k_block, k, f"steps of {name}")
     stages = schedule.number("stages", 2, least=2)
     plan = unit_plan(chip, access, tiles, stages)
+    if isinstance(plan, GroupUnitPlan) and not plan.is_possible:
+        expected = f"{plan.line} steps, lines of {name}, and 3 stages at least"
+        raise schedule.unexpected(expected, f"{tiles.k_block} steps and {stages} stages")
     _check_resources(plan, schedule, chip, chip.shared_per_block_optin)
     return plan
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from polyblocks.affine.buffers.copies import Barrier, BoxCopy, Commit, Wait
+from polyblocks.affine.buffers.copies import COPIES, Barrier, BoxCopy, Commit, Wait
 from polyblocks.affine.element import zero_of
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.mlir.affine_maps import (
@@ -123,9 +123,10 @@ class NestReader:
         elif name == COPY:
             body.append(self._copy(op))
         elif name == COMMIT:
-            body.append(Commit(op.location))
+            body.append(Commit(op.location, _in_flight(op)))
         elif name == WAIT:
-            body.append(Wait(_number(op.attributes, "pending"), op.location))
+            pending = _number(op.attributes, "pending")
+            body.append(Wait(pending, op.location, _in_flight(op)))
         elif name == BARRIER:
             body.append(Barrier(ir.StringAttr(op.attributes["scope"]).value, op.location))
         elif name == "memref.alloca" and not len(op.operands):
@@ -392,6 +393,11 @@ class NestReader:
         count = amap.n_dims
         exprs += symbols
         return tuple(expr_of(e, exprs[:count], exprs[count:]) for e in amap.results)
+
+
+def _in_flight(op: Any) -> str:
+    """What a commit or wait is of."""
+    return ir.StringAttr(op.attributes["of"]).value if "of" in op.attributes else COPIES
 
 
 def _number(attributes: Any, name: str) -> int:

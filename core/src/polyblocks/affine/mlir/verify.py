@@ -50,14 +50,16 @@ def _check(body: list[Node]) -> None:
 
 
 def _check_groups(body: list[Node]) -> None:
-    """Check that nothing is waited for in front of the first group of copies."""
-    formed = False
+    """Check that nothing is waited for in front of the first group of its kind."""
+    formed: set[str] = set()
     for node in walk(body):
-        formed |= isinstance(node, Commit)
-        if isinstance(node, Wait) and (not formed or node.pending < 0):
+        if isinstance(node, Commit):
+            formed.add(node.of)
+        if isinstance(node, Wait) and (node.of not in formed or node.pending < 0):
             raise InvalidNestError(
-                f"a Wait is wrong: expected a group of copies before it, and at least 0 that are "
-                f"pending, got {node.pending} and {'one' if formed else 'no group'}"
+                f"a Wait is wrong: expected a group of {node.of} before it, and at least 0 that "
+                f"are pending, got {node.pending} and "
+                f"{'one' if node.of in formed else 'no group'}"
             )
 
 

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from polyblocks.affine.buffers.copies import Barrier, BoxCopy, Commit, Wait
+from polyblocks.affine.buffers.copies import COPIES, Barrier, BoxCopy, Commit, Wait
 from polyblocks.affine.element import zero_of
 from polyblocks.affine.expr import Expr, Mod, Var
 from polyblocks.affine.mlir.constant_tables import constant_table
@@ -283,7 +283,9 @@ class _Writer:
         if isinstance(node, Wait):
             i64 = ir.IntegerType.get_signless(64)
             name, attributes = WAIT, {"pending": ir.IntegerAttr.get(i64, node.pending)}
-        elif isinstance(node, Barrier):
+        if not isinstance(node, Barrier) and node.of != COPIES:
+            attributes = {**attributes, "of": ir.StringAttr.get(node.of)}
+        if isinstance(node, Barrier):
             name, attributes = BARRIER, {"scope": ir.StringAttr.get(node.scope)}
         location = node.location or self.unknown
         return ir.Operation.create(name, attributes=attributes, loc=location)

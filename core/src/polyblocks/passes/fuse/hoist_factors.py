@@ -97,7 +97,7 @@ class HoistFactorsPass(NestPass):
             return
         if context.target.has_register_tiles and _move_divisors(sequence, self.name, context):
             name_nests(self.name, sequence, context)
-        if not any(unit.fragments for unit in context.target.matrix_units):
+        if not any(unit.sums for unit in context.target.matrix_units):
             return
         users = Users(sequence)
         done = False

@@ -40,12 +40,12 @@ class Factors:
         """Whether a unit computes this and says how."""
         sums = ARRAY_DTYPES.get(unit.accumulator) == self.accumulator
         same = unit.both == self.dtypes and unit.rounding == self.rounding
-        return unit.fragments is not None and sums and same
+        return unit.sums is not None and sums and same
 
 
 def has_units(target: TargetDescription) -> bool:
     """Whether a target's blocks have matrix units."""
-    return any(unit.fragments for unit in target.matrix_units)
+    return any(unit.sums for unit in target.matrix_units)
 
 
 def is_product(contraction: Contraction | None, target: TargetDescription) -> bool:

@@ -16,7 +16,8 @@ from polyblocks.affine.gpu.plans.lanes import ADDRESSES
 from polyblocks.affine.gpu.plans.numbers import Numbers
 from polyblocks.affine.gpu.plans.sizes import TileSizes, extent
 from polyblocks.affine.gpu.plans.unit_access import UnitAccess, unit_accesses
-from polyblocks.affine.gpu.plans.units import UnitPlan, unit_plan
+from polyblocks.affine.gpu.plans.unit_plan import unit_plan
+from polyblocks.affine.gpu.plans.units import UnitPlan
 from polyblocks.affine.plan.keys import PlanKind
 from polyblocks.affine.plan.tiles import Tiles
 from polyblocks.target import MatrixUnit, Multiprocessor, TargetDescription
@@ -172,7 +173,11 @@ def chain_accesses(
     firsts, seconds = (unit_accesses(p, target.matrix_units) for p in (parts.first, parts.second))
     for first in firsts:
         for second in seconds:
-            if first.unit is not second.unit or not _fit(first, second, parts):
+            if (
+                first.unit.fragments is None
+                or first.unit is not second.unit
+                or not _fit(first, second, parts)
+            ):
                 continue
             return first, second
     return None

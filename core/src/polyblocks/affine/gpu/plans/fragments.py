@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
-from polyblocks.target import Fragment, MatrixUnit, TileLoads
+from polyblocks.target import Fragment, GroupUnit, MatrixUnit, TileLoads
 
 #: Bytes of the widest access.
 ACCESS_BYTES = 16
@@ -59,7 +59,12 @@ def steps_of(fragment: Fragment) -> tuple[int, ...]:
 
 @cache
 def steps_given(unit: MatrixUnit, element_bytes: int) -> Steps | None:
-    """How the steps of both operands are given out; None if they have them in different ways."""
+    """How the steps of both operands are given out; None if they have them in different ways.
+
+    Of a unit that reads shared memory no lane has any.
+    """
+    if isinstance(unit, GroupUnit):
+        return Steps(unit.shape[2], 1, (), ACCESS_BYTES // element_bytes)
     assert unit.fragments is not None
     sides = []
     for fragment in unit.fragments[:2]:

@@ -15,7 +15,7 @@ from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.gpu.plans.fragments import ACCESS_BYTES, Steps, steps_given
 from polyblocks.affine.gpu.plans.sizes import extent
 from polyblocks.affine.model import Buffer, Nest
-from polyblocks.target import MatrixUnit
+from polyblocks.target import GroupUnit, MatrixUnit
 
 #: How elements of an operand follow each other in memory, the best way last.
 _PREFERRED = ("", "step", "outer", "steps")
@@ -59,7 +59,18 @@ def unit_accesses(contraction: Contraction, units: Sequence[MatrixUnit]) -> list
     able = [unit for unit in units if factors.computed_by(unit)]
     size = ARRAY_DTYPES[factors.dtypes[0]].nbytes if able else 0
     given = [(unit, steps) for unit in able if (steps := steps_given(unit, size)) is not None]
-    return [_access(contraction, factors, ACCESS_BYTES // size, *each) for each in given]
+    found = [_access(contraction, factors, ACCESS_BYTES // size, *each) for each in given]
+    return [each for each in found if _reaches(each, size)]
+
+
+def _reaches(access: UnitAccess, size: int) -> bool:
+    """Whether a unit can read the operands: one of shared memory what is copied there as it is."""
+    unit = access.unit
+    if not isinstance(unit, GroupUnit):
+        return True
+    ways = ("steps", "outer") if unit.by_columns and size == 2 else ("steps",)
+    copied = not any(o.on_the_way for o in access.product.operands)
+    return copied and all(access.aligned) and all(way in ways for way in access.along)
 
 
 def _access(
@@ -97,12 +108,19 @@ def _access(
 
 def unit_access(nest: Nest, units: Sequence[MatrixUnit]) -> UnitAccess | None:
     """How the first of some units that can compute a nest does; None if none can."""
+    return next(iter(nest_accesses(nest, units)), None)
+
+
+def nest_accesses(nest: Nest, units: Sequence[MatrixUnit]) -> list[UnitAccess]:
+    """How units compute a nest: all of shared memory that can, and the first of the others."""
     contraction = facts_of(nest).contraction
     if contraction is None or not contraction.reduction.loops:
-        return None
-    if not any(unit.fragments for unit in units):
-        return None
-    return next(iter(unit_accesses(contraction, units)), None)
+        return []
+    if not any(unit.sums for unit in units):
+        return []
+    found = unit_accesses(contraction, units)
+    of_lanes = [each for each in found if not isinstance(each.unit, GroupUnit)]
+    return [*(each for each in found if isinstance(each.unit, GroupUnit)), *of_lanes[:1]]
 
 
 def _conditions(operand: Operand) -> int:

@@ -11,18 +11,17 @@ from polyblocks.affine.access import accesses, stride_along
 from polyblocks.affine.analysis.contractions import Operand
 from polyblocks.affine.contraction.products.product import Product
 from polyblocks.affine.element import I1, dtype_of
+from polyblocks.affine.expr import Expr
 from polyblocks.affine.gpu.plans.fragments import (
     ACCESS_BYTES,
     PHASE_BYTES,
     TILE,
-    has_whole_tiles,
     outers_of,
-    steps_of,
 )
 from polyblocks.affine.gpu.plans.lanes import ADDRESSES
 from polyblocks.affine.gpu.plans.numbers import Numbers
 from polyblocks.affine.gpu.plans.read_schedule import AHEAD, ReadSchedule
-from polyblocks.affine.gpu.plans.sizes import TilePlan, TileSizes
+from polyblocks.affine.gpu.plans.sizes import TilePlan
 from polyblocks.affine.gpu.plans.unit_access import UnitAccess
 from polyblocks.affine.model import AffineAccess, Store
 from polyblocks.affine.plan.keys import PlanKind
@@ -33,7 +32,6 @@ from polyblocks.target import (
     AsynchronousCopies,
     BoundedLoads,
     MatrixUnit,
-    Multiprocessor,
     TileLoads,
 )
 
@@ -171,6 +169,10 @@ class UnitPlan(TilePlan):
         if self.is_transposed(operand):
             return self.stages, self.sizes.depth, length
         return self.stages, length, self.sizes.depth
+
+    def index(self, operand: Operand, stage: Expr, outer: Expr, step: Expr) -> tuple[Expr, ...]:
+        """Where a step of a row (or column) of an operand's tile is in a stage."""
+        return (stage, step, outer) if self.is_transposed(operand) else (stage, outer, step)
 
     @property
     def mixed_steps(self) -> int:
@@ -433,31 +435,3 @@ class UnitPlan(TilePlan):
         """Its numbers for reports."""
         unit = {"unit": self.unit.name, "operands": self.unit.operands}
         return {**self.sizes.decision(), **unit}
-
-
-def unit_plan(chip: Multiprocessor, found: UnitAccess, tiles: Tiles, stages: int) -> UnitPlan:
-    """The plan with these tiles, of whole units and warps, and stages."""
-    unit, loads = found.unit, chip.tile_loads
-    assert unit.fragments is not None
-    sums = unit.fragments[2]
-    own = (len(outers_of(sums)), len(steps_of(sums)))
-    m, n, _ = unit.shape
-    (height, width), (rows, columns) = tiles.register_tile, tiles.block_tile
-    of_warp = (height // m, width // n)
-    sizes = TileSizes(
-        found.product.contraction,
-        of_thread=(of_warp[0] * own[0], of_warp[1] * own[1]),
-        across=(rows // height * m // own[0], columns // width * n // own[1]),
-        depth=tiles.k_block,
-    )
-    if loads is not None and not has_whole_tiles(
-        unit, loads, of_warp, found.product.element.nbytes
-    ):
-        loads = None
-    return UnitPlan(
-        *(sizes, found, tiles, stages, chip.warp),
-        copies=chip.asynchronous_copies,
-        bounded=chip.bounded_loads,
-        loads=loads,
-        fence=chip.scheduling_fence,
-    )

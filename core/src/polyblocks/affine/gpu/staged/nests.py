@@ -5,14 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, TypeGuard
 
-from polyblocks.affine.buffers.copies import MAIN, REGISTERS, BoxCopy
+from polyblocks.affine.buffers.copies import MAIN, REGISTERS, SHARED, BoxCopy, Commit, Wait
 from polyblocks.affine.expr import Expr, Var
+from polyblocks.affine.gpu.plans.group_units import GroupUnitPlan
 from polyblocks.affine.gpu.plans.kernel import Exchange, Pipeline
 from polyblocks.affine.gpu.plans.lanes import LanePlan
 from polyblocks.affine.gpu.plans.units import UnitPlan
 from polyblocks.affine.gpu.staged.copy_pipeline import CopyPipeline
 from polyblocks.affine.gpu.staged.errors import StagedError
 from polyblocks.affine.gpu.staged.exchange import exchange, exchange_of, layout, shape
+from polyblocks.affine.gpu.staged.group_pipeline import GroupPipeline
 from polyblocks.affine.gpu.staged.lane_steps import LaneSteps
 from polyblocks.affine.gpu.staged.register_pipeline import RegisterPipeline
 from polyblocks.affine.gpu.staged.steps import number_of
@@ -38,8 +40,12 @@ def stage(body: list[Node], plan: UnitPlan | LanePlan) -> list[Node]:
     parts = plan.sizes.parts
     shell, _ = parallel_shell(body)
     if isinstance(plan, UnitPlan):
-        pipeline = RegisterPipeline if plan.copies_through_registers else CopyPipeline
-        steps = pipeline(plan, ir.Type.parse(plan.product.element.name)).nodes()
+        element = ir.Type.parse(plan.product.element.name)
+        if isinstance(plan, GroupUnitPlan):
+            steps = GroupPipeline(plan, element).nodes()
+        else:
+            pipeline = RegisterPipeline if plan.copies_through_registers else CopyPipeline
+            steps = pipeline(plan, element).nodes()
     else:
         steps = LaneSteps(plan).nodes()
     after = parts.after
@@ -76,8 +82,11 @@ def plain(body: list[Node], counted: list[list[int]]) -> tuple[list[Node], Pipel
     ends = [i for i, n in enumerate(inside) if isinstance(n, For) and n.inits]
     if begin is None or not ends or ends[-1] < begin:
         raise StagedError("expected buffers and multiplications behind each other")
-    before, nodes = inside[:begin], inside[begin : ends[-1] + 1]
-    exchanged, after = exchange_of(inside[ends[-1] + 1 :])
+    end = ends[-1] + 1
+    while end < len(inside) and isinstance(inside[end], (Commit, Wait)):
+        end += 1
+    before, nodes = inside[:begin], inside[begin:end]
+    exchanged, after = exchange_of(inside[end:])
     copies = [BoxCopy.of(n) for n in walk(nodes) if isinstance(n, For) and n.copy]
     multiplies = [UnitSteps.of(n) for n in walk(nodes) if isinstance(n, For) and n.unit]
     loops = [Var(extent) for _, extent in sorted(counted)]
@@ -104,6 +113,9 @@ def _ranks(counted: list[list[int]]) -> list[int]:
 
 def _pipeline(nodes: list[Node], copies: list[BoxCopy], multiply: UnitSteps) -> Pipeline:
     fragments = [load.buffer for load in multiply.loads]
+    if fragments[0].space == SHARED:
+        first, second = fragments
+        return Pipeline(nodes, (first, second), (), (None, None))
     into = {c.destination.buffer: c for c in copies if c.kind == "fragments"}
     if set(into) != set(fragments):
         raise StagedError("expected that the operands of multiplications come from shared memory")

@@ -8,6 +8,7 @@ from typing import Any
 from polyblocks.affine.analysis.contractions import Operand
 from polyblocks.affine.buffers.copies import REGISTERS, SHARED, BoxCopy
 from polyblocks.affine.expr import Expr, Var
+from polyblocks.affine.gpu.plans.group_units import GroupUnitPlan
 from polyblocks.affine.gpu.plans.units import UnitPlan
 from polyblocks.affine.gpu.staged.steps import number_of, values_at
 from polyblocks.affine.gpu.staged.warp_units import WarpUnits
@@ -24,7 +25,8 @@ class Staged:
     Attributes:
         operand: of rows, or of columns.
         tiles: its stages in shared memory.
-        fragments: tiles of an element's steps, in the registers of the unit.
+        fragments: tiles of an element's steps, in the registers of the unit; or ``tiles``, if it
+            reads shared memory.
         loaded: a tile of these as they come from memory; None if they go past the threads'
             registers.
     """
@@ -66,7 +68,8 @@ class UnitNodes:
             layout=plan.layout(operand),
         )
         held = (plan.stages, depth) if self.ahead else (depth,)
-        fragments = _registers(held, self.element, nbytes)
+        in_registers = not isinstance(plan, GroupUnitPlan)
+        fragments = _registers(held, self.element, nbytes) if in_registers else tiles
         loaded, buffer = None, operand.load.buffer
         if not plan.is_asynchronous(operand):
             loaded = _registers((depth,), buffer.element, buffer.bytes_per_element)
@@ -77,7 +80,7 @@ class UnitNodes:
         return [
             Alloca(buffer)
             for each in self.operands
-            for buffer in (each.tiles, each.loaded, each.fragments)
+            for buffer in dict.fromkeys((each.tiles, each.loaded, each.fragments))
             if buffer is not None
         ]
 
@@ -156,7 +159,7 @@ class UnitNodes:
             return (stage, at) if len(buffer.shape) > 1 else (at,)
         outers = (plan.sizes.parts.rows, plan.sizes.parts.columns)[side]
         outer = number_of(outers) % plan.sizes.tile[side]
-        return (stage, at, outer) if plan.is_transposed(operand) else (stage, outer, at)
+        return plan.index(operand, stage, outer, at)
 
     # Products
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from polyblocks.affine.gpu.plans.group_units import GroupUnitPlan
 from polyblocks.affine.gpu.plans.sizes import extent
 from polyblocks.affine.gpu.plans.unit_access import UnitAccess
 from polyblocks.affine.gpu.plans.units import UnitPlan
@@ -127,6 +128,9 @@ def _shared_bytes_of_tile(plan: UnitPlan) -> float:
     """
     rows, columns, depth = plan.sizes.tile
     (m, n, _), (i, j) = plan.unit.shape, plan.of_warp
+    if isinstance(plan, GroupUnitPlan):
+        # Nothing is kept from one call to the next.
+        i = j = 1
     products = rows * columns * depth
     read = products / (m * i) + products / (n * j)
     return (read + depth * (rows + columns)) * plan.element_bytes

@@ -7,11 +7,13 @@ from dataclasses import replace
 from itertools import product
 from math import lcm
 
+from polyblocks.affine.gpu.plans.group_units import GroupUnitPlan
 from polyblocks.affine.gpu.plans.sizes import extent
 from polyblocks.affine.gpu.plans.unit_access import UnitAccess
-from polyblocks.affine.gpu.plans.units import CALLS_OF_WINDOWS, UnitPlan, unit_plan
+from polyblocks.affine.gpu.plans.unit_plan import unit_plan
+from polyblocks.affine.gpu.plans.units import CALLS_OF_WINDOWS, UnitPlan
 from polyblocks.affine.plan.tiles import Tiles
-from polyblocks.target import Multiprocessor
+from polyblocks.target import GroupUnit, Multiprocessor
 
 #: Warps of a block along rows and along columns.
 _WARPS = ((1, 1), (1, 2), (2, 1), (2, 2), (1, 4), (4, 1), (2, 4), (4, 2))
@@ -25,10 +27,18 @@ _CALLS = (1, 2, 4)
 #: Tiles of each operand that are in shared memory: one is used and the others are filled; with
 #: copies that take no registers there can be several of these.
 _STAGES = (3, 4, 2)
+#: Groups of warps of a block along rows and along columns, rows of units of one, and stages, of a
+#: unit that reads shared memory.
+_GROUPS = ((1, 1), (2, 1), (1, 2), (2, 2), (4, 1))
+_ROWS_OF_GROUP = (1, 2)
+_GROUP_STAGES = (4, 3, 5, 6)
 
 
 def unit_plans(chip: Multiprocessor, found: UnitAccess) -> Iterator[UnitPlan]:
     """Candidates for a nest whose product a unit computes."""
+    if isinstance(found.unit, GroupUnit):
+        yield from _of_groups(chip, found, found.unit)
+        return
     m, n, k = found.unit.shape
     # Of so few columns that they are those of one unit there is a tile of one.
     few = extent(found.product.columns) <= n
@@ -54,6 +64,21 @@ def unit_plans(chip: Multiprocessor, found: UnitAccess) -> Iterator[UnitPlan]:
             yield replace(plan, stages=next((s for s in (2, 3) if plan.period % s == 0), 2))
         else:
             yield from (replace(plan, stages=stages) for stages in _STAGES)
+
+
+def _of_groups(chip: Multiprocessor, found: UnitAccess, unit: GroupUnit) -> Iterator[UnitPlan]:
+    """Candidates of a unit that reads shared memory: a line of steps, few or many stages."""
+    m, n, _ = unit.shape
+    line = unit.line // found.product.element.nbytes
+    for (down, across), rows in product(_GROUPS, _ROWS_OF_GROUP):
+        if rows * m * n > _SUMS * chip.warp * unit.warps:
+            continue
+        tiles = Tiles((rows * m, n), (down * rows * m, across * n), line)
+        plan = unit_plan(chip, found, tiles, stages=_GROUP_STAGES[0])
+        assert isinstance(plan, GroupUnitPlan)
+        if plan.threads > chip.threads_per_block or not plan.is_possible or not _fits(plan):
+            continue
+        yield from (replace(plan, stages=stages) for stages in _GROUP_STAGES)
 
 
 def calls_of(found: UnitAccess) -> list[int]:

@@ -10,8 +10,9 @@ from polyblocks.affine.cost import rates
 from polyblocks.affine.cost.constants import NOT_HIDDEN
 from polyblocks.affine.cost.predicted import IMPOSSIBLE, Predicted
 from polyblocks.affine.gpu.plans.sizes import bytes_around, extent
-from polyblocks.affine.gpu.plans.unit_access import UnitAccess, unit_access
-from polyblocks.affine.gpu.plans.units import UnitPlan, unit_plan
+from polyblocks.affine.gpu.plans.unit_access import UnitAccess, nest_accesses
+from polyblocks.affine.gpu.plans.unit_plan import unit_plan
+from polyblocks.affine.gpu.plans.units import UnitPlan
 from polyblocks.affine.gpu.tiles.needs import Needs, Numbers, needs_of, needs_of_all
 from polyblocks.affine.model import Nest
 from polyblocks.target import MatrixUnit, Multiprocessor, TargetDescription
@@ -47,9 +48,18 @@ def quickest_units(
     nest: Nest, target: TargetDescription, chip: Multiprocessor
 ) -> tuple[UnitPlan, Predicted] | None:
     """The plan of a matrix unit that is predicted to be the quickest; None if none can run."""
-    found = unit_access(nest, target.matrix_units)
-    if found is None:
-        return None
+    found = [
+        best
+        for access in nest_accesses(nest, target.matrix_units)
+        if (best := _quickest(access, target, chip)) is not None
+    ]
+    return min(found, key=lambda entry: entry[1].seconds, default=None)
+
+
+def _quickest(
+    found: UnitAccess, target: TargetDescription, chip: Multiprocessor
+) -> tuple[UnitPlan, Predicted] | None:
+    """The quickest plan of one unit."""
     tilings, needs = needs_of_all(chip, found)
     if not tilings:
         return None

@@ -9,6 +9,7 @@ from polyblocks.affine.analysis.contractions import Operand
 from polyblocks.affine.gpu.mapping.banks import padded_shape
 from polyblocks.affine.gpu.mapping.placement import elements_per_thread
 from polyblocks.affine.gpu.plans.chains import ChainPlan
+from polyblocks.affine.gpu.plans.group_units import GroupUnitPlan
 from polyblocks.affine.gpu.plans.groups import DistributedLoop, GroupPlan, Place
 from polyblocks.affine.gpu.plans.kernel import Kernel, Pipeline
 from polyblocks.affine.gpu.plans.lanes import LanePlan
@@ -177,6 +178,7 @@ _BODIES: dict[type, Callable[[Kernel], Body]] = {
     GroupPlan: GroupBody.of,
     LanePlan: TileBody.of_lanes,
     UnitPlan: TileBody.of_units,
+    GroupUnitPlan: TileBody.of_units,
     ChainPlan: _of_chain,
 }
 

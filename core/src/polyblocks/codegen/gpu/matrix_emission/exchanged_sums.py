@@ -77,7 +77,7 @@ class ExchangedSums:
     def _put(self, unit: int, sums: list[Any]) -> None:
         """The lane's sums of a row of units."""
         code, plan = self.code, self.plan
-        fragment = self.scope.fragments[2]
+        fragment = self.scope.sums
         rows, columns = outers_of(fragment), steps_of(fragment)
         width = plan.sizes.of_thread[1]
         first = [self.scope.of_lane([adds[side] for adds in fragment.lanes]) for side in range(2)]

@@ -29,6 +29,7 @@ class OperandReads:
 
     def __init__(self, scope: UnitScope) -> None:
         self.scope, self.code, self.plan = scope, scope.code, scope.plan
+        assert scope.fragments is not None
         self.fragments = scope.fragments
 
     def loads_of(self, side: int, stage: Any, call: int) -> list[Action]:

@@ -15,7 +15,8 @@ from polyblocks.affine.gpu.staged.warp_units import WarpUnits
 from polyblocks.affine.model import For
 from polyblocks.affine.multiply import UnitSteps
 from polyblocks.codegen.gpu.matrix_emission.operand_reads import Action
-from polyblocks.codegen.gpu.matrix_emission.staged_steps import Part, StagedSteps
+from polyblocks.codegen.gpu.matrix_emission.staged_steps import StagedSteps
+from polyblocks.codegen.gpu.matrix_emission.tile_loops import Part
 
 
 class OverlappedSteps(StagedSteps):

@@ -24,15 +24,16 @@ class UnitScope:
 
     Attributes:
         code: of the kernel.
-        fragments: of the unit's operands, and of its sums.
+        fragments: of the unit's operands and of its sums; None if it reads shared memory.
+        sums: of the unit's sums.
         lane: the thread's number in its warp.
         corner: where the warp's tile begins, along rows and along columns of the block's.
     """
 
     def __init__(self, tile: TileEmitter, plan: UnitPlan, tiles: dict[Operand, Any]) -> None:
-        assert plan.unit.fragments is not None
+        assert plan.unit.sums is not None
         self.tile, self.code, self.plan, self.tiles = tile, tile.code, plan, tiles
-        self.fragments = plan.unit.fragments
+        self.fragments, self.sums = plan.unit.fragments, plan.unit.sums
         self.lane: Any = None
         self.corner: list[Any] = []
         self._aligned_memrefs: dict[Buffer, Any] = {}
@@ -45,7 +46,7 @@ class UnitScope:
         self.lane = code.remainder(thread, plan.warp)
         warp = code.quotient(thread, plan.warp)
         numbers = (code.quotient(warp, plan.warps[1]), code.remainder(warp, plan.warps[1]))
-        sums = self.fragments[2]
+        sums = self.sums
         places: tuple[list[Any], list[Any]] = ([], [])
         for side, own in enumerate((outers_of(sums), steps_of(sums))):
             size = plan.unit.shape[side]

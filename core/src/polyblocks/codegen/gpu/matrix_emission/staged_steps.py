@@ -1,52 +1,27 @@
-"""Nodes of a product's steps as operations, in order: copies, barriers and calls of the unit."""
+"""Nodes of a product's steps as operations, where lanes read operands to registers of the unit."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import product
-from typing import Any, TypeGuard
+from typing import Any
 
-from polyblocks.affine.buffers.copies import REGISTERS, SHARED, Barrier, BoxCopy, Commit, Wait
-from polyblocks.affine.expr import Expr, Mod, Var
+from polyblocks.affine.buffers.copies import REGISTERS, SHARED, BoxCopy
+from polyblocks.affine.expr import Expr, Mod
 from polyblocks.affine.gpu.plans.kernel import Pipeline
 from polyblocks.affine.gpu.staged.warp_units import WarpUnits
 from polyblocks.affine.model import For, Node
 from polyblocks.affine.multiply import UnitSteps
-from polyblocks.codegen.gpu.emission.combine import barrier
-from polyblocks.codegen.gpu.matrix_emission.pipeline import Pipeline as Groups
-from polyblocks.codegen.gpu.matrix_emission.places import Sum
 from polyblocks.codegen.gpu.matrix_emission.tile_copy import TileCopy
+from polyblocks.codegen.gpu.matrix_emission.tile_loops import Part, TileLoops, Tiles, part_of
 from polyblocks.codegen.gpu.matrix_emission.unit_calls import UnitCalls
 from polyblocks.mlir import ir
 
 #: The operand, 0 or 1, where its steps are in the registers' buffer, and the unit along its side.
 Key = tuple[int, tuple[int, ...], int]
-#: A node between loops and waits.
-Part = BoxCopy | UnitSteps
 
 
-@dataclass(frozen=True)
-class Tiles:
-    """The variable of a loop over tiles.
-
-    Attributes:
-        var: of the model.
-        number: its value, of type index; of a loop whose stages are counted the tile that is
-            multiplied.
-        first: the tile that is multiplied where the variable is 0, if so; else 0.
-        stages: if they are counted, of the tiles before, of this one and of the next one, by how
-            far they are from it.
-    """
-
-    var: Var
-    number: Any
-    first: int
-    stages: dict[int, Any]
-
-
-class StagedSteps:
-    """Writes the steps at the current insertion point.
+class StagedSteps(TileLoops):
+    """Writes steps whose operands lanes read from shared memory.
 
     Args:
         calls: of the unit.
@@ -55,52 +30,15 @@ class StagedSteps:
     """
 
     def __init__(self, calls: UnitCalls, copies: list[TileCopy], pipeline: Pipeline) -> None:
-        self.calls, self.reads, self.copies = calls, calls.reads, copies
-        self.code, self.plan, self.pipeline = calls.code, calls.plan, pipeline
-        self.sums: list[Any] = []
+        super().__init__(calls.reads.scope, copies, pipeline)
+        self.calls, self.reads, self.plan = calls, calls.reads, calls.plan
         #: Operands in the registers of the unit, and elements on the way to shared memory.
         self.fragments: dict[Key, list[Any]] = {}
         self.loaded: dict[int, list[Any]] = {}
-        self.tiles: Tiles | None = None
         self._sides = [WarpUnits(self.plan, side) for side in range(2)]
         self._units = WarpUnits(self.plan)
-        parts = self.plan.sizes.parts
-        self._outers = {*parts.rows, *parts.columns}
         #: The units that a node is for, by bounds of it.
         self._known: dict[Any, tuple[int, ...]] = {}
-
-    def emit(self, sums: list[Any]) -> list[Any]:
-        """All steps; the sums after them.
-
-        Args:
-            sums: registers of the warp's sums.
-        """
-        self.sums = sums
-        self.run(self.pipeline.nodes)
-        return self.sums
-
-    def run(self, nodes: list[Node]) -> None:
-        """Nodes of one body, in order."""
-        for segment in segments(nodes):
-            if not self.control(segment[0]):
-                self.segment([p for n in segment if (p := part_of(n)) is not None])
-
-    def control(self, node: Node) -> bool:
-        """Write a node that parts do not change places with; whether it is one."""
-        if isinstance(node, Barrier):
-            barrier(self.code)
-        elif isinstance(node, (Commit, Wait)):
-            assert self.plan.copies is not None
-            groups = Groups(self.code, self.plan.copies)
-            if isinstance(node, Wait):
-                groups.wait(node.pending)
-            else:
-                groups.close()
-        elif is_of_tiles(node):
-            self._loop(node)
-        else:
-            return False
-        return True
 
     def segment(self, parts: list[Part]) -> None:
         """Copies and products, one by one."""
@@ -166,13 +104,13 @@ class StagedSteps:
             return
         code, last = self.code, (loop.var.extent - 1) // self.plan.sizes.depth
         nothing = part.nothing()
-        there = code.compare("sle", self._value(number), code.integer(last))
+        there = code.compare("sle", self.value(number), code.integer(last))
         types = [value.type for value in nothing]
         self.loaded[side] = code.when(there, load, lambda: nothing, types)
 
     # Loops over tiles
 
-    def _loop(self, loop: For) -> None:
+    def loop(self, loop: For) -> None:
         """As many tiles; registers that are used before they are filled are carried on."""
         code = self.code
         carried = sorted(self._used_first(loop.body))
@@ -235,7 +173,7 @@ class StagedSteps:
 
     def units_of(self, loop: For, units: WarpUnits) -> tuple[int, ...]:
         """The units that a loop over steps is for."""
-        begin, extent = self._first_step(loop), Expr(loop.var.extent)
+        begin, extent = self.first_step(loop), Expr(loop.var.extent)
         lower = tuple(e - begin for e in loop.lower)
         upper = tuple(e - begin for e in (*loop.upper, extent))
         key = units, lower, upper
@@ -243,54 +181,18 @@ class StagedSteps:
             self._known[key] = units.between(lower, upper)
         return self._known[key]
 
-    def _first_step(self, loop: For) -> Expr:
-        """Where a loop over steps begins, for the units that it is for."""
-        return next((e for e in loop.lower if self._outers.isdisjoint(e.variables())), Expr(0))
-
     def place(self, part: Part, side: int) -> tuple[int, ...]:
         """Where the first step of an operand is in the registers' buffer."""
         if isinstance(part, UnitSteps):
             loop, index = part.loop, part.loads[side].index
         else:
             (loop,), index = part.loops, part.destination.index
-        at = {loop.var: self._first_step(loop)}
+        at = {loop.var: self.first_step(loop)}
         return tuple(e.substitute(at).const for e in index)
 
     def call(self, part: Part, side: int) -> int:
         """The call of a tile whose operands are multiplied, or read."""
         return self.place(part, side)[-1] // self.plan.unit.shape[2]
-
-    def number(self, copy: BoxCopy) -> Expr:
-        """The tile whose steps are copied."""
-        return self._first_step(copy.loops[0]) // self.plan.sizes.depth
-
-    def is_whole(self, copy: BoxCopy) -> bool:
-        """Whether all steps of a copied tile exist, if any does."""
-        (loop,) = copy.loops
-        extent = loop.var.extent
-        return extent % self.plan.sizes.depth == 0 or loop.upper[0].range()[1] <= extent
-
-    def begin(self, number: Expr) -> Sum:
-        """The first step of a tile."""
-        code, depth = self.code, self.plan.sizes.depth
-        if number.is_constant:
-            return Sum(code.integer(0), number.const * depth)
-        value, plus = self._terms(number)
-        return Sum(code.times(value, depth), plus * depth)
-
-    def _value(self, number: Expr) -> Any:
-        """A number of a tile, of type index."""
-        if number.is_constant:
-            return self.code.integer(number.const)
-        return self.code.plus(*self._terms(number))
-
-    def _terms(self, number: Expr) -> tuple[Any, int]:
-        """A number of a tile in a loop: what it counts, and by how much it is ahead of that."""
-        assert self.tiles is not None
-        factor = number.coefficient(self.tiles.var)
-        assert factor is not None
-        rest = number - Expr.of(self.tiles.var) * factor
-        return self.code.times(self.tiles.number, factor), rest.const - self.tiles.first
 
     def stage(self, expr: Expr) -> Any:
         """A number of a stage, of type index."""
@@ -300,40 +202,11 @@ class StagedSteps:
         ((atom, _),) = expr.terms
         # It is the number of a tile, or what is left of that.
         tile, stages = atom.dividend if isinstance(atom, Mod) else expr, self.plan.stages
-        value, ahead = self._terms(tile)
+        value, ahead = self.terms(tile)
         for number in (0, -1, 1):
             if (ahead - number) % stages == 0:
                 return self.tiles.stages[number]
         return self.code.remainder(self.code.plus(value, ahead % stages), stages)
-
-
-def part_of(node: Node) -> Part | None:
-    """A copy, or multiplications, that a node is."""
-    if not isinstance(node, For):
-        return None
-    if node.copy:
-        return BoxCopy.of(node)
-    return UnitSteps.of(node) if node.unit else None
-
-
-def is_of_tiles(node: Node) -> TypeGuard[For]:
-    """Whether a node is a loop over tiles."""
-    return isinstance(node, For) and not node.copy and not node.unit
-
-
-def segments(nodes: list[Node]) -> Iterator[list[Node]]:
-    """The parts between waits, barriers and loops, and each of these by itself."""
-    segment: list[Node] = []
-    for node in nodes:
-        if part_of(node) is not None:
-            segment.append(node)
-            continue
-        if segment:
-            yield segment
-        yield [node]
-        segment = []
-    if segment:
-        yield segment
 
 
 def _ends_run(parts: list[Part], position: int) -> bool:

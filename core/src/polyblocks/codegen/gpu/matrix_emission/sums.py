@@ -7,8 +7,17 @@ from math import prod
 from typing import Any
 
 from polyblocks.affine.gpu.plans.fragments import outers_of, steps_of
+from polyblocks.affine.gpu.plans.units import UnitPlan
+from polyblocks.affine.model import Op
 from polyblocks.codegen.gpu.matrix_emission.scope import UnitScope
 from polyblocks.mlir import ir
+
+
+def sum_location(plan: UnitPlan) -> Any:
+    """Where the sum of a product is in the source, for findings and errors."""
+    inner = plan.sizes.parts.reduction.loops[-1]
+    ops = (n for n in inner.body if isinstance(n, Op))
+    return next(op.location for op in ops if inner.yields[0] in op.results)
 
 
 class Sums:
@@ -19,11 +28,11 @@ class Sums:
     """
 
     def __init__(self, scope: UnitScope) -> None:
-        self.code, self.plan, self.fragments = scope.code, scope.plan, scope.fragments
+        self.code, self.plan, self.fragment = scope.code, scope.plan, scope.sums
 
     def _order(self) -> Iterator[list[tuple[int, int]]]:
         """For each register of the warp's sums the lane's elements that are in it."""
-        plan, sums = self.plan, self.fragments[2]
+        plan, sums = self.plan, self.fragment
         rows, columns = outers_of(sums), steps_of(sums)
         per = sums.register_bits // 32
         for i in range(plan.of_warp[0]):
@@ -38,7 +47,7 @@ class Sums:
     def packed(self, values: list[Any]) -> list[Any]:
         """The sums of all elements, in the order of these, as registers."""
         code, width = self.code, self.plan.sizes.of_thread[1]
-        register = ir.Type.parse(self.fragments[2].register)
+        register = ir.Type.parse(self.fragment.register)
         found = []
         for elements in self._order():
             given = [values[i * width + j] for i, j in elements]

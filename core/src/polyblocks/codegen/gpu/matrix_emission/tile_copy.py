@@ -228,10 +228,14 @@ class TileCopy:
         """
         code, plan = self.code, self.plan
         if self.transposed:
-            here, plus = step.plus % TILE, step.plus // TILE * TILE * self.length
-            first = self.code.plus(step.value, here)
+            width = plan.shape(self.operand)[-1]
+            here, plus = step.plus % TILE, step.plus // TILE * TILE * width
+            first, column = self.code.plus(step.value, here), outer.value
             assert not outer.plus
-            return [first, exchanged(code, self.layout, 2, first, outer.value)], plus
+            if width < self.length:
+                panel = code.times(code.quotient(column, width), plan.sizes.depth)
+                first, column = code.add(panel, first), code.remainder(column, width)
+            return [first, exchanged(code, self.layout, 2, first, column)], plus
         line = plan.mixed_steps
         period = PHASE_BYTES // ACCESS_BYTES * (plan.piece if self._in_pairs else 1)
         here, plus = outer.plus % period, outer.plus // period * period * plan.sizes.depth

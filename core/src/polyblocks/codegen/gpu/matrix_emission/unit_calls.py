@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
-from polyblocks.affine.model import Op
 from polyblocks.codegen.gpu.matrix_emission.operand_reads import Action, OperandReads
+from polyblocks.codegen.gpu.matrix_emission.sums import sum_location
 from polyblocks.mlir import ir
 
 
@@ -71,11 +71,5 @@ class UnitCalls:
         given = [*operands, *sums]
         for position, yes in self.plan.unit.immediates:
             given.insert(position, code.constant(ir.IntegerAttr.get(code.i1, int(yes))))
-        made = code.intrinsic(self.plan.unit.intrinsic, [result], given, self._location())
+        made = code.intrinsic(self.plan.unit.intrinsic, [result], given, sum_location(self.plan))
         return made if len(types) == 1 else code.fields(made[0], types)
-
-    def _location(self) -> Any:
-        """Of the sum, for findings and errors."""
-        inner = self.plan.sizes.parts.reduction.loops[-1]
-        ops = (n for n in inner.body if isinstance(n, Op))
-        return next(op.location for op in ops if inner.yields[0] in op.results)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+from polyblocks.affine.gpu.plans.group_units import GroupUnitPlan
 from polyblocks.affine.gpu.plans.kernel import Pipeline
 from polyblocks.codegen.gpu.matrix_emission.exchanged_sums import ExchangedSums
+from polyblocks.codegen.gpu.matrix_emission.group_steps import GroupSteps
 from polyblocks.codegen.gpu.matrix_emission.operand_reads import OperandReads
 from polyblocks.codegen.gpu.matrix_emission.overlapped_steps import OverlappedSteps
 from polyblocks.codegen.gpu.matrix_emission.scope import UnitScope
 from polyblocks.codegen.gpu.matrix_emission.staged_steps import StagedSteps
 from polyblocks.codegen.gpu.matrix_emission.sums import Sums
 from polyblocks.codegen.gpu.matrix_emission.tile_copy import TileCopy
+from polyblocks.codegen.gpu.matrix_emission.tile_loops import TileLoops
 from polyblocks.codegen.gpu.matrix_emission.unit_calls import UnitCalls
 
 
@@ -44,6 +47,12 @@ class UnitEmitter:
         """All steps of the reduction: copies, and products."""
         scope = self.scope
         copies = [TileCopy(scope, operand, thread) for operand in self.plan.product.operands]
-        calls, sums = UnitCalls(OperandReads(scope)), Sums(scope)
+        sums, steps = Sums(scope), self._emitter(copies)
+        return sums.unpacked(steps.emit(sums.packed(inits)))
+
+    def _emitter(self, copies: list[TileCopy]) -> TileLoops:
+        if isinstance(self.plan, GroupUnitPlan):
+            return GroupSteps(self.scope, copies, self.pipeline)
+        calls = UnitCalls(OperandReads(self.scope))
         emitter = StagedSteps if self.plan.copies_through_registers else OverlappedSteps
-        return sums.unpacked(emitter(calls, copies, self.pipeline).emit(sums.packed(inits)))
+        return emitter(calls, copies, self.pipeline)

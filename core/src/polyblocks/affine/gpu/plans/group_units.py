@@ -1,0 +1,102 @@
+"""Plans of contractions by matrix units that read shared memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from polyblocks.affine.analysis.contractions import Operand
+from polyblocks.affine.expr import Expr
+from polyblocks.affine.gpu.plans.fragments import ACCESS_BYTES
+from polyblocks.affine.gpu.plans.units import UnitPlan
+from polyblocks.affine.swizzles import Swizzle, doubling
+from polyblocks.target import GroupUnit
+
+#: Rows of a tile after which the swizzle is the same again.
+ROWS = 8
+#: Registers that copies, descriptors of tiles and loops need.
+_OTHER = 40
+#: Instructions that call a unit: the descriptors of both operands, and the call.
+_OF_CALL = 5
+#: Instructions of a tile's fences, groups and waits.
+_OF_TILE = 10
+#: Groups of products that go on while the next tile's begin.
+IN_FLIGHT = 1
+
+
+@dataclass(frozen=True, eq=False)
+class GroupUnitPlan(UnitPlan):
+    """How groups of warps compute tiles of a contraction by a unit that reads shared memory.
+
+    ``warp`` is the threads of such a group. Operands are copied past the registers. A tile's steps
+    are those of a line of the unit; products of a tile go on while the copies that follow it, and
+    the products of the next one, begin.
+    """
+
+    @cached_property
+    def _unit(self) -> GroupUnit:
+        assert isinstance(self.unit, GroupUnit)
+        return self.unit
+
+    @property
+    def line(self) -> int:
+        """Elements of a line of the unit."""
+        return self._unit.line // self.element_bytes
+
+    def is_transposed(self, operand: Operand) -> bool:
+        """Whether a line has rows (or columns) of one step, in panels."""
+        return self.along(operand) == "outer"
+
+    def shape(self, operand: Operand) -> tuple[int, ...]:
+        """Stages; rows, or steps of all panels; and elements of a line."""
+        length, depth = self.sizes.tile[operand.side], self.sizes.depth
+        lines = length // self.line * depth if self.is_transposed(operand) else length
+        return self.stages, lines, self.line
+
+    def index(self, operand: Operand, stage: Expr, outer: Expr, step: Expr) -> tuple[Expr, ...]:
+        if not self.is_transposed(operand):
+            return stage, outer, step
+        panel, column = outer // self.line, outer % self.line
+        return stage, panel * self.sizes.depth + step, column
+
+    def panel_bytes(self, operand: Operand) -> int:
+        """From one panel to the next; where there is none, from one group of lines to the next."""
+        return (self.sizes.depth if self.is_transposed(operand) else ROWS) * self._unit.line
+
+    def layout(self, operand: Operand) -> tuple[Swizzle, ...]:
+        """As the unit reads lines."""
+        del operand
+        return (Swizzle(1, 2, doubling(self.piece, self._unit.line // ACCESS_BYTES)),)
+
+    @property
+    def ahead(self) -> int:
+        """Tiles whose copies are begun before a tile is used.
+
+        The place of one is filled again when every group of warps has used the tile after it.
+        """
+        return self.stages - 1 - IN_FLIGHT
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether tiles are those that the unit reads, and there is a stage to fill."""
+        operands = self.product.operands
+        panels = [o for o in operands if self.is_transposed(o)]
+        whole = all(self.unit.shape[o.side] % self.line == 0 for o in panels)
+        copied = all(self.is_asynchronous(o) for o in operands)
+        return whole and copied and self.sizes.depth == self.line and self.ahead > 0
+
+    @property
+    def reading(self) -> int:
+        """Instructions of a thread that begin the products of a tile."""
+        rows, columns = self.of_warp
+        return _OF_TILE + self.calls * rows * columns * _OF_CALL
+
+    @property
+    def words(self) -> int:
+        """32-bit registers: sums, copies, and addresses."""
+        rows, columns = self.sizes.of_thread
+        copied = 0
+        for operand in self.product.operands:
+            rounds = -(-self.pieces(operand) // self.threads)
+            copied += 4 + rounds * self.of_places(operand)
+        return rows * columns + copied + _OTHER

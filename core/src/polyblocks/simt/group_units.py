@@ -1,0 +1,166 @@
+"""Matrix units that read shared memory, simulated: products that go on while threads do.
+
+What the unit reads is loaded where it is called, and again where its products are waited for: it
+must be the same, and nothing else may write it in between. The sums have the products at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from polyblocks.simt.fragments import fragment_table, from_bits
+from polyblocks.simt.types import Array
+from polyblocks.target import GroupUnit
+
+if TYPE_CHECKING:
+    from polyblocks.simt.accesses import Accesses
+
+#: Bytes of a piece, the address space of shared memory, and the pieces of a line that are swizzled.
+_PIECE, _SHARED, _PIECES = 16, 3, 8
+
+
+@dataclass(frozen=True)
+class Tile:
+    """Where an operand of a call is.
+
+    Attributes:
+        start: address of the first line, per lane.
+        leading: bytes from one panel to the next.
+        stride: bytes from one group of 8 lines to the next.
+        in_panels: whether a line has rows (or columns) of one step.
+    """
+
+    start: Array
+    leading: int
+    stride: int
+    in_panels: bool
+
+
+@dataclass
+class _Flight:
+    address: Array
+    words: Array
+    group: Array
+    site: int
+
+
+class GroupProducts:
+    """The products under way of the lanes that run, in groups that each lane closes.
+
+    Args:
+        lanes: how many lanes run.
+    """
+
+    def __init__(self, lanes: int) -> None:
+        self.closed = np.zeros(lanes, np.int64)
+        #: Tick of the last fence behind which the unit sees what a lane has written.
+        self.visible = np.zeros(lanes, np.int32)
+        self._flights: list[_Flight] = []
+
+    def fence(self, machine: Accesses) -> None:
+        """The unit sees what the executing lanes have written to shared memory."""
+        self.visible[machine.positions] = machine.clock.tick()
+
+    def close(self, machine: Accesses) -> None:
+        """The products since the last call of this are a group."""
+        self.closed[machine.positions] += 1
+
+    def wait(self, machine: Accesses, keep: int) -> None:
+        """The executing lanes wait until at most ``keep`` groups are under way."""
+        left = []
+        for flight in self._flights:
+            if not (flight.group < self.closed - keep).all():
+                left.append(flight)
+                continue
+            site, machine.site = machine.site, flight.site
+            words = _load(machine, flight.address)
+            changed = (words != flight.words).any(axis=0)
+            if changed.any():
+                message = "reads shared memory that was written before its products were done"
+                machine.report("unwaited product", message, changed)
+            machine.site = site
+        self._flights = left
+
+    def multiply(
+        self, machine: Accesses, unit: GroupUnit, tiles: tuple[Tile, Tile], sums: Sequence[Array]
+    ) -> tuple[Array, ...]:
+        """The sums with the products of a call added, exact to float64 and rounded once."""
+        width = unit.warps * machine.chip.subgroup_width
+        if not machine.mask.reshape(-1, width).all():
+            machine.report("inactive lane", "a matrix unit needs all lanes of its warps")
+        a, b = (self._operand(machine, unit, side, tile) for side, tile in enumerate(tiles))
+        fragment = unit.sums
+        assert fragment is not None
+        rows, columns = fragment_table(fragment, unit.shape[:2])
+        whole = np.stack([np.broadcast_to(each, (machine.lanes,)) for each in sums])
+        by_group = whole.reshape(len(sums), -1, width).swapaxes(0, 1)
+        exact = np.zeros((by_group.shape[0], *unit.shape[:2]))
+        with np.errstate(all="ignore"):
+            exact[:, rows, columns] = by_group
+            exact += np.einsum("gmk,gnk->gmn", a, b)
+            result = exact[:, rows, columns].astype(np.float32)
+        return tuple(result.swapaxes(0, 1).reshape(len(sums), -1))
+
+    def _operand(self, machine: Accesses, unit: GroupUnit, side: int, tile: Tile) -> Array:
+        """An operand of each group, shape (groups, rows or columns, steps)."""
+        width = unit.warps * machine.chip.subgroup_width
+        size, steps, dtype = unit.shape[side], unit.shape[2], unit.both[side]
+        length = _PIECE // 2
+        of_row = steps // length
+        found = []
+        for round_ in range(size * of_row // width):
+            piece = machine.thread % width + round_ * width
+            if tile.in_panels:
+                line, column = piece // _PIECES % steps, piece % _PIECES
+                offset = piece // (_PIECES * steps) * tile.leading
+            else:
+                line, column, offset = piece // of_row, piece % of_row, 0
+            offset = offset + line // _PIECES * tile.stride
+            offset = offset + line % _PIECES * unit.line + column * _PIECE
+            address = tile.start + offset
+            address = address ^ (address // unit.line % _PIECES * _PIECE)
+            words = _load(machine, address)
+            self._check_fences(machine, address)
+            self._flights.append(_Flight(address, words, self.closed.copy(), machine.site))
+            halves = np.stack([words & 0xFFFF, words >> 16], axis=1).reshape(length, -1)
+            values = from_bits(halves, dtype)
+            found.append(values.reshape(length, -1, width))
+        # (rounds, elements, groups, lanes) -> (groups, pieces, elements)
+        pieces = np.stack(found).transpose(2, 0, 3, 1)
+        pieces = pieces.reshape(pieces.shape[0], -1, length)
+        if not tile.in_panels:
+            return pieces.reshape(-1, size, steps)
+        panels = pieces.reshape(len(pieces), -1, steps, _PIECES * length)
+        return panels.swapaxes(2, 3).reshape(-1, size, steps)
+
+    def _check_fences(self, machine: Accesses, address: Array) -> None:
+        """Report what was written by a thread that had no fence behind it."""
+        shadow = machine.shadows["shared"]
+        for place in machine.places(address, _PIECE, _PIECE, _SHARED, "reads"):
+            at = place.offsets // machine.granule
+            first = place.lanes // machine.block_lanes * machine.block_lanes
+            writer = first + shadow.write_id[at] % machine.block_lanes
+            late = (shadow.write_tick[at] >= machine.clock.start) & (
+                self.visible[writer] <= shadow.write_tick[at]
+            )
+            if late.any():
+                lanes = np.zeros(machine.lanes, bool)
+                lanes[place.lanes[late]] = True
+                message = "reads shared memory that a thread has written without a fence behind it"
+                machine.report("missing fence", message, lanes)
+
+
+def _load(machine: Accesses, address: Array) -> Array:
+    """The four words of a piece."""
+    whole = np.broadcast_to(address, (machine.lanes,))
+    return np.asarray(machine.load(whole, 4, 4, _PIECE, _SHARED), np.uint32)
+
+
+def tile_start(machine: Any, low: Array, bits: int) -> Array:
+    """Addresses in shared memory of which only the lowest bits are known."""
+    base = machine.windows["shared"].regions[-1].base
+    return base // (1 << bits) * (1 << bits) + low

@@ -1,0 +1,144 @@
+"""lower-group-units: descriptors of operands in shared memory, and calls of declared functions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from polyblocks import mlir
+from polyblocks.codegen.gpu.plan import kernel_module, kernels
+from polyblocks.codegen.walk import nested
+from polyblocks_nvgpu.group_units import (
+    ADDRESS_BITS,
+    CALL,
+    LINE,
+    LINES,
+    SHIFT,
+    WAIT,
+    descriptor_bits,
+    function_of,
+    wait_of,
+)
+
+
+@dataclass(frozen=True)
+class LowerGroupUnitsPass:
+    """Calls of units that read shared memory get descriptors of their operands.
+
+    Before::
+
+        %r = llvm.call_intrinsic "llvm.polyblocks.wgmma.m64n256k16.f32.f16"(
+               %a, %b, %false, %true, %c1024, %c8192, %sums...)
+
+    After::
+
+        %0 = llvm.ptrtoint %a : !llvm.ptr<3> to i32
+        %1 = llvm.and %0, 0x3FFFF
+        %2 = llvm.zext (llvm.lshr %1, 4) : i32 to i64
+        %3 = llvm.or %2, layout
+        ...
+        %r = llvm.call @polyblocks.wgmma.m64n256k16.f32.f16.01(%sums..., %3, %4)
+    """
+
+    name: ClassVar[str] = "lower-group-units"
+
+    def run(self, module: Any, context: Any) -> bool:
+        """Rewrite the kernels in place; returns whether there were such calls."""
+        del context
+        found = False
+        with module.context:
+            for kernel in kernels(module):
+                for op in list(nested(kernel)):
+                    name = _intrinsic(op)
+                    if name == WAIT:
+                        found = True
+                        pending, *sums = op.operands
+                        _call(module, op, wait_of(_number(pending), len(sums)), sums)
+                    elif name.startswith(CALL):
+                        found = True
+                        _multiply(module, op, name)
+        return found
+
+
+def _intrinsic(op: Any) -> str:
+    if op.name != "llvm.call_intrinsic":
+        return ""
+    return str(op.attributes["intrin"].value)
+
+
+def _multiply(module: Any, op: Any, name: str) -> None:
+    first, second, *layouts = list(op.operands)[:6]
+    sums = list(op.operands)[6:]
+    panels = bool(_number(layouts[0])), bool(_number(layouts[1]))
+    with op.location, mlir.ir.InsertionPoint(op):
+        given = [
+            _descriptor(pointer, _number(apart))
+            for pointer, apart in zip((first, second), layouts[2:], strict=True)
+        ]
+    _call(module, op, function_of(name, panels), [*sums, *given])
+
+
+def _descriptor(pointer: Any, leading: int) -> Any:
+    """That of lines of 128 bytes, in groups of 8 of them, and panels ``leading`` bytes apart."""
+    ir = mlir.ir
+    i32, i64 = (ir.IntegerType.get_signless(bits) for bits in (32, 64))
+
+    def op(name: str, type_: Any, *operands: Any) -> Any:
+        return ir.Operation.create(name, results=[type_], operands=list(operands)).results[0]
+
+    def number(value: int, type_: Any) -> Any:
+        attributes = {"value": ir.IntegerAttr.get(type_, value)}
+        return ir.Operation.create("llvm.mlir.constant", results=[type_], attributes=attributes)
+
+    address = op("llvm.ptrtoint", i32, pointer)
+    address = op("llvm.and", i32, address, number(ADDRESS_BITS, i32).result)
+    address = op("llvm.lshr", i32, address, number(SHIFT, i32).result)
+    wide = op("llvm.zext", i64, address)
+    return op("llvm.or", i64, wide, number(descriptor_bits(leading, LINES * LINE), i64).result)
+
+
+def _call(module: Any, op: Any, name: str, operands: list[Any]) -> None:
+    """A call of a declared function in the place of an op."""
+    ir = mlir.ir
+    (result,) = op.results
+    _declare(module, name, [v.type for v in operands], result.type)
+    with op.location, ir.InsertionPoint(op):
+        made = ir.Operation.create(
+            "llvm.call",
+            results=[result.type],
+            operands=operands,
+            attributes={
+                "callee": ir.FlatSymbolRefAttr.get(name),
+                "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(operands), 0]),
+                "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
+            },
+        )
+    result.replace_all_uses_with(made.results[0])
+    op.erase()
+
+
+def _declare(module: Any, name: str, types: list[Any], result: Any) -> None:
+    ir = mlir.ir
+    block = kernel_module(module).regions[0].blocks[0]
+    for each in block.operations:
+        attributes = each.operation.attributes
+        if "sym_name" in attributes and attributes["sym_name"].value == name:
+            return
+    given = ", ".join(map(str, types))
+    with ir.Location.unknown(), ir.InsertionPoint.at_block_begin(block):
+        ir.Operation.create(
+            "llvm.func",
+            attributes={
+                "sym_name": ir.StringAttr.get(name),
+                "function_type": ir.TypeAttr.get(ir.Type.parse(f"!llvm.func<{result} ({given})>")),
+                "linkage": ir.Attribute.parse("#llvm.linkage<external>"),
+                "convergent": ir.UnitAttr.get(),
+                "no_unwind": ir.UnitAttr.get(),
+            },
+            regions=1,
+        )
+
+
+def _number(value: Any) -> int:
+    """A constant operand."""
+    return int(value.owner.attributes["value"].value)

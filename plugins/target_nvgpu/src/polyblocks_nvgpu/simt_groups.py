@@ -1,0 +1,78 @@
+"""Semantics of ``wgmma`` for the simulator: calls of the declared functions, and their fences.
+
+Sources: the PTX ISA (wgmma.mma_async, matrix descriptors, fence.proxy.async).
+"""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from polyblocks.simt.group_units import Tile, tile_start
+from polyblocks.simt.semantics import Instruction, Operation, Run
+from polyblocks.target import GroupUnit
+from polyblocks_nvgpu.group_units import (
+    ADDRESS_BITS,
+    SHIFT,
+    descriptor_bits,
+    function_of,
+    group_units,
+    wait_of,
+)
+
+_FIELD = (1 << 14) - 1
+#: Groups of products that may be under way, and registers of sums.
+_PENDING, _REGISTERS = range(4), (32, 64, 96, 128)
+
+
+def _tile(machine: Any, descriptor: Any, in_panels: bool) -> Tile:
+    """What a descriptor says; it is the same in all lanes of a group of warps."""
+    whole = np.broadcast_to(descriptor, (machine.lanes,)).astype(np.int64)
+    leading, stride = (int(whole[0] >> at & _FIELD) << SHIFT for at in (16, 32))
+    rest = whole & ~np.int64(ADDRESS_BITS >> SHIFT)
+    if (rest != descriptor_bits(leading, stride)).any():
+        machine.report("inactive lane", "has a matrix descriptor of another kind", rest != rest[0])
+    low = (whole & _FIELD) << SHIFT
+    return Tile(tile_start(machine, low, ADDRESS_BITS.bit_length()), leading, stride, in_panels)
+
+
+def _multiply(unit: GroupUnit, panels: tuple[bool, bool]) -> Operation:
+    def decode(instruction: Instruction) -> Run:
+        del instruction
+
+        def run(machine: Any, *operands: Any) -> Any:
+            *sums, first, second = operands
+            tiles = _tile(machine, first, panels[0]), _tile(machine, second, panels[1])
+            return machine.products.multiply(machine, unit, tiles, sums)
+
+        return run
+
+    return Operation(decode, "matrix")
+
+
+def _wait(pending: int) -> Operation:
+    def run(machine: Any, *sums: Any) -> Any:
+        machine.products.wait(machine, pending)
+        return sums
+
+    return Operation(lambda i: run, "control")
+
+
+INTRINSICS: dict[str, Operation] = {
+    **{
+        f"llvm.{function_of(unit.intrinsic, panels)}": _multiply(unit, panels)
+        for unit in group_units()
+        for panels in product((False, True), repeat=2)
+    },
+    **{f"llvm.{wait_of(n, count)}": _wait(n) for n, count in product(_PENDING, _REGISTERS)},
+    "llvm.nvvm.fence.proxy.async.shared_cta": Operation(
+        lambda i: lambda m: m.products.fence(m), "control"
+    ),
+    # Registers are those of the lanes at any time.
+    "llvm.nvvm.wgmma.fence.sync.aligned": Operation(lambda i: lambda m: None, "control"),
+    "llvm.nvvm.wgmma.commit_group.sync.aligned": Operation(
+        lambda i: lambda m: m.products.close(m), "control"
+    ),
+}
