@@ -77,6 +77,8 @@ HIDDEN_ATTRIBUTE = "polyblocks.hidden"
 SCHEDULE_ATTRIBUTE = "polyblocks.schedule"
 #: A GPU's kernel: blocks that a multiprocessor is to hold at once, as the mapping assumes.
 RESIDENT_ATTRIBUTE = "polyblocks.resident"
+#: A GPU's kernel: what its shared memory is to begin at a multiple of, in bytes.
+SHARED_ALIGNMENT_ATTRIBUTE = "polyblocks.shared_alignment"
 #: Module: the launch plan, see :mod:`polyblocks.codegen.gpu.plan`.
 LAUNCHES_ATTRIBUTE = "polyblocks.launches"
 #: Module: alignment in bytes, by number of the program's argument, that kernels rely on.

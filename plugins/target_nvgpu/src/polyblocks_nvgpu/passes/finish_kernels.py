@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from polyblocks import mlir
 from polyblocks.attributes import RESIDENT_ATTRIBUTE
+from polyblocks.codegen.gpu.passes.place_shared_memory import ALIGNMENT, shared_alignment
 from polyblocks.codegen.gpu.plan import kernel_module, kernels
 
 _KNOWN, _AT_MOST, _EXACTLY = "gpu.known_block_size", "nvvm.maxntid", "nvvm.reqntid"
@@ -17,7 +18,8 @@ _AT_ONCE = "nvvm.minctasm"
 class FinishKernelsPass:
     """Blocks have exactly the size that is known, and dynamic shared memory comes from outside.
 
-    Registers are limited for the resident blocks that the mapping assumes.
+    It is aligned as the kernels ask. Registers are limited for the resident blocks that the mapping
+    assumes.
 
     Before::
 
@@ -47,6 +49,7 @@ class FinishKernelsPass:
                         del attributes[_AT_MOST]
                 if RESIDENT_ATTRIBUTE in attributes and attributes[RESIDENT_ATTRIBUTE].value > 1:
                     attributes[_AT_ONCE] = attributes[RESIDENT_ATTRIBUTE]
+            alignment = max(map(shared_alignment, kernels(module)), default=ALIGNMENT)
             holder = kernel_module(module)
             for op in holder.regions[0].blocks[0].operations if holder is not None else ():
                 attributes = op.operation.attributes
@@ -54,3 +57,5 @@ class FinishKernelsPass:
                     str(attributes["global_type"]).startswith("!llvm.array<0 x")
                 ):
                     attributes["linkage"] = ir.Attribute.parse("#llvm.linkage<external>")
+                    i64 = ir.IntegerType.get_signless(64)
+                    attributes["alignment"] = ir.IntegerAttr.get(i64, alignment)

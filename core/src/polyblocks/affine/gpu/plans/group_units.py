@@ -59,6 +59,11 @@ class GroupUnitPlan(UnitPlan):
         panel, column = outer // self.line, outer % self.line
         return stage, panel * self.sizes.depth + step, column
 
+    @property
+    def alignment(self) -> int:
+        """Of tiles in shared memory, in bytes: swizzles are of addresses."""
+        return ROWS * self._unit.line
+
     def panel_bytes(self, operand: Operand) -> int:
         """From one panel to the next; where there is none, from one group of lines to the next."""
         return (self.sizes.depth if self.is_transposed(operand) else ROWS) * self._unit.line

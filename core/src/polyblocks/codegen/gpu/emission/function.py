@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from polyblocks.affine.gpu.plans.group_units import GroupUnitPlan
 from polyblocks.affine.gpu.plans.kernel import Kernel
 from polyblocks.affine.gpu.schedule import unique_name
 from polyblocks.affine.mlir.views import VIEWS
@@ -15,6 +16,7 @@ from polyblocks.attributes import (
     ESTIMATE_ATTRIBUTE,
     KIND_ATTRIBUTE,
     RESIDENT_ATTRIBUTE,
+    SHARED_ALIGNMENT_ATTRIBUTE,
     SOURCES_ATTRIBUTE,
     UNIT_ATTRIBUTE,
 )
@@ -207,6 +209,8 @@ def _description(kernel: Kernel) -> dict[str, Any]:
     }
     if nest.estimate is not None:
         found[ESTIMATE_ATTRIBUTE] = nest.estimate
+    if isinstance(kernel.plan, GroupUnitPlan):
+        found[SHARED_ALIGNMENT_ATTRIBUTE] = _number(kernel.plan.alignment)
     if unit := kernel.plan.decision().get("unit"):
         found[UNIT_ATTRIBUTE] = ir.StringAttr.get(unit)
     return found

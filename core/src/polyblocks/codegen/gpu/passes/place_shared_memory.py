@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from polyblocks import mlir
+from polyblocks.attributes import SHARED_ALIGNMENT_ATTRIBUTE
 from polyblocks.codegen.gpu.host_program import unsupported
 from polyblocks.codegen.gpu.passes.assign_memory_spaces import WORKGROUP
 from polyblocks.codegen.gpu.plan import kernels, name_of, read_launches, write_launches
 from polyblocks.codegen.memory import static_bytes
 
-#: Alignment of shared buffers, in bytes: that of the widest access.
+#: Alignment of shared buffers, in bytes, unless a kernel asks for more: of the widest access.
 ALIGNMENT = 16
 
 
@@ -48,7 +49,8 @@ class PlaceSharedMemoryPass:
         sizes: dict[str, int] = {}
         with module.context, ir.Location.unknown():
             for kernel in kernels(module):
-                offsets, total = _offsets(kernel)
+                alignment = shared_alignment(kernel)
+                offsets, total = _offsets(kernel, alignment)
                 if chip and total > most:
                     what = f"{total} bytes of shared memory, where a block has at most {most},"
                     raise unsupported(kernel, what, name_of(kernel))
@@ -56,7 +58,7 @@ class PlaceSharedMemoryPass:
                 if dynamic:
                     _use_dynamic(kernel, offsets)
                 elif offsets:
-                    bytes_ = ir.IntegerAttr.get(_integer(64), ALIGNMENT)
+                    bytes_ = ir.IntegerAttr.get(_integer(64), alignment)
                     aligned = [ir.DictAttr.get({"llvm.align": bytes_})] * len(offsets)
                     kernel.attributes["workgroup_attrib_attrs"] = ir.ArrayAttr.get(aligned)
                 sizes[name_of(kernel)] = dynamic
@@ -76,7 +78,14 @@ def workgroup_buffers(kernel: Any) -> list[Any]:
     return list(kernel.regions[0].blocks[0].arguments)[first : first + count]
 
 
-def _offsets(kernel: Any) -> tuple[list[int], int]:
+def shared_alignment(kernel: Any) -> int:
+    """What the shared buffers of a kernel begin at multiples of, in bytes."""
+    if SHARED_ALIGNMENT_ATTRIBUTE not in kernel.attributes:
+        return ALIGNMENT
+    return max(ALIGNMENT, int(kernel.attributes[SHARED_ALIGNMENT_ATTRIBUTE].value))
+
+
+def _offsets(kernel: Any, alignment: int) -> tuple[list[int], int]:
     """Where the shared buffers of a kernel lie, and the bytes of all."""
     offsets = []
     total = 0
@@ -85,7 +94,7 @@ def _offsets(kernel: Any) -> tuple[list[int], int]:
         if size is None:
             raise ValueError(f"a shared buffer has a static size, not {buffer.type}")
         offsets.append(total)
-        total += -(-size // ALIGNMENT) * ALIGNMENT
+        total += -(-size // alignment) * alignment
     return offsets, total
 
 
