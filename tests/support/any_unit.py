@@ -12,7 +12,7 @@ import pytest
 
 from polyblocks.affine.cost.predicted import Predicted
 from polyblocks.affine.gpu import choose, split_k
-from polyblocks.affine.gpu.plans.unit_access import unit_access
+from polyblocks.affine.gpu.plans.unit_access import nest_accesses
 from polyblocks.affine.gpu.tiles import lanes_cost
 from polyblocks.affine.gpu.tiles.unit_plans import unit_plans
 from polyblocks.affine.gpu.tiles.units_cost import predict_units
@@ -37,11 +37,9 @@ def predict_by(patch: pytest.MonkeyPatch, predict: Predict, kind: str = "matrix"
         return
 
     def quickest(nest: Any, target: Any, chip: Any) -> Any:
-        found = unit_access(nest, target.matrix_units)
-        if found is None:
-            return None
         kernels = [
             (kernel, predict(kernel, target, chip))
+            for found in nest_accesses(nest, target.matrix_units)
             for kernel in unit_plans(chip, found)
             if kernel.shared_bytes() <= chip.shared_per_block_optin
         ]

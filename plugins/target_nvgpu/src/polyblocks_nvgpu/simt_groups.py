@@ -23,8 +23,8 @@ from polyblocks_nvgpu.group_units import (
 )
 
 _FIELD = (1 << 14) - 1
-#: Groups of products that may be under way, and registers of sums.
-_PENDING, _REGISTERS = range(4), (32, 64, 96, 128)
+#: Groups of products that may be under way, and registers of sums; PTX names none.
+_PENDING, _REGISTERS = range(4), (0, 32, 64, 96, 128)
 
 
 def _tile(machine: Any, descriptor: Any, in_panels: bool) -> Tile:
@@ -55,7 +55,7 @@ def _multiply(unit: GroupUnit, panels: tuple[bool, bool]) -> Operation:
 def _wait(pending: int) -> Operation:
     def run(machine: Any, *sums: Any) -> Any:
         machine.products.wait(machine, pending)
-        return sums
+        return sums or None
 
     return Operation(lambda i: run, "control")
 

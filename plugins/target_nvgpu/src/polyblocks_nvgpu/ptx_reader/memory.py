@@ -160,6 +160,9 @@ def _update(e: Emitter, i: Instruction) -> None:
 
 def _fence(e: Emitter, i: Instruction) -> None:
     """``fence`` and ``membar``."""
+    if i.name[1] == "proxy":
+        e.call("llvm.nvvm.fence.proxy.async.shared_cta", [], [], "()")
+        return
     local = i.name[-1] == "cta"
     e.call(f"llvm.nvvm.membar.{'cta' if local else 'gl'}", [], [], "()")
 

@@ -21,6 +21,8 @@ _ARRAY = re.compile(
 _PARAMETER = re.compile(r"^\.param\s+\.([bsuf]\d+)\s+(\.ptr\s+)?.*?([\w$]+)$")
 #: An instruction with a register of its own for what nothing reads.
 _WITH_REST = re.compile(r"^\{\s*\.reg \.b\d+ (\w+);\s*(.*?;)\s*\}$")
+#: An instruction with a predicate of its own that is always true.
+_ALWAYS = re.compile(r"^\{ \.reg \.pred \w+; setp\.eq\.b32 \w+, 0, 0; (.*?;) \}$")
 _GUARDED = re.compile(r"^@(!?)(%\w+)\s+(.*)$")
 _ENDS = {"ret", "exit", "trap"}
 
@@ -119,6 +121,7 @@ def _statements(text: str) -> Iterator[str]:
         part = raw.partition("//")[0].strip()
         if not part:
             continue
+        part = _ALWAYS.sub(r"\1", part)
         if _WITH_REST.match(part):
             part = _WITH_REST.sub(lambda m: re.sub(rf"\b{m[1]}\b", "_", m[2]), part)
         if open_text or not part.startswith((".", "$", "{", "}", ")", "(")) or _continues(part):

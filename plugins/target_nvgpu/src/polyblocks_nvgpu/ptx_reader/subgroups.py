@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from polyblocks_nvgpu.fragments import TILE_LOADS, UNITS
+from polyblocks_nvgpu.group_units import function_of, wait_of
 from polyblocks_nvgpu.ptx_reader.conversions import parts_of
 from polyblocks_nvgpu.ptx_reader.emitter import SPACES, Emitter, Handler
 from polyblocks_nvgpu.ptx_reader.statements import Instruction
@@ -105,7 +106,27 @@ def _load_tiles(e: Emitter, i: Instruction) -> None:
         e.write(part, e.op(f"llvm.extractvalue {whole}[{position}] : {result}"), "i32")
 
 
+def _multiply_in_groups(e: Emitter, i: Instruction) -> None:
+    """``wgmma``: products by descriptors, and their groups."""
+    if i.name[1] == "wait_group":
+        e.call(f"llvm.{wait_of(int(i.operands[0]), 0)}", [], [], "()")
+        return
+    if i.name[1] != "mma_async":
+        e.call(f"llvm.nvvm.wgmma.{i.name[1]}.sync.aligned", [], [], "()")
+        return
+    to, first, second, _, *rest = i.operands
+    registers, panels = parts_of(to), (rest[2] == "1", rest[3] == "1")
+    given = [*(e.read(part, "f32") for part in registers), e.read(first, "i64")]
+    given.append(e.read(second, "i64"))
+    types = [*["f32"] * len(registers), "i64", "i64"]
+    result = f"!llvm.struct<({', '.join(['f32'] * len(registers))})>"
+    name = f"llvm.polyblocks.wgmma.{'.'.join(i.name[4:7])}"
+    whole = e.call(f"llvm.{function_of(name, panels)}", given, types, result)
+    for position, part in enumerate(registers):
+        e.write(part, e.op(f"llvm.extractvalue {whole}[{position}] : {result}"), "f32")
+
+
 HANDLERS: dict[str, Handler] = {
     "bar": _barrier, "barrier": _barrier, "shfl": _shuffle, "vote": _vote, "redux": _reduce,
-    "elect": _elect, "mma": _multiply, "ldmatrix": _load_tiles,
+    "elect": _elect, "mma": _multiply, "ldmatrix": _load_tiles, "wgmma": _multiply_in_groups,
 }  # fmt: skip
