@@ -131,9 +131,10 @@ class Accesses:
             mask = mask & concerned
         count = int(np.count_nonzero(mask))
         if count:
-            self._report(kind, message, int(mask.argmax()), count)
+            self.report_lane(kind, message, int(mask.argmax()), count)
 
-    def _report(self, kind: str, message: str, lane: int, count: int) -> None:
+    def report_lane(self, kind: str, message: str, lane: int, count: int) -> None:
+        """As :meth:`report`, about one lane of ``count``."""
         if self.findings.add_count(self.site, kind, count):
             return
         site = self.kernel.sites[self.site]
@@ -179,7 +180,7 @@ class Accesses:
             if wrong.any():
                 at = int(wrong.argmax())
                 where = self._where(space, int(addresses[at]), size)
-                self._report(
+                self.report_lane(
                     "misaligned",
                     f"{verb} {size} bytes at {where}, which is not a multiple of {alignment}",
                     int(lanes[at]),
@@ -207,7 +208,9 @@ class Accesses:
             at = int((~inside).argmax())
             where = self._where(space, int(addresses[at]), size)
             count = int((~inside).sum())
-            self._report("out of bounds", f"{verb} {size} bytes at {where}", int(lanes[at]), count)
+            self.report_lane(
+                "out of bounds", f"{verb} {size} bytes at {where}", int(lanes[at]), count
+            )
             offsets, lanes = offsets[inside], lanes[inside]
             if not lanes.size:
                 return
@@ -286,7 +289,7 @@ class Accesses:
             if wrong.any():
                 at = int(wrong.argmax())
                 where = self.name_of(place, at)
-                self._report(
+                self.report_lane(
                     kind, f"reads {size} bytes at {where}, {what}", int(place.lanes[at]),
                     int(wrong.sum()),
                 )  # fmt: skip
@@ -308,7 +311,7 @@ class Accesses:
             if pending is not None:
                 late = pending.any(axis=0) if pending.ndim == 2 else pending
                 at = int(late.argmax())
-                self._report(
+                self.report_lane(
                     "unwaited copy",
                     f"writes {total} bytes at {self.name_of(place, at)}, "
                     "where an asynchronous copy is still under way",
@@ -354,7 +357,7 @@ class Accesses:
             if conflict.site == self.site
             else (f"by {self.describe_site(conflict.site)}")
         )
-        self._report(
+        self.report_lane(
             "race",
             f"{verb} {size} bytes at {where}, which {who} {before} {other}, "
             "and nothing orders the two",

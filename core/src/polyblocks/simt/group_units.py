@@ -72,6 +72,7 @@ class GroupProducts:
     def wait(self, machine: Accesses, keep: int) -> None:
         """The executing lanes wait until at most ``keep`` groups are under way."""
         left = []
+        measure, machine.measure = machine.measure, False
         for flight in self._flights:
             if not (flight.group < self.closed - keep).all():
                 left.append(flight)
@@ -83,7 +84,14 @@ class GroupProducts:
                 message = "reads shared memory that was written before its products were done"
                 machine.report("unwaited product", message, changed)
             machine.site = site
-        self._flights = left
+        self._flights, machine.measure = left, measure
+
+    def finish(self, machine: Accesses) -> None:
+        """Report products that nothing has waited for when all threads have ended."""
+        for flight in self._flights[:1]:
+            machine.site = flight.site
+            message = "is not waited for: its sums are used, and memory is left, before it is done"
+            machine.report_lane("unwaited product", message, 0, len(self._flights))
 
     def multiply(
         self, machine: Accesses, unit: GroupUnit, tiles: tuple[Tile, Tile], sums: Sequence[Array]
@@ -118,7 +126,7 @@ class GroupProducts:
                 line, column = piece // _PIECES % steps, piece % _PIECES
                 offset = piece // (_PIECES * steps) * tile.leading
             else:
-                line, column, offset = piece // of_row, piece % of_row, 0
+                line, column, offset = piece // of_row, piece % of_row, 0 * piece
             offset = offset + line // _PIECES * tile.stride
             offset = offset + line % _PIECES * unit.line + column * _PIECE
             address = tile.start + offset

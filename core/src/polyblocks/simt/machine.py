@@ -158,6 +158,7 @@ class Machine(Accesses):
                     self.set_mask(pc == pc.min(), 1)
                     self.report("step limit", f"has not ended after {max_steps} basic blocks")
                     break
+        self.products.finish(self)
         self.counts.steps += steps
         for segment, times in zip(segments, self._executed.tolist(), strict=True):
             for kind, number in segment.counts.items():

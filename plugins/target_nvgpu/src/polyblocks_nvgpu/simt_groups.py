@@ -62,9 +62,9 @@ def _wait(pending: int) -> Operation:
 
 INTRINSICS: dict[str, Operation] = {
     **{
-        f"llvm.{function_of(unit.intrinsic, panels)}": _multiply(unit, panels)
+        f"llvm.{function_of(unit.intrinsic, (rows, columns))}": _multiply(unit, (rows, columns))
         for unit in group_units()
-        for panels in product((False, True), repeat=2)
+        for rows, columns in product((False, True), repeat=2)
     },
     **{f"llvm.{wait_of(n, count)}": _wait(n) for n, count in product(_PENDING, _REGISTERS)},
     "llvm.nvvm.fence.proxy.async.shared_cta": Operation(

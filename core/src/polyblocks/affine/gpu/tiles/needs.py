@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from polyblocks.affine.gpu.plans.group_units import GroupUnitPlan
+from polyblocks.affine.gpu.plans.group_units import IN_FLIGHT, GroupUnitPlan
 from polyblocks.affine.gpu.plans.sizes import extent
 from polyblocks.affine.gpu.plans.unit_access import UnitAccess
 from polyblocks.affine.gpu.plans.units import UnitPlan
@@ -40,7 +40,9 @@ class Needs:
         issued: instructions of a thread for a tile.
         through_registers: whether no copy goes past the registers.
         idle_copiers: see :attr:`polyblocks.affine.gpu.plans.units.UnitPlan.has_idle_copiers`.
-        stages: tiles in shared memory.
+        stages: tiles in shared memory, without those that are kept for products under way.
+        exchanges: how often the warps of a block wait for each other for a tile, one behind the
+            other, where nothing goes on meanwhile.
         resident: blocks that a multiprocessor holds; 0 where a block cannot run.
     """
 
@@ -52,6 +54,7 @@ class Needs:
     through_registers: Numbers
     idle_copiers: Numbers
     stages: Numbers
+    exchanges: Numbers
     resident: Numbers
 
 
@@ -81,7 +84,10 @@ def needs_of(plans: Iterable[UnitPlan], chip: Multiprocessor) -> Needs:
         possible = needed <= chip.registers_per_thread
         for plan in (first, *others):
             held = occupancy(chip, needed, plan.shared_bytes(), plan.threads).blocks
-            rows.append((*numbers, plan.stages, held if possible else 0))
+            of_groups = isinstance(plan, GroupUnitPlan)
+            stages = plan.stages - IN_FLIGHT * of_groups
+            exchanges = 0 if of_groups else 2
+            rows.append((*numbers, stages, exchanges, held if possible else 0))
     columns = np.array(rows).reshape(len(rows), -1).T
     return Needs((columns[0], columns[1], columns[2]), *columns[3:])
 

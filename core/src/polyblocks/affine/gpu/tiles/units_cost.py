@@ -160,4 +160,4 @@ def _seconds_of_tile(
     comes = takes.memory / np.where(needs.through_registers, 1, needs.stages - 1.5)
     exchange = takes.exchange + takes.memory * needs.idle_copiers
     # Until a tile can be read, and until its place may be used again.
-    return np.maximum(np.maximum(busy + takes.barrier, alone + 2 * exchange), comes)
+    return np.maximum(np.maximum(busy + takes.barrier, alone + needs.exchanges * exchange), comes)
