@@ -56,8 +56,8 @@ NODES: list[Node] = [
     IndirectAtomic("arith.addf", GIVEN, OLD, [AT], "here"),
     Alloca(Buffer((4,), F32, "local", space="shared", layout=(Swizzle(0, 0, (0, 1)),))),
     Check(GIVEN, "too large", "here"),
-    Commit("here"),
-    Wait(2, "here"),
+    Commit("here", "products"),
+    Wait(2, "here", "products"),
     Barrier("warp", "here"),
     Multiply("llvm.call_intrinsic", [GIVEN], {"intrin": "dot"}, [Value(F32)], "here"),
     For(

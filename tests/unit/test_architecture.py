@@ -309,9 +309,10 @@ ROOMS: dict[str, str] = {
     "codegen/gpu": "affine/cost affine/mlir codegen codegen/gpu/passes codegen/vector_math",
     "codegen/gpu/emission": "affine affine/analysis affine/buffers affine/gpu affine/gpu/mapping "
     "affine/gpu/plans affine/mlir affine/vectors codegen codegen/gpu/matrix_emission",
+    "codegen/gpu/accesses": "affine codegen/gpu/emission",
     "codegen/gpu/matrix_emission": "affine affine/analysis affine/buffers affine/gpu/plans "
     "affine/gpu/staged affine/vectors "
-    "codegen/gpu/emission",
+    "codegen/gpu/accesses codegen/gpu/emission",
     "codegen/gpu/passes": "affine affine/mlir codegen codegen/gpu",
     "s3": "affine affine/buffers affine/mlir",
     "runtime": "codegen isolation runtime/device/calls runtime/kept runtime/native",
@@ -341,6 +342,7 @@ TYPES_FROM_USERS: dict[str, set[str]] = {
     "frontends/units.py": {"frontends/partition.py"},
     "runtime/arrays.py": {"runtime/binding.py", "runtime/native/reader.py"},
     "simt/copies.py": {"simt/accesses.py"},
+    "simt/group_units.py": {"simt/accesses.py"},
     "simt/plan.py": {"simt/simulator.py"},
     "stablehlo/expand.py": {"stablehlo/lowering.py"},
     "stablehlo/rules.py": {"stablehlo/lowering.py"},

@@ -82,9 +82,7 @@ def plain(body: list[Node], counted: list[list[int]]) -> tuple[list[Node], Pipel
     ends = [i for i, n in enumerate(inside) if isinstance(n, For) and n.inits]
     if begin is None or not ends or ends[-1] < begin:
         raise StagedError("expected buffers and multiplications behind each other")
-    end = ends[-1] + 1
-    while end < len(inside) and isinstance(inside[end], (Commit, Wait)):
-        end += 1
+    end = _end_of_waits(inside, ends[-1] + 1)
     before, nodes = inside[:begin], inside[begin:end]
     exchanged, after = exchange_of(inside[end:])
     copies = [BoxCopy.of(n) for n in walk(nodes) if isinstance(n, For) and n.copy]
@@ -103,6 +101,14 @@ def plain(body: list[Node], counted: list[list[int]]) -> tuple[list[Node], Pipel
     for loop in reversed(shell):
         made = [For(loop.var, made, schedule=loop.schedule)]
     return made, replace(pipeline, exchange=exchanged)
+
+
+def _end_of_waits(nodes: list[Node], begin: int) -> int:
+    """Where the nodes end that wait for what is multiplied before them."""
+    end = begin
+    while end < len(nodes) and isinstance(nodes[end], (Commit, Wait)):
+        end += 1
+    return end
 
 
 def _ranks(counted: list[list[int]]) -> list[int]:

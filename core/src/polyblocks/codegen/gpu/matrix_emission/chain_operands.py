@@ -7,12 +7,12 @@ from typing import Any
 
 from polyblocks.affine.gpu.plans.chains import ChainPlan
 from polyblocks.affine.gpu.plans.units import UnitPlan
+from polyblocks.codegen.gpu.accesses.pipeline import Pipeline
+from polyblocks.codegen.gpu.accesses.places import Sum
 from polyblocks.codegen.gpu.emission.code import Code
 from polyblocks.codegen.gpu.emission.combine import barrier
 from polyblocks.codegen.gpu.emission.tiles import TileEmitter
 from polyblocks.codegen.gpu.matrix_emission.operand_reads import OperandReads
-from polyblocks.codegen.gpu.matrix_emission.pipeline import Pipeline
-from polyblocks.codegen.gpu.matrix_emission.places import Sum
 from polyblocks.codegen.gpu.matrix_emission.scope import UnitScope
 from polyblocks.codegen.gpu.matrix_emission.sums import Sums
 from polyblocks.codegen.gpu.matrix_emission.tile_copy import TileCopy

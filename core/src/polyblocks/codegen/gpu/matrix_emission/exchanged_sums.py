@@ -17,10 +17,10 @@ from polyblocks.affine.gpu.plans.units import COLUMNS_AT_ONCE
 from polyblocks.affine.gpu.staged.exchange import LINE, QUAD
 from polyblocks.affine.gpu.staged.warp_units import WarpUnits
 from polyblocks.affine.model import AffineAccess, Load, Store
+from polyblocks.codegen.gpu.accesses.swizzles import exchanged
 from polyblocks.codegen.gpu.emission.combine import barrier
 from polyblocks.codegen.gpu.emission.wide_body import WideBody
 from polyblocks.codegen.gpu.matrix_emission.scope import UnitScope
-from polyblocks.codegen.gpu.matrix_emission.swizzles import exchanged
 from polyblocks.mlir import ir
 
 

@@ -11,7 +11,7 @@ from polyblocks.affine.gpu.plans.group_units import GroupUnitPlan
 from polyblocks.affine.gpu.plans.kernel import Pipeline
 from polyblocks.affine.model import For, Node
 from polyblocks.affine.multiply import UnitSteps
-from polyblocks.codegen.gpu.matrix_emission.pipeline import SHARED
+from polyblocks.codegen.gpu.accesses.pipeline import SHARED
 from polyblocks.codegen.gpu.matrix_emission.scope import UnitScope
 from polyblocks.codegen.gpu.matrix_emission.sums import sum_location
 from polyblocks.codegen.gpu.matrix_emission.tile_copy import TileCopy

@@ -10,9 +10,9 @@ from typing import Any
 from polyblocks.affine.analysis.contractions import Operand
 from polyblocks.affine.gpu.plans.fragments import TILE, outers_of, steps_of, tiles_of
 from polyblocks.affine.gpu.plans.read_schedule import read_together
-from polyblocks.codegen.gpu.matrix_emission.pipeline import SHARED
+from polyblocks.codegen.gpu.accesses.pipeline import SHARED
+from polyblocks.codegen.gpu.accesses.swizzles import exchanged
 from polyblocks.codegen.gpu.matrix_emission.scope import UnitScope
-from polyblocks.codegen.gpu.matrix_emission.swizzles import exchanged
 from polyblocks.mlir import ir
 from polyblocks.target import Fragment
 

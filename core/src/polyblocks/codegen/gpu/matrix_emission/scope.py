@@ -9,8 +9,8 @@ from polyblocks.affine.analysis.contractions import Operand
 from polyblocks.affine.gpu.plans.fragments import outers_of, steps_of
 from polyblocks.affine.gpu.plans.units import UnitPlan
 from polyblocks.affine.model import Buffer
+from polyblocks.codegen.gpu.accesses.bounded import BoundedBuffer
 from polyblocks.codegen.gpu.emission.tiles import TileEmitter
-from polyblocks.codegen.gpu.matrix_emission.bounded import BoundedBuffer
 from polyblocks.mlir import ir
 
 

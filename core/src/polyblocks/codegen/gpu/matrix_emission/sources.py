@@ -13,8 +13,8 @@ from typing import Any
 from polyblocks.affine.access import address, reach
 from polyblocks.affine.analysis.contractions import Operand
 from polyblocks.affine.expr import Expr, Var
+from polyblocks.codegen.gpu.accesses.places import Source, Sum
 from polyblocks.codegen.gpu.emission.code import as_bound
-from polyblocks.codegen.gpu.matrix_emission.places import Source, Sum
 from polyblocks.codegen.gpu.matrix_emission.scope import UnitScope
 
 #: Elements up to which rows and steps are numbers of 32 bits, with room for those before the first.

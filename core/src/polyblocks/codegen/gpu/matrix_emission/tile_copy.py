@@ -15,12 +15,12 @@ from typing import Any
 from polyblocks.affine.analysis.contractions import Operand
 from polyblocks.affine.element import zero_of
 from polyblocks.affine.gpu.plans.fragments import ACCESS_BYTES, PHASE_BYTES, TILE
-from polyblocks.codegen.gpu.matrix_emission.bounded import can_be_bounded
-from polyblocks.codegen.gpu.matrix_emission.pipeline import Pipeline
-from polyblocks.codegen.gpu.matrix_emission.places import Source, Sum
+from polyblocks.codegen.gpu.accesses.bounded import can_be_bounded
+from polyblocks.codegen.gpu.accesses.pipeline import Pipeline
+from polyblocks.codegen.gpu.accesses.places import Source, Sum
+from polyblocks.codegen.gpu.accesses.swizzles import exchanged
 from polyblocks.codegen.gpu.matrix_emission.scope import UnitScope
 from polyblocks.codegen.gpu.matrix_emission.sources import Sources
-from polyblocks.codegen.gpu.matrix_emission.swizzles import exchanged
 from polyblocks.mlir import ir
 
 

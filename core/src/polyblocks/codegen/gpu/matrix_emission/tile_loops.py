@@ -12,9 +12,9 @@ from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.gpu.plans.kernel import Pipeline
 from polyblocks.affine.model import For, Node
 from polyblocks.affine.multiply import UnitSteps
+from polyblocks.codegen.gpu.accesses.pipeline import Pipeline as Groups
+from polyblocks.codegen.gpu.accesses.places import Sum
 from polyblocks.codegen.gpu.emission.combine import barrier
-from polyblocks.codegen.gpu.matrix_emission.pipeline import Pipeline as Groups
-from polyblocks.codegen.gpu.matrix_emission.places import Sum
 from polyblocks.codegen.gpu.matrix_emission.scope import UnitScope
 from polyblocks.codegen.gpu.matrix_emission.tile_copy import TileCopy
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from polyblocks.affine.access import reach, strides
 from polyblocks.affine.model import Buffer
+from polyblocks.codegen.gpu.accesses.places import Source
 from polyblocks.codegen.gpu.emission.code import Code
-from polyblocks.codegen.gpu.matrix_emission.places import Source
 from polyblocks.mlir import ir
 from polyblocks.target import BoundedLoads
 

@@ -16,8 +16,8 @@ from polyblocks.simt.semantics import Instruction, Operation, Run, Semantics
 from polyblocks.simt.subgroups import ballot, check_members, exchange, reduce_lanes
 from polyblocks.simt.types import Int, Pointer, Struct, signed, unsigned
 from polyblocks.target import MatrixUnit
-from polyblocks_nvgpu import simt_groups
 from polyblocks_nvgpu.fragments import TF32_ROUNDING, TILE_LOADS, UNITS
+from polyblocks_nvgpu.simt import group_units
 
 _AXES = "xyz"
 
@@ -381,6 +381,6 @@ SEMANTICS = Semantics(
         "llvm.nvvm.membar.cta": _membar(whole_device=False),
         "llvm.nvvm.membar.gl": _membar(whole_device=True),
         "llvm.nvvm.membar.sys": _membar(whole_device=True),
-        **simt_groups.INTRINSICS,
+        **group_units.INTRINSICS,
     },
 )

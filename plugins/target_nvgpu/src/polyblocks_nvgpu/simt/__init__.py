@@ -1,0 +1,5 @@
+"""What the ops of NVIDIA's kernels mean, for the simulator."""
+
+from polyblocks_nvgpu.simt.operations import SEMANTICS
+
+__all__ = ["SEMANTICS"]
