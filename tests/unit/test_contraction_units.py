@@ -18,7 +18,7 @@ from polyblocks.affine.flat_views import FlatViews
 from polyblocks.affine.mlir import reader
 from polyblocks.affine.model import Load, Op
 from polyblocks.options import CompileOptions
-from polyblocks.target import MatrixUnit, TargetDescription, TileUnit, VectorDot
+from polyblocks.target import GroupUnit, MatrixUnit, TargetDescription, TileUnit, VectorDot
 from polyblocks_cpu.describe import describe
 
 PRODUCT = """
@@ -209,6 +209,11 @@ WARPS = gpu_target().matrix_units[0]
         (lambda: MatrixUnit("warp", (16, 8), "float16", "float32"), "1 of each at least, got"),
         (lambda: MatrixUnit("warp", (16, 8, 16), "half", "float32"), "a dtype, .*got 'half'"),
         (lambda: MatrixUnit("warp", (16, 8, 16), "float16", "single"), "a dtype.*got 'single'"),
+        (lambda: GroupUnit("group", (64, 64, 16), "float16", "float32", group=0),
+         "expected 1 warp at least for 'group', got 0"),
+        (lambda: GroupUnit("group", (64, 64, 16), "float16", "float32", group=4,
+                           accumulator_fragment=WARPS.sums),
+         r"expected a fragment of the shape's \(64, 64\) elements, got \(16, 16\)"),
         (lambda: replace(WARPS, shape=(16, 16, 32)),
          r"expected fragments of the shape's \(16, 32\) elements, got \(16, 16\)"),
     ],

@@ -290,8 +290,8 @@ class GroupUnit(MatrixUnit):
 
     It goes on while the threads do. The tiles of operands have rows of ``line`` bytes, in which
     pieces of 16 bytes are swizzled by the row's number modulo the pieces of a line. A row (or
-    column) of an operand has the steps of one line; or a step has a line of columns (or rows),
-    *panels* of which lie behind each other.
+    column) of an operand has the steps of one line; or a step has a line of columns (or rows), and
+    *panels* of such lines lie behind each other.
 
     Attributes:
         group: warps that call it.
@@ -302,7 +302,7 @@ class GroupUnit(MatrixUnit):
         begin: that before calls, after which the unit sees registers.
         close: that behind calls: those since the one before are a group.
         wait: a function of a number of groups (``i32``) and the accumulator's registers. It
-            returns these when at most so many groups, those closed last, are not done.
+            returns these when at most that many groups, those closed last, are not done.
 
     The function of the unit itself, ``intrinsic``, takes the addresses of both operands; for each
     of them whether it is in panels (``i1``), and the bytes from one panel to the next (``i32``);

@@ -1,7 +1,7 @@
 // PASSES: place-shared-memory
 //
 // Small buffers stay, aligned for the widest access; where they are more than a kernel may declare
-// they are views of one buffer that the launch asks for.
+// they are views of one buffer that the launch asks for. A kernel may ask for more alignment.
 
 // CHECK:       polyblocks.launches = [
 // CHECK-SAME:    kernel = "small", shared_bytes = 0 : i64
@@ -18,10 +18,13 @@
 // CHECK:         %[[B:.*]] = memref.view %[[ALL]][%[[C32]]][] : {{.*}} to memref<16384xf32, #gpu.address_space<workgroup>>
 // CHECK:         memref.load %[[A]]
 // CHECK:         memref.store %{{.*}}, %[[B]]
+// CHECK-LABEL: gpu.func @aligned
+// CHECK-SAME:    memref<5xf32, #gpu.address_space<workgroup>> {llvm.align = 1024 : i64}
 module attributes {gpu.container_module,
     polyblocks.launches = [
       {kernel = "small", grid = [1, 1, 1], block = [64, 1, 1], arguments = []},
-      {kernel = "large", grid = [1, 1, 1], block = [64, 1, 1], arguments = []}]} {
+      {kernel = "large", grid = [1, 1, 1], block = [64, 1, 1], arguments = []},
+      {kernel = "aligned", grid = [1, 1, 1], block = [64, 1, 1], arguments = []}]} {
   gpu.module @kernels {
     gpu.func @small() workgroup(%a : memref<5xf32, #gpu.address_space<workgroup>>) kernel {
       gpu.return
@@ -31,6 +34,10 @@ module attributes {gpu.container_module,
       %t = gpu.thread_id x
       %v = memref.load %a[%t] : memref<5xf32, #gpu.address_space<workgroup>>
       memref.store %v, %b[%t] : memref<16384xf32, #gpu.address_space<workgroup>>
+      gpu.return
+    }
+    gpu.func @aligned() workgroup(%a : memref<5xf32, #gpu.address_space<workgroup>>) kernel
+        attributes {polyblocks.shared_alignment = 1024 : i32} {
       gpu.return
     }
   }

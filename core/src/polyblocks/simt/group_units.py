@@ -1,7 +1,7 @@
 """Matrix units that read shared memory, simulated: products that go on while threads do.
 
-What the unit reads is loaded where it is called, and again where its products are waited for: it
-must be the same, and nothing else may write it in between. The sums have the products at once.
+Operands are loaded where the unit is called, and again where its products are waited for: they must
+be the same, and nothing else may write them in between. The sums have the products at once.
 """
 
 from __future__ import annotations
@@ -169,6 +169,6 @@ def _load(machine: Accesses, address: Array) -> Array:
 
 
 def tile_start(machine: Any, low: Array, bits: int) -> Array:
-    """Addresses in shared memory of which only the lowest bits are known."""
+    """Addresses in shared memory, from their lowest bits."""
     base = machine.windows["shared"].regions[-1].base
     return base // (1 << bits) * (1 << bits) + low

@@ -100,7 +100,7 @@ def as_assembly(text: str) -> str:
 
 
 def as_functions(text: str) -> str:
-    """LLVM IR with calls of functions as if LLVM had them in the place of inline assembly."""
+    """LLVM IR with calls of functions as if LLVM had them, for inline assembly."""
     return _ASSEMBLY.sub(lambda m: f"@llvm.{_function(m[1], m[2])}(", text)
 
 

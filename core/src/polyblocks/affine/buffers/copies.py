@@ -33,7 +33,7 @@ KINDS: dict[str, tuple[tuple[str, str], ...]] = {
 #: All threads of a block; and what a barrier can be for.
 BLOCK = "block"
 SCOPES = (BLOCK,)
-#: What goes on while its threads do: copies, or multiplications of a unit.
+#: Asynchronous work of threads: copies, or multiplications of a unit.
 COPIES, PRODUCTS = "copies", "products"
 
 

@@ -396,7 +396,7 @@ class NestReader:
 
 
 def _in_flight(op: Any) -> str:
-    """What a commit or wait is of."""
+    """The kind of asynchronous work that a commit or wait is about."""
     return ir.StringAttr(op.attributes["of"]).value if "of" in op.attributes else COPIES
 
 

@@ -98,7 +98,7 @@ def _descriptor(pointer: Any, leading: int) -> Any:
 
 
 def _call(module: Any, op: Any, name: str, operands: list[Any]) -> None:
-    """A call of a declared function in the place of an op."""
+    """Replace an op by a call of a declared function."""
     ir = mlir.ir
     (result,) = op.results
     _declare(module, name, [v.type for v in operands], result.type)

@@ -1,4 +1,4 @@
-"""What the ops of NVIDIA's kernels mean, for the simulator."""
+"""Semantics of the ops of NVIDIA's kernels, for the simulator."""
 
 from polyblocks_nvgpu.simt.operations import SEMANTICS
 

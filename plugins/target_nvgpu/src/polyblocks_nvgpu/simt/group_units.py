@@ -28,7 +28,7 @@ _PENDING, _REGISTERS = range(4), (0, 32, 64, 96, 128)
 
 
 def _tile(machine: Any, descriptor: Any, in_panels: bool) -> Tile:
-    """What a descriptor says; it is the same in all lanes of a group of warps."""
+    """The tile of a descriptor, which is the same in all lanes of a group of warps."""
     whole = np.broadcast_to(descriptor, (machine.lanes,)).astype(np.int64)
     leading, stride = (int(whole[0] >> at & _FIELD) << SHIFT for at in (16, 32))
     rest = whole & ~np.int64(ADDRESS_BITS >> SHIFT)

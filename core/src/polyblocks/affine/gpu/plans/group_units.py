@@ -65,7 +65,7 @@ class GroupUnitPlan(UnitPlan):
         return ROWS * self._unit.line
 
     def panel_bytes(self, operand: Operand) -> int:
-        """From one panel to the next; where there is none, from one group of lines to the next."""
+        """The distance of panels; of groups of lines, if the operand is not in panels."""
         return (self.sizes.depth if self.is_transposed(operand) else ROWS) * self._unit.line
 
     def layout(self, operand: Operand) -> tuple[Swizzle, ...]:

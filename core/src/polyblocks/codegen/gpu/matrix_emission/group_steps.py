@@ -45,7 +45,7 @@ class GroupSteps(TileLoops):
             return True
         done = super().control(node)
         if isinstance(node, Wait):
-            # What has arrived; the other threads' behind the barrier that follows.
+            # Its own copies; those of other threads behind the barrier that follows.
             self.code.intrinsic(self.unit.visible, [], [])
         return done
 

@@ -79,7 +79,7 @@ def workgroup_buffers(kernel: Any) -> list[Any]:
 
 
 def shared_alignment(kernel: Any) -> int:
-    """What the shared buffers of a kernel begin at multiples of, in bytes."""
+    """The alignment of the shared buffers of a kernel, in bytes."""
     if SHARED_ALIGNMENT_ATTRIBUTE not in kernel.attributes:
         return ALIGNMENT
     return max(ALIGNMENT, int(kernel.attributes[SHARED_ALIGNMENT_ATTRIBUTE].value))

@@ -1,0 +1,37 @@
+// PASSES: lower-group-units
+// TARGET: nvgpu sm_90a
+//
+// Addresses become descriptors: 14 bits of the address in units of 16 bytes, the distance of panels
+// and of groups of eight lines, and the swizzle of 128 bytes. What is no operand is in the name.
+
+// CHECK:       llvm.func @polyblocks.wgmma.wait.1.2(f32, f32) -> !llvm.struct<(f32, f32)> attributes {convergent, no_unwind}
+// CHECK:       llvm.func @polyblocks.wgmma.m64n64k16.f32.f16.01(f32, f32, i64, i64) -> !llvm.struct<(f32, f32)>
+// CHECK-LABEL: llvm.func @k
+// CHECK:         %[[A:.*]] = llvm.ptrtoint %arg0 : !llvm.ptr<3> to i32
+// CHECK:         %[[MASK:.*]] = llvm.mlir.constant(262143 : i32)
+// CHECK:         %[[B:.*]] = llvm.and %[[A]], %[[MASK]]
+// CHECK:         %[[FOUR:.*]] = llvm.mlir.constant(4 : i32)
+// CHECK:         %[[C:.*]] = llvm.lshr %[[B]], %[[FOUR]]
+// CHECK:         %[[D:.*]] = llvm.zext %[[C]] : i32 to i64
+// CHECK:         %[[ROWS:.*]] = llvm.mlir.constant(4611686293309489152 : i64)
+// CHECK:         %[[E:.*]] = llvm.or %[[D]], %[[ROWS]]
+// CHECK:         llvm.ptrtoint %arg1
+// CHECK:         %[[PANELS:.*]] = llvm.mlir.constant(4611686293338849280 : i64)
+// CHECK:         %[[F:.*]] = llvm.or %{{.*}}, %[[PANELS]]
+// CHECK:         llvm.call @polyblocks.wgmma.m64n64k16.f32.f16.01(%arg2, %arg3, %[[E]], %[[F]])
+// CHECK:         llvm.call @polyblocks.wgmma.wait.1.2(
+// CHECK-NOT:     call_intrinsic
+gpu.module @kernels {
+  llvm.func @k(%a: !llvm.ptr<3>, %b: !llvm.ptr<3>, %s: f32, %t: f32) attributes {gpu.kernel, nvvm.kernel} {
+    %no = llvm.mlir.constant(false) : i1
+    %yes = llvm.mlir.constant(true) : i1
+    %rows = llvm.mlir.constant(1024 : i32) : i32
+    %panels = llvm.mlir.constant(8192 : i32) : i32
+    %one = llvm.mlir.constant(1 : i32) : i32
+    %r = llvm.call_intrinsic "llvm.polyblocks.wgmma.m64n64k16.f32.f16"(%a, %b, %no, %yes, %rows, %panels, %s, %t) : (!llvm.ptr<3>, !llvm.ptr<3>, i1, i1, i32, i32, f32, f32) -> !llvm.struct<(f32, f32)>
+    %u = llvm.extractvalue %r[0] : !llvm.struct<(f32, f32)>
+    %v = llvm.extractvalue %r[1] : !llvm.struct<(f32, f32)>
+    %w = llvm.call_intrinsic "llvm.polyblocks.wgmma.wait"(%one, %u, %v) : (i32, f32, f32) -> !llvm.struct<(f32, f32)>
+    llvm.return
+  }
+}

@@ -1,0 +1,62 @@
+"""Schedules of units that several warps call, and their functions in LLVM IR."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import gpu_kernels
+import pytest
+
+from polyblocks import mlir
+from polyblocks.errors import UnsupportedError
+from polyblocks.options import CompileOptions
+from polyblocks.passes.map.stage_operands import StageOperandsPass
+from polyblocks.pipeline import PassContext
+from polyblocks_nvgpu.group_units import as_assembly, as_functions, function_of, wait_of
+
+TEXT = Path(__file__).parents[1] / "filecheck" / "gpu" / "stage-operands-wgmma.mlir"
+
+
+@pytest.mark.parametrize(
+    ("k_block", "stages"), [(32, 4), (128, 4), (64, 2)], ids=["half", "two lines", "no stage"]
+)
+def test_tiles_that_the_unit_does_not_read_are_refused(k_block: int, stages: int) -> None:
+    given = f"k_block = {k_block}, stages = {stages}"
+    text = TEXT.read_text().replace("k_block = 64, stages = 4", given)
+    options = CompileOptions(target="nvgpu", arch="sm_90a")
+    context = PassContext.create(gpu_kernels.nvgpu("sm_90a"), options)
+    message = f"expected 64 steps, lines of wgmma.*, got {k_block} steps and {stages} stages"
+    with pytest.raises(UnsupportedError, match=message):
+        StageOperandsPass().run(mlir.parse(text), context)
+
+
+@pytest.mark.parametrize("dtype", ["f16", "bf16"])
+@pytest.mark.parametrize("columns", [64, 256])
+@pytest.mark.parametrize("panels", [(False, True), (True, False)])
+def test_calls_become_assembly_and_calls_again(
+    dtype: str, columns: int, panels: tuple[bool, bool]
+) -> None:
+    count = columns // 2
+    name = function_of(f"llvm.polyblocks.wgmma.m64n{columns}k16.f32.{dtype}", panels)
+    struct = f"{{ {', '.join(['float'] * count)} }}"
+    sums = ", ".join(f"float %s{k}" for k in range(count))
+    text = f"declare {struct} @{name}(float)\n"
+    lines = [
+        f"  %r = tail call {struct} @{name}({sums}, i64 %a, i64 %b) #1",
+        f"  %w = call {struct} @{wait_of(1, count)}({sums})",
+    ]
+    text += "\n".join(lines)
+    assembly = as_assembly(text)
+    assert "declare" not in assembly
+    assert assembly.count("asm sideeffect") == 2
+    digits = f"1, 1, {int(panels[0])}, {int(panels[1])}; }}"
+    assert f"m64n{columns}k16.f32.{dtype}.{dtype} {{$0, $1," in assembly
+    assert digits in assembly
+    assert "wgmma.wait_group.sync.aligned 1;" in assembly
+    again = [line.replace("@", "@llvm.") for line in lines]
+    assert as_functions(assembly).splitlines() == again
+
+
+def test_other_code_stays_as_it_is() -> None:
+    text = '  call void asm sideeffect "nanosleep.u32 20;", ""()'
+    assert as_assembly(text) == as_functions(text) == text
