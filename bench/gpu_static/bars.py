@@ -27,6 +27,8 @@ DECODE, DECODE_KERNELS = 1.15, 2
 RESNET = (0.60, 0.55)
 #: Matrix instructions over all of the main loop, of chips that issue one instruction per cycle.
 MATRIX_SLOTS = 0.45
+#: Cycles of matrix instructions that several warps call, and other instructions for each of them.
+LONG, OTHERS = 32, 12
 #: Other vector instructions for each matrix one where they share a pipe, by their cycles.
 VECTOR_PER_MATRIX = {32: 3.0, 16: 2.0, 8: 2.0}
 #: Multiply-adds over all of the main loop of a product without matrix units.
@@ -100,6 +102,12 @@ def misses(row: Json, machine: Machine) -> list[Miss]:
     elif row["group"] == "attention":
         # What is between the products takes slots, too.
         pass
+    elif not machine.one_pipe and row["matrix_cycles"] >= LONG:
+        others = 1 / row["matrix_slots"] - 1
+        check(
+            others <= OTHERS,
+            f"{others:.0f} other instructions for each of several warps, at most {OTHERS}",
+        )
     elif not machine.one_pipe:
         check(
             row["matrix_slots"] >= MATRIX_SLOTS,

@@ -61,6 +61,8 @@ class Instruction:
         reads, writes: registers, where the hardware looks after them.
         target: the label that a branch goes to.
         active: whether any lane takes part; if not, it takes an issue slot.
+        asynchronous: of a matrix instruction that several warps call together, and that reads
+            shared memory: the warp goes on. ``products``, ``bytes`` and ``shape`` are its share.
     """
 
     name: str
@@ -81,6 +83,7 @@ class Instruction:
     writes: tuple[str, ...] = ()
     target: str = ""
     active: bool = True
+    asynchronous: bool = False
 
 
 @dataclass(frozen=True)

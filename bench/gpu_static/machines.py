@@ -67,9 +67,10 @@ class Machine:
             return 0.0
         if instruction.kind is Kind.MATRIX:
             types = instruction.operands, instruction.accumulator
-            if types not in self.rates:
+            rates = self.best if instruction.asynchronous else self.rates
+            if types not in rates:
                 raise LookupError(f"the target has no matrix unit of {types[0]} into {types[1]}")
-            return instruction.products * self.chip.partitions / self.rates[types]
+            return instruction.products * self.chip.partitions / rates[types]
         if instruction.kind in (Kind.SHARED, Kind.COPY):
             # Of the whole multiprocessor: what a warp asks for at once takes a cycle at least.
             return max(instruction.bytes / self.shared_rate, 1.0)

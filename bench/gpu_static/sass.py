@@ -25,7 +25,10 @@ _FIRST = re.compile(r"^\s*/\*[0-9a-f]{4,}\*/\s+(.*?)\s*;\s*/\* 0x([0-9a-f]{16}) 
 _SECOND = re.compile(r"^\s*/\* 0x([0-9a-f]{16}) \*/")
 _TARGET = re.compile(r"`\((\.?[\w$.]+)\)")
 _PREDICATE = re.compile(r"^@(!?U?P[T\d]+)\s+")
-_SCOREBOARD = re.compile(r"SB(\d)(?:,\s*0x([0-9a-f]+))?")
+_SCOREBOARD = re.compile(r"\b(SB\d|gsb0)(?:,\s*0x([0-9a-f]+))?")
+#: Shape of a matrix operation that four warps call, and the counter of the groups of these.
+_TOGETHER = re.compile(r"(\d+)x(\d+)x(\d+)")
+_GROUP = "gsb0"
 _REGISTER = re.compile(r"\bR\d+\b")
 _NONE = 7
 _CONTROL_BITS = (1 << 21) - 1
@@ -38,7 +41,9 @@ _SHAPES = {
     "16832": (16, 8, 32),
     "8816": (8, 8, 16),
 }
-_MATRIX = ("HMMA", "IMMA", "DMMA", "QMMA")
+_MATRIX = ("HMMA", "IMMA", "DMMA", "QMMA", "HGMMA")
+#: Warps that call an operation together.
+_WARPS = 4
 #: What lies on the stack is in the first cache, which is the same memory.
 _SHARED = ("LDS", "LDSM", "STS", "STSM", "ATOMS", "SHFL", "LDL", "STL")
 _LOADS = ("LDG", "LD")
@@ -51,7 +56,7 @@ _SCALAR = ("UMOV", "ULDC", "LDC", "LDCU", "CS2R")
 _CONTROL = (
     "BRA", "EXIT", "NOP", "BSSY", "BSYNC", "WARPSYNC", "DEPBAR", "LDGDEPBAR", "RET", "CALL", "BRX",
     "ERRBAR", "CCTL", "MEMBAR", "YIELD", "BREAK", "BMOV", "NANOSLEEP", "FENCE", "PREEXIT",
-    "ACQBULK",
+    "ACQBULK", "WARPGROUP",
 )  # fmt: skip
 
 
@@ -119,7 +124,8 @@ def _instruction(text: str, high: int) -> Instruction:
     predicate = _PREDICATE.match(text)
     name, _, rest = _PREDICATE.sub("", text).partition(" ")
     base = name.split(".")[0]
-    board = _SCOREBOARD.search(rest) if base == "DEPBAR" else None
+    waits = base == "DEPBAR" or name.startswith("WARPGROUP.DEPBAR")
+    board = _SCOREBOARD.search(rest) if waits else None
     target = _TARGET.search(rest) if base == "BRA" else None
     registers = _REGISTER.findall(rest)
     return instruction(
@@ -128,7 +134,8 @@ def _instruction(text: str, high: int) -> Instruction:
         # Sums that begin at zero have no register to begin with.
         addend=registers[-1] if registers and "RZ" not in rest.split(",")[-1] else "",
         sums=registers[0] if registers else "",
-        group=Wait(f"SB{board[1]}", int(board[2] or "0", 16)) if board else None,
+        group=Wait(board[1], int(board[2] or "0", 16)) if board else None,
+        ends_group=base == "HGMMA" and _GROUP in rest,
         target=target[1] if target else "",
         active=predicate is None or predicate[1] not in ("!PT", "!UPT"),
     )
@@ -141,6 +148,7 @@ def instruction(
     addend: str = "",
     sums: str = "",
     group: Wait | None = None,
+    ends_group: bool = False,
     target: str = "",
     active: bool = True,
 ) -> Instruction:
@@ -150,7 +158,8 @@ def instruction(
         name: with all suffixes.
         control: bits 105 to 125.
         addend, sums: see :class:`Instruction`; kept where it multiplies.
-        group: copies that ``DEPBAR`` waits for.
+        group: copies, or products, that are waited for.
+        ends_group: whether products that go on since the last one are a group.
         target: of a branch.
         active: whether its predicate may be true.
 
@@ -164,12 +173,14 @@ def instruction(
         products = shape[0] * shape[1] * shape[2]
     else:
         products = WARP * _MULTIPLY_ADDS.get(name if base == "IMAD" else base, 0)
+    together = base == "HGMMA"
     result, read = control >> 5 & 7, control >> 8 & 7
+    signals = () if result == _NONE else (f"SB{result}",)
     waits = tuple(Wait(f"SB{n}") for n in range(6) if control >> 11 + n & 1)
     return Instruction(
         name,
         kind,
-        bytes=_bytes(name, kind),
+        bytes=_bytes_of_tiles(shape) if together and shape else _bytes(name, kind),
         products=products,
         shape=shape,
         operands=operands,
@@ -178,12 +189,19 @@ def instruction(
         sums=sums if products else "",
         stall=max(control & 0xF, 1),
         waits=waits if group is None else (*waits, group),
-        signals=() if result == _NONE else (f"SB{result}",),
+        signals=(*signals, _GROUP) if ends_group else signals,
         frees="" if read == _NONE else f"SB{read}",
         closes=base == "LDGDEPBAR",
         target=target,
         active=active,
+        asynchronous=together,
     )
+
+
+def _bytes_of_tiles(shape: tuple[int, int, int]) -> int:
+    """Of shared memory, a warp's share: its rows of the first operand, and of the other one."""
+    rows, columns, steps = shape
+    return 2 * steps * (rows + columns // _WARPS)
 
 
 def _kind(base: str) -> Kind:
@@ -201,7 +219,7 @@ def _kind(base: str) -> Kind:
     ):
         if base in names:
             return kind
-    if base in ("HGMMA", "IGMMA", "QGMMA", "UTCHMMA", "SYNCS", "UTMALDG", "UBLKCP"):
+    if base in ("IGMMA", "QGMMA", "UTCHMMA", "SYNCS", "UTMALDG", "UBLKCP"):
         raise ValueError(f"{base} runs asynchronously, which this model does not describe")
     return Kind.SCALAR if base.startswith("U") else Kind.INTEGER
 
@@ -210,6 +228,8 @@ def _matrix(name: str) -> tuple[tuple[int, int, int], str, str]:
     """Shape and dtypes, e.g. of ``HMMA.16816.F32.BF16``; without a type they are half ones."""
     base, *parts = name.split(".")
     shape = next((_SHAPES[p] for p in parts if p in _SHAPES), None)
+    if base == "HGMMA" and (match := _TOGETHER.search(name)) is not None:
+        shape = int(match[1]) // _WARPS, int(match[2]), int(match[3])
     if shape is None:
         raise ValueError(f"{name}: a matrix instruction of an unknown shape")
     if base == "IMMA":

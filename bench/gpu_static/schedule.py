@@ -147,7 +147,7 @@ class Schedule:
             if step.through_shared:
                 if shared - QUEUE > at:
                     at = shared - QUEUE
-            elif step.busy and free[step.pipe] > at:
+            elif step.busy and not step.instruction.asynchronous and free[step.pipe] > at:
                 at = free[step.pipe]
             if best is None or at < least or (at == least and warp.issued < oldest):
                 best, least, oldest = warp, at, warp.issued
@@ -183,6 +183,12 @@ class Schedule:
             begun = self.shared = max(self.shared, at) + step.busy
             self.served[warp.partition] = begun
             done = begun + step.latency
+        elif instruction.asynchronous:
+            # It begins when those before it are done, and its operands come.
+            begun = max(at, self.free[warp.partition][step.pipe])
+            self.shared = max(self.shared, at) + instruction.bytes / self.machine.shared_rate
+            done = max(begun + step.busy, self.shared)
+            self.free[warp.partition][step.pipe] = done
         else:
             self.free[warp.partition][step.pipe] = at + step.busy
             done += step.busy

@@ -69,6 +69,7 @@ def test_instructions_of_nvidia() -> None:
         ("HMMA.16816.F16", ("float16", "float16")),
         ("HMMA.1688.F32.TF32", ("tfloat32", "float32")),
         ("DMMA.884", ("float64", "float64")),
+        ("HGMMA.64x128x16.F32.BF16", ("bfloat16", "float32")),
     ],
 )
 def test_types_of_matrix_instructions(name: str, types: tuple[str, str]) -> None:
@@ -76,9 +77,20 @@ def test_types_of_matrix_instructions(name: str, types: tuple[str, str]) -> None
     assert (found.operands, found.accumulator) == types
 
 
+def test_products_of_four_warps_go_on() -> None:
+    """A warp has a quarter of the rows, and reads a quarter of the second operand."""
+    text = "HGMMA.64x256x16.F32 R24, gdesc[UR8].tnspB, R24, gsb0"
+    called, wait = (sass._instruction(line, 0) for line in (text, "WARPGROUP.DEPBAR.LE gsb0, 0x1"))
+    assert (called.kind, called.asynchronous) == (Kind.MATRIX, True)
+    assert (called.shape, called.products) == ((16, 256, 16), 16 * 256 * 16)
+    assert called.bytes == 2 * 16 * (16 + 64)
+    assert "gsb0" in called.signals
+    assert wait.waits[-1] == Wait("gsb0", 1)
+
+
 def test_what_the_model_does_not_know_is_an_error() -> None:
-    with pytest.raises(ValueError, match="HGMMA runs asynchronously"):
-        sass.instruction("HGMMA.64x256x16.F32", 0)
+    with pytest.raises(ValueError, match="IGMMA runs asynchronously"):
+        sass.instruction("IGMMA.64x256x32.S8.S8", 0)
     with pytest.raises(ValueError, match=r"HMMA\.32: a matrix instruction of an unknown shape"):
         sass.instruction("HMMA.32", 0)
     with pytest.raises(ValueError, match="v_wmma_f32_16x16x16_f4: a matrix instruction of unknown"):
