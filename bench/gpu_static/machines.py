@@ -133,7 +133,7 @@ def machine(target: TargetDescription) -> Machine:
         latencies=_AMD_LATENCIES if is_amd else _NVIDIA_LATENCIES,
         shared_rate=chip.banks * chip.bank_bytes * (_SHARED_UNITS if is_amd else 1),
         # Caches have clocks of their own: their bytes per second do not follow the units' clock.
-        cache_rate=near.bandwidth / count / hertz,
+        cache_rate=near.gathered * near.bandwidth / count / hertz,
         most_cache_rate=MOST_CACHE_RATE,
         cache_cycles=_AMD_CACHE if is_amd else _NVIDIA_CACHE,
         bandwidth=main.bandwidth,

@@ -37,6 +37,8 @@ class MemoryLevel:
         associativity: ways; 0 if unknown.
         writes: bytes that are written to it while one byte is read from it; 0 where reading and
             writing share its bandwidth.
+        gathered: how many times its bandwidth those get that read the same lines at about the same
+            time, as the blocks of a product do: requests for one line are served together.
     """
 
     name: str
@@ -46,6 +48,7 @@ class MemoryLevel:
     shared_by: int = 1
     associativity: int = 0
     writes: float = 0.0
+    gathered: float = 1.0
 
 
 @dataclass(frozen=True)

@@ -69,11 +69,13 @@ class Cache:
         name: ``L2``, ….
         size: bytes.
         bandwidth: bytes per second for all of them; 0 if unknown.
+        gathered: see :class:`polyblocks.target.MemoryLevel`.
     """
 
     name: str
     size: int
     bandwidth: float
+    gathered: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -170,7 +172,10 @@ def describe_gpu(
             MemoryLevel("registers", limits.registers * WORD, registers, WORD),
             MemoryLevel("shared", limits.shared, shared, limits.bank_bytes),
             *(
-                MemoryLevel(c.name, c.size, c.bandwidth, limits.sector, count)
+                MemoryLevel(
+                    *(c.name, c.size, c.bandwidth, limits.sector, count),
+                    gathered=c.gathered,
+                )
                 for c in figures.caches
             ),
             MemoryLevel("main", 0, STREAMED * figures.bandwidth, limits.sector, count),

@@ -32,6 +32,7 @@ class Capability:
         units: matrix instructions, best first.
         accelerated_units: those that only code for this one capability may use (architectures
             whose names end in ``a``); better than ``units``.
+        l2_gathered: see ``gathered`` of :class:`polyblocks.target.MemoryLevel`.
     """
 
     number: tuple[int, int]
@@ -40,6 +41,7 @@ class Capability:
     l2_rate: float
     units: tuple[UnitRate, ...]
     accelerated_units: tuple[UnitRate, ...] = ()
+    l2_gathered: float = 1.0
 
 
 #: ``cp.async`` past the first level of the caches.
@@ -182,8 +184,8 @@ _BLACKWELL_ULTRA = (
 )
 
 #: Rates of L2 are those of the white papers (2048 bytes per cycle on V100, 5120 on A100) or what
-#: public measurements of streaming reads show, rounded. That of 9.0 is what products of 8192 reach
-#: whose tiles of 128 x 256 x 64 come at 740 TFLOP/s and 1.635 GHz, on an H200.
+#: public measurements of streaming reads show, rounded. Products of 8192 read 40 bytes per cycle on
+#: an H200: their tiles of 128 x 256 x 64 take 740 TFLOP/s at 1.635 GHz.
 _TABLE = (
     Capability((7, 0), _multiprocessor(2048, 32, 96, 96, False, False),
                _rates(128, 64, 64, 32), 25, _VOLTA),
@@ -200,7 +202,7 @@ _TABLE = (
     Capability((8, 9), _multiprocessor(1536, 24, 100, 99),
                _rates(128, 128, 128, 2), 16, _mma(512, 0, 1024)),
     Capability((9, 0), _multiprocessor(2048, 32, 228, 227),
-               _rates(256, 256, 128, 64), 40, *_HOPPER),
+               _rates(256, 256, 128, 64), 22, *_HOPPER, 1.8),
     Capability((10, 0), _multiprocessor(2048, 32, 228, 227),
                _rates(256, 256, 128, 64), 30, *_BLACKWELL),
     Capability((10, 3), _multiprocessor(2048, 32, 228, 227),

@@ -88,7 +88,7 @@ def _description(
             multiprocessors=chip.multiprocessors,
             hertz=clock,
             rates=capability.rates,
-            caches=(Cache("L2", chip.l2, l2_bandwidth),),
+            caches=(Cache("L2", chip.l2, l2_bandwidth, capability.l2_gathered),),
             bandwidth=chip.bandwidth,
             launch_overhead=LAUNCH_OVERHEAD,
         ),

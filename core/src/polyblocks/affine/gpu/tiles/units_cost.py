@@ -120,7 +120,10 @@ def _times(
 
 
 def rates_of_memory(target: TargetDescription) -> tuple[float | None, float | None]:
-    """Bytes per second of shared memory, and of the first cache behind it that is known."""
+    """Bytes per second of shared memory, and of the first cache behind it that is known.
+
+    Of the cache it is what the blocks of a product get, which read the same tiles.
+    """
     units = max(target.shared_level.size, 1)
     shared = target.memory_level("shared")
     if shared is None:
@@ -128,6 +131,8 @@ def rates_of_memory(target: TargetDescription) -> tuple[float | None, float | No
     behind = target.memory[target.memory.index(shared) + 1 :]
     near = next((level for level in behind if level.bandwidth), None)
     cache = None if near is None else rates.bandwidth(target, near, units)
+    if cache is not None and near is not None:
+        cache *= near.gathered
     return rates.bandwidth(target, shared, units), cache
 
 
