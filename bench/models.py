@@ -13,6 +13,7 @@ from bench.programs.gpt import GPT2
 from bench.programs.llama import Layer as LlamaLayer
 from bench.programs.mobilenet import MobileNetV2
 from bench.programs.resnet import ResNet18, ResNet50
+from bench.programs.training import TrainingStep
 from bench.programs.vit import ViT
 
 Model = tuple[torch.nn.Module, tuple[torch.Tensor, ...]]
@@ -64,6 +65,11 @@ def llama_layer() -> Model:
     return LlamaLayer().eval(), (torch.randn(1, 256, 1024), torch.arange(256))
 
 
+def training_step() -> Model:
+    """A step of training on eight batches of 128 tokens."""
+    return TrainingStep().train(), (torch.randn(8, 128, 256), torch.randn(8, 128, 256))
+
+
 MODELS: dict[str, Callable[[], Model]] = {
     "ResNet-18": resnet18,
     "BERT-base": bert_base,
@@ -74,6 +80,7 @@ MODELS: dict[str, Callable[[], Model]] = {
     "GPT-2": gpt2,
     "ViT-B/16": vit,
     "Llama layer": llama_layer,
+    "training step": training_step,
 }
 
 

@@ -147,6 +147,8 @@ def network(
 
 #: Numbers in the matrices of twelve layers of 768 channels, and of a layer of Llama's kind.
 _LAYERS, _LLAMA = 12 * 12 * 768**2, 2 * 1024**2 + 2 * 1024 * 256 + 3 * 1024 * 2816
+#: Those of four layers of 256 channels: a joint projection, what joins heads, and a wide layer.
+_ENCODER = 4 * 12 * 256**2
 
 CASES: tuple[Case, ...] = (
     attention(
@@ -328,5 +330,17 @@ CASES: tuple[Case, ...] = (
         64,
         bar=1.2,
         bar_floor=1.0,
+    ),
+    Case(
+        "training step, 4 layers b8 128x256",
+        "models.training step",
+        random((8, 128, 256), (8, 128, 256)),
+        # Matrices are read and written.
+        4 * 2 * _ENCODER,
+        bar=1.3,
+        bar_floor=1.0,
+        tolerance=MODEL_TOLERANCE,
+        # A product forward, and two backward.
+        flops=3 * (2 * _ENCODER * 8 * 128 + 2 * 2 * 4 * 8 * 128**2 * 256),
     ),
 )
