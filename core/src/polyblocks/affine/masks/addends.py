@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from polyblocks.affine.analysis.dataflow import makers_of, slice_of
 from polyblocks.affine.element import I1, dtype_of
 from polyblocks.affine.masks.absence import constants_of
-from polyblocks.affine.model import AnyLoad, For, Index, Load, Nest, Node, Op, Value, clone
+from polyblocks.affine.model import For, Load, Nest, Node, Op, Value, clone
 from polyblocks.affine.ops import Ops
 from polyblocks.affine.rewrites.inlining import Candidate, Producer, inline_into
 from polyblocks.affine.users import Users
@@ -108,7 +108,7 @@ def _choice(
 ) -> list[Node] | None:
     """Code that ends with a choice of what an addend is, times ``sign``."""
     before = slice_of([value], makers)
-    if not before or not all(isinstance(n, (Op, Index, Load)) for n in before):
+    if not before or not all(isinstance(n, (Pure, Load)) for n in before):
         return None
     if not any(isinstance(n, Load) for n in before) and any(
         isinstance(n, Op) and n.name == "arith.select" and value in n.results for n in before
@@ -121,7 +121,7 @@ def _choice(
     result = values[value]
     code, result = _without_loads(code, result, nest, users)
     roots = _roots(code)
-    if len(code) > _NODES or len(roots) != 1 or any(isinstance(n, AnyLoad) for n in code):
+    if len(code) > _NODES or len(roots) != 1 or any(isinstance(n, Load) for n in code):
         return None
     (root,) = roots
     numbers = [_evaluated(code, result, root, truth) for truth in (True, False)]
