@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from polyblocks.affine.analysis.dataflow import makers_of, slice_of
 from polyblocks.affine.element import I1, dtype_of
 from polyblocks.affine.masks.absence import constants_of
-from polyblocks.affine.model import For, Load, Nest, Node, Op, Value, clone
+from polyblocks.affine.model import For, Load, Nest, Node, Op, Pure, Value, clone
 from polyblocks.affine.ops import Ops
 from polyblocks.affine.rewrites.inlining import Candidate, Producer, inline_into
 from polyblocks.affine.users import Users
