@@ -25,7 +25,7 @@ FUNCTIONS: dict[str, tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor
         lambda a: torch.linalg.solve(a, a.mT + 1),
     ),
     "eigenvalues": (lambda a: OWN.symmetric_eigen.default(a)[0], torch.linalg.eigvalsh),
-    "singular values": (lambda a: OWN.orthogonal_rows.default(a)[0], torch.linalg.svdvals),
+    "singular values": (lambda a: OWN.singular_vectors.default(a, 5)[0], torch.linalg.svdvals),
 }
 
 

@@ -50,7 +50,7 @@
 // CHECK:           memref.alloca() {{.*}} : memref<3x32xf32>
 // CHECK:           } {polyblocks.lanes = 32 : i64}
 // CHECK:         affine.for %{{.*}} = 0 to 32 {
-// CHECK:           affine.for %{{.*}} = 0 to 37 {
+// CHECK:           affine.for %{{.*}} = 0 to 41 {
 // CHECK-NOT:       polyblocks.lanes
 // CHECK:         return
 func.func @main(%a: memref<40x3x3xf32>, %b: memref<40x3x3xf32>, %c: memref<100x3xf32>, %d: memref<100x3xf32>, %e: memref<32x3xf32>, %f: memref<32xi1>, %g: memref<36x3xf32>, %h: memref<36xf32>, %k: memref<32x3xf32>, %l: memref<32x3xf32>) {
@@ -147,7 +147,7 @@ func.func @main(%a: memref<40x3x3xf32>, %b: memref<40x3x3xf32>, %c: memref<100x3
       %x = affine.load %e[%t, %i] : memref<32x3xf32>
       affine.store %x, %w[%i] : memref<3xf32>
     }
-    affine.for %s = 0 to 37 {
+    affine.for %s = 0 to 41 {
       affine.for %i = 1 to 3 {
         %x = affine.load %w[%i - 1] : memref<3xf32>
         %y = affine.load %w[%i] : memref<3xf32>

@@ -24,7 +24,15 @@
 // CHECK:         polyblocks.kernel = "behind"
 // CHECK-NOT:       iter_args
 // CHECK:         polyblocks.kernel = "read"
-func.func @main(%a: memref<64x64xf32>, %s: memref<1xf32>, %t: memref<64xf32>) {
+//
+// Iterations around that are lanes go through the loop together: each carries an element of its own.
+//
+// CHECK:         affine.for %[[L:.*]] = 0 to 16 {
+// CHECK:           %[[S:.*]] = affine.load %{{.*}}[%[[L]]]
+// CHECK:           affine.for %{{.*}} = 0 to 64 iter_args(%{{.*}} = %[[S]]) -> (f32) {
+// CHECK:           affine.store %{{.*}}, %{{.*}}[%[[L]]]
+// CHECK:         polyblocks.lanes = 16
+func.func @main(%a: memref<64x64xf32>, %s: memref<1xf32>, %t: memref<64xf32>, %u: memref<16xf32>) {
   %zero = arith.constant 0.0 : f32
   affine.for %k = 0 to 64 {
     affine.store %zero, %s[0] : memref<1xf32>
@@ -63,5 +71,13 @@ func.func @main(%a: memref<64x64xf32>, %s: memref<1xf32>, %t: memref<64xf32>) {
       affine.store %zero, %a[%k, %i] : memref<64x64xf32>
     }
   } {polyblocks.kernel = "read", polyblocks.kind = "sequential", polyblocks.sources = []}
+  affine.for %l = 0 to 16 {
+    affine.for %i = 0 to 64 {
+      %x = affine.load %a[%i, %l] : memref<64x64xf32>
+      %0 = affine.load %u[%l] : memref<16xf32>
+      %1 = arith.addf %0, %x : f32
+      affine.store %1, %u[%l] : memref<16xf32>
+    }
+  } {polyblocks.lanes = 16 : i64, polyblocks.kernel = "lanes", polyblocks.kind = "sequential", polyblocks.sources = []}
   return
 }

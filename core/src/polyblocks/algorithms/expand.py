@@ -26,9 +26,9 @@ from polyblocks.affine.element import element_bytes
 from polyblocks.affine.mlir.writer import write_nodes
 from polyblocks.affine.model import Buffer
 from polyblocks.algorithms.code import Code
+from polyblocks.algorithms.factorizations.bidiagonal_qr import singular_vectors
 from polyblocks.algorithms.factorizations.cholesky import cholesky
 from polyblocks.algorithms.factorizations.implicit_qr import symmetric_eigen
-from polyblocks.algorithms.factorizations.jacobi import orthogonal_rows
 from polyblocks.algorithms.factorizations.lu import lu, permutation
 from polyblocks.algorithms.factorizations.qr import householder, reflections
 from polyblocks.algorithms.factorizations.systems import invert, solve
@@ -49,10 +49,10 @@ ALGORITHMS: dict[str, tuple[Writer, tuple[int, ...], tuple[int, ...]]] = {
     "householder": (householder, (2,), (2, 1)),
     "invert": (invert, (2,), (2, 0)),
     "lu": (lu, (2,), (2, 1, 0)),
-    "orthogonal_rows": (orthogonal_rows, (2,), (1, 2, 2)),
     "permutation": (permutation, (1,), (1, 1)),
     "reflections": (reflections, (2, 1), (2,)),
     "singular_values": (singular_values, (2,), (1,)),
+    "singular_vectors": (singular_vectors, (2,), (1, 2, 2)),
     "solve": (solve, (2, 2), (2, 2, 1, 0)),
     "symmetric_eigen": (symmetric_eigen, (2,), (1, 2)),
     "symmetric_values": (symmetric_values, (2,), (1,)),

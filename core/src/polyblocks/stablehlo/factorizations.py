@@ -264,7 +264,7 @@ def _write_syevd(
     lowering: Lowering, arguments: list[Array], kinds: Any, options: dict[str, str]
 ) -> list[Array]:
     (a,) = arguments
-    _check(refused_decomposition(a.shape, vectors=options["mode"] != "N", singular=False))
+    _check(refused_decomposition(a.shape, vectors=options["mode"] != "N"))
     if options["uplo"] != "L":
         a = _transposed(lowering, a)
     (shape, element), values, (batch, integer) = kinds
@@ -279,7 +279,7 @@ def _write_gesdd(
     lowering: Lowering, arguments: list[Array], kinds: Any, options: dict[str, str]
 ) -> list[Array]:
     (a,) = arguments
-    _check(refused_decomposition(a.shape, vectors=options["mode"] != "N", singular=True))
+    _check(refused_decomposition(a.shape, vectors=options["mode"] != "N"))
     _, values, (left, element), (right, _), (batch, integer) = kinds
     info = _unfinished(lowering, a, batch, integer)
     rows, columns = a.shape[-2:]
@@ -287,41 +287,15 @@ def _write_gesdd(
     least, longer = sorted((rows, columns))
     outer = [*a.shape[:-2]]
     source = a if wide else _transposed(lowering, a)
-    shapes = [values, (source.shape, element), ([*outer, least, least], element)]
     if options["mode"] == "N":
         (lengths,) = _called(lowering, "singular_values", [source], [values])
         empty = [Array(tuple(s), element, lowering.filled(s, element, 0)) for s in (left, right)]
         return [a, lengths, *empty, info]
-    lengths, orthogonal, turns = _called(lowering, "orthogonal_rows", [source], shapes)
-    # Reflections make a diagonal matrix of orthogonal columns, and their product is orthogonal even
-    # where columns are zero.
-    across = _transposed(lowering, orthogonal)
-    reduced = [(across.shape, element), ([*outer, least], element)]
-    packed, factors = _called(lowering, "householder", [across], reduced)
     width = longer if options["mode"] == "A" else least
-    (q,) = _called(lowering, "reflections", [packed, factors], [([*outer, longer, width], element)])
-    q = _with_signs(lowering, q, packed, least)
-    u, v = (_transposed(lowering, turns), _transposed(lowering, q)) if wide else (q, turns)
+    shapes = [values, ([*outer, least, least], element), ([*outer, width, longer], element)]
+    lengths, u, v = _called(lowering, "singular_vectors", [source], shapes)
+    u, v = (_transposed(lowering, u), v) if wide else (_transposed(lowering, v), u)
     return [a, lengths, u, v, info]
-
-
-def _with_signs(lowering: Lowering, q: Array, packed: Array, count: int) -> Array:
-    """Columns with the signs that make what the reflections left on the diagonal positive."""
-    loops = list(range(q.rank))
-    source = lowering.tensor(packed)
-
-    def body(loaded: list[Any]) -> list[Any]:
-        column = _loop(q.rank - 1)
-        inside = code.compare_int("ult", column, code.index(count))
-        place = code.select(inside, column, code.index(0))
-        where = [*(_loop(d) for d in loops[:-2]), place, place]
-        pivot = code.emit("tensor.extract", [source, *where], q.element.type)
-        negative = code.compare_float("olt", pivot, code.constant(q.element, 0))
-        turned = code.emit("arith.negf", [loaded[0]])
-        return [code.select(code.both(inside, negative), turned, loaded[0])]
-
-    (result,) = lowering.generic(q.shape, [lowering.operand(q, loops)], [q.element], body)
-    return result
 
 
 def _unfinished(lowering: Lowering, a: Array, batch: Sequence[int], integer: Element) -> Array:

@@ -19,7 +19,6 @@ from polyblocks.affine.model import Buffer, Value
 from polyblocks.affine.ops import integer
 from polyblocks.algorithms.code import Code, Index, Part
 from polyblocks.algorithms.factorizations.jacobi import (
-    identity,
     in_order,
     ranks,
     rotate_symmetric,
@@ -28,7 +27,12 @@ from polyblocks.algorithms.factorizations.jacobi import (
     write_in_order,
 )
 from polyblocks.algorithms.factorizations.lu import is_small
-from polyblocks.algorithms.factorizations.reductions import Reduction, make_tridiagonal
+from polyblocks.algorithms.factorizations.reductions import (
+    Reduction,
+    Reflections,
+    make_tridiagonal,
+    multiply_reflections,
+)
 
 #: Sweeps for each eigenvalue, and eigenvalues more than there are. Of random matrices, clustered
 #: and graded spectra, float32 takes 2.1 for each and 6 for the first, float64 2.6 and 7.
@@ -58,7 +62,7 @@ def symmetric_eigen(code: Code, inputs: Sequence[Buffer], outputs: Sequence[Buff
         work.take_symmetric(a)
         make_tridiagonal(code, work, scales)
         for each in turned:
-            _multiply_reflections(code, work, scales, each)
+            multiply_reflections(code, work, Reflections(scales, below=1), each)
         sweep = _Sweep.of(code, work, batch, b)
         with code.loop(n - 1 + _MORE) as k, code.loop(_SWEEPS):
             end = k * -1 + (n - 1 + _MORE)
@@ -70,31 +74,79 @@ def symmetric_eigen(code: Code, inputs: Sequence[Buffer], outputs: Sequence[Buff
         in_order(code, places, lambda i, _: code.load(work.diagonal, i), sorted_values)
         work.write(sorted_values, values)
         for source, to in zip(turned, vectors, strict=True):
-            if is_small(batch, n, n):
-                write_in_order(code, places, source, work.rows, to)
-                continue
-            with code.loop(n) as i:
-                place = code.place(code.load(places, i))
-                with code.loop(n) as j:
-                    code.store_at(code.load(source, i, j), to, place, j)
+            write_permuted(code, places, source, work.rows, to, batch)
 
 
-def _multiply_reflections(code: Code, work: Reduction, scales: Part, product: Part) -> None:
-    """Write the transpose of the product of the reflections of a reduction, [n, n]."""
-    vectors, total = work.rows, work.total
-    n, _ = vectors.shape
-    identity(code, product)
-    with code.loop(n - 1) as step:
-        k = step * -1 + (n - 2)
-        scale = code.load(scales, k)
-        with code.loop(n, lower=k + 1) as i:
-            code.fill(0.0, total, 0)
-            with code.loop(n, lower=k + 1) as j:
-                x = code.multiply(code.load(product, i, j), code.load(vectors, k, j))
-                code.add_to(x, total, 0)
-            factor = code.multiply(scale, code.load(total, 0))
-            with code.loop(n, lower=k + 1) as j:
-                code.subtract_from(code.multiply(factor, code.load(vectors, k, j)), product, i, j)
+def write_permuted(
+    code: Code, places: Part, rows: Part, sorted_rows: Part, to: Part, batch: int
+) -> None:
+    """Write the first rows to their places, and the others as they are.
+
+    Args:
+        code: where to write.
+        places: of the first rows, [n].
+        rows: [n …, m].
+        sorted_rows: an array to use, at least [n, m].
+        to: the rows in order.
+        batch: how many matrices there are.
+    """
+    (n,), (count, m) = places.shape, rows.shape
+    with code.loop(count, lower=n) as i, code.loop(m) as j:
+        code.copy(rows, (i, j), to, (i, j))
+    if is_small(batch, n, m):
+        write_in_order(code, places, rows, sorted_rows, to)
+        return
+    with code.loop(n) as i:
+        place = code.place(code.load(places, i))
+        with code.loop(m) as j:
+            code.store_at(code.load(rows, i, j), to, place, j)
+
+
+def angle(code: Code, x: Value, z: Value, inside: Value) -> tuple[Value, Value, Value]:
+    """The rotation that turns ``(x, z)`` into ``(length, 0)``.
+
+    Args:
+        code: where to write.
+        x: a number.
+        z: another one.
+        inside: whether there is a rotation, not the identity.
+
+    Returns:
+        Its cosine and sine, and the length, also where there is no rotation.
+    """
+    # Squares that are inexact are nothing beside the matrix.
+    square = code.add(code.multiply(x, x), code.multiply(z, z))
+    matters = code.greater(square, code.like(tiny(x.type), square))
+    one, zero = code.like(1.0, x), code.like(0.0, x)
+    length = code.select(matters, code.sqrt(square), zero)
+    matters = code.both(matters, inside)
+    inverse = code.reciprocal(code.select(matters, length, one))
+    cosine = code.select(matters, code.multiply(x, inverse), one)
+    return cosine, code.select(matters, code.multiply(z, inverse), zero), length
+
+
+def is_inside(code: Code, block: Part, i: Expr) -> tuple[Value, Value]:
+    """Whether row ``i`` is the first one of a block, and whether it is in it but not its last one.
+
+    Args:
+        code: where to write.
+        block: its first and its last row.
+        i: a row.
+    """
+    first, last = code.load(block, 0), code.load(block, 1)
+    row = code.real(i, first.type)
+    inside = code.both(code.negated(code.greater(first, row)), code.greater(last, row))
+    return code.same_number(row, first), inside
+
+
+def rotate_rows(code: Code, rows: Part, i: Expr, cosine: Value, sine: Value) -> None:
+    """Rotate rows ``i`` and ``i + 1``."""
+    with code.loop(rows.shape[1]) as j:
+        y, w = code.load(rows, i, j), code.load(rows, i + 1, j)
+        up = code.add(code.multiply(cosine, y), code.multiply(sine, w))
+        down = code.subtract(code.multiply(cosine, w), code.multiply(sine, y))
+        code.store(up, rows, i, j)
+        code.store(down, rows, i + 1, j)
 
 
 @dataclass(frozen=True)
@@ -166,7 +218,6 @@ class _Sweep:
     def rotate(self, end: Expr, turned: Sequence[Part]) -> None:
         """One sweep of the block; rows of ``turned`` are rotated alike."""
         code, n = self.code, self.diagonal.shape[0]
-        first_row, last_row = code.load(self.block, 0), code.load(self.block, 1)
         last, offset = self._shifted()
         for number in range(2):
             code.fill(0.0, self.chased, number)
@@ -179,34 +230,17 @@ class _Sweep:
                     (self.beside, (i + 1,)),
                 )
             )
-            row = code.real(i, p.type)
-            first = code.same_number(row, first_row)
-            inside = code.both(
-                code.negated(code.greater(first_row, row)), code.greater(last_row, row)
-            )
+            first, inside = is_inside(code, self.block, i)
             begun = code.add(code.subtract(p, last), offset)
             x = code.select(first, begun, code.load(self.chased, 0))
             z = code.select(first, beside, code.load(self.chased, 1))
-            # Squares that are inexact are nothing beside the matrix.
-            square = code.add(code.multiply(x, x), code.multiply(z, z))
-            matters = code.greater(square, code.like(tiny(p.type), square))
-            one, zero = code.like(1.0, p), code.like(0.0, p)
-            length = code.select(matters, code.sqrt(square), zero)
+            cosine, sine, length = angle(code, x, z, inside)
             before = code.load(self.beside, i)
             keeps = code.both(inside, code.negated(first))
             code.store(code.select(keeps, length, before), self.beside, i)
-            matters = code.both(matters, inside)
-            inverse = code.reciprocal(code.select(matters, length, one))
-            cosine = code.select(matters, code.multiply(x, inverse), one)
-            sine = code.select(matters, code.multiply(z, inverse), zero)
             self._turn(i, (p, q, beside), cosine, sine)
             for each in turned:
-                with code.loop(n) as j:
-                    y, w = code.load(each, i, j), code.load(each, i + 1, j)
-                    up = code.add(code.multiply(cosine, y), code.multiply(sine, w))
-                    down = code.subtract(code.multiply(cosine, w), code.multiply(sine, y))
-                    code.store(up, each, i, j)
-                    code.store(down, each, i + 1, j)
+                rotate_rows(code, each, i, cosine, sine)
 
     def _turn(
         self, i: Expr, elements: tuple[Value, Value, Value], cosine: Value, sine: Value

@@ -7,18 +7,16 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from math import prod
 
-from polyblocks.algorithms.factorizations.rotation_times import prediction
-
 #: The most rows, or columns, of a matrix whose eigenvalues or singular values are computed by
-#: rotations on a device that leaves a whole matrix to a single thread of many. Elsewhere these are
-#: computed in any case, and larger ones where the guard lets them pass.
+#: rotations on a device that leaves a whole matrix to a single thread of many.
 MOST_ROTATED = 8
 #: The same, where there are enough matrices for the lanes of a vector: a third of LAPACK's time.
 MOST_ROTATED_OF_MANY = 16
 #: As many matrices as that are enough.
 MANY = 16
-#: The most rows of a matrix whose eigenvectors are computed: that takes from 1 to 2.2 times as long
-#: as LAPACK on one thread, the more the larger a matrix is.
+#: The most rows of a matrix whose eigenvectors are computed, or rows or columns of one whose
+#: singular vectors are: for one matrix that takes from 0.9 to 2.2 times as long as LAPACK on one
+#: thread, the more the larger it is.
 MOST_DIAGONALIZED = 512
 #: The most rows, or columns, of a matrix whose eigenvalues or singular values are computed without
 #: vectors: with 1024, on one thread, that takes from 0.7 to 1.3 times as long as LAPACK's on one.
@@ -56,26 +54,20 @@ def refused_reflections(shape: Sequence[int]) -> str | None:
     return too_large(most) if min(shape[-2:]) > most else None
 
 
-def refused_decomposition(shape: Sequence[int], *, vectors: bool, singular: bool) -> str | None:
+def refused_decomposition(shape: Sequence[int], *, vectors: bool) -> str | None:
     """Why eigenvalues, or singular values, are left to the framework; None if they are not.
 
     Args:
         shape: of an array of matrices, [..., m, n].
         vectors: whether their vectors are computed, too.
-        singular: whether they are singular values.
     """
     least = min(shape[-2:])
-    many = are_many(prod(shape[:-2]), *shape[-2:])
     if _BY_ONE_OF_MANY.get():
+        many = are_many(prod(shape[:-2]), *shape[-2:])
         most = MOST_ROTATED_OF_MANY if many else MOST_ROTATED
         return too_large(most) if least > most else None
-    if not vectors:
-        return too_large(MOST_REDUCED) if least > MOST_REDUCED else None
-    if least <= MOST_ROTATED:
-        return None
-    if not singular and least > MOST_DIAGONALIZED:
-        return too_large(MOST_DIAGONALIZED)
-    return prediction(shape, singular=singular, many=many).refusal()
+    most = MOST_DIAGONALIZED if vectors else MOST_REDUCED
+    return too_large(most) if least > most else None
 
 
 def are_many(batch: int, m: int, n: int) -> bool:

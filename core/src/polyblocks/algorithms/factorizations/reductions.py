@@ -5,12 +5,13 @@ Golub and Van Loan, Matrix Computations, 4th edition, 5.4.8 and 8.3.1.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from polyblocks.affine.expr import Expr
 from polyblocks.affine.model import Value
 from polyblocks.algorithms.code import Code, Index, Part
-from polyblocks.algorithms.factorizations.jacobi import scale, tiny
+from polyblocks.algorithms.factorizations.jacobi import identity, scale, tiny
 
 
 def _size(code: Code, part: Part, i: Index) -> Value:
@@ -53,6 +54,17 @@ class Reduction:
     def note_size(self, x: Value) -> None:
         """Note the magnitude of an element."""
         self.code.raise_to(self.code.magnitude(x), self.largest, 0)
+
+    def take(self, a: Part) -> None:
+        """Copy a matrix."""
+        code = self.code
+        n, m = a.shape
+        with code.loop(n) as i, code.loop(m) as j:
+            self.note_size(code.load(a, i, j))
+        lift, factor = scale(code, code.load(self.largest, 0))
+        with code.loop(n) as i, code.loop(m) as j:
+            x = code.multiply(code.multiply(code.load(a, i, j), lift), factor)
+            code.store(x, self.rows, i, j)
 
     def take_symmetric(self, a: Part) -> None:
         """Copy a symmetric matrix from its part on and below the diagonal."""
@@ -122,6 +134,34 @@ class Reduction:
         code.fill(1.0, v, first)
         return tau, code.select(nothing, alpha, length)
 
+    def reflect_row(self, k: Expr, first: Expr) -> tuple[Value, Value]:
+        """:meth:`reflect` what row ``k`` has from column ``first`` on."""
+        code, m = self.code, self.rows.shape[1]
+        with code.loop(m, lower=first) as j:
+            code.copy(self.rows, (k, j), self.vector, (j,))
+        return self.reflect(first, m)
+
+    def keep_row(self, k: Expr, first: Expr) -> None:
+        """Keep the vector of a reflection in row ``k``, from column ``first`` on."""
+        with self.code.loop(self.rows.shape[1], lower=first) as j:
+            self.code.copy(self.vector, (j,), self.rows, (k, j))
+
+    def sum_rows(self, first: Expr, column: Expr) -> None:
+        """``sums``: rows from ``first`` on, each times its element of the vector.
+
+        Args:
+            first: the first row.
+            column: the first column that is summed up.
+        """
+        code, sums = self.code, self.sums
+        n, m = self.rows.shape
+        with code.loop(m, lower=column) as j:
+            code.fill(0.0, sums, j)
+        with code.loop(n, lower=first) as i:
+            factor = code.load(self.vector, i)
+            with code.loop(m, lower=column) as j:
+                code.add_to(code.multiply(factor, code.load(self.rows, i, j)), sums, j)
+
 
 def make_tridiagonal(code: Code, work: Reduction, scales: Part | None = None) -> None:
     """Reflect rows and columns; what is beside the diagonal is element i + 1 of ``beside``.
@@ -136,16 +176,9 @@ def make_tridiagonal(code: Code, work: Reduction, scales: Part | None = None) ->
     n, _ = rows.shape
     with code.loop(n - 1) as k:
         first = k + 1
-        with code.loop(n, lower=first) as j:
-            code.copy(rows, (k, j), v, (j,))
-        tau, length = work.reflect(first, n)
+        tau, length = work.reflect_row(k, first)
         code.store(length, work.beside, first)
-        with code.loop(n, lower=first) as j:
-            code.fill(0.0, sums, j)
-        with code.loop(n, lower=first) as i:
-            factor = code.load(v, i)
-            with code.loop(n, lower=first) as j:
-                code.add_to(code.multiply(factor, code.load(rows, i, j)), sums, j)
+        work.sum_rows(first, first)
         code.fill(0.0, total, 0)
         with code.loop(n, lower=first) as j:
             code.add_to(code.multiply(code.load(sums, j), code.load(v, j)), total, 0)
@@ -164,39 +197,54 @@ def make_tridiagonal(code: Code, work: Reduction, scales: Part | None = None) ->
                 code.store(x, rows, i, j)
         if scales is not None:
             code.store(tau, scales, k)
-            with code.loop(n, lower=first) as j:
-                code.copy(v, (j,), rows, (k, j))
+            work.keep_row(k, first)
     with code.loop(n) as i:
         code.copy(rows, (i, i), work.diagonal, (i,))
 
 
-def make_bidiagonal(code: Code, work: Reduction) -> None:
-    """Reflect rows from the right and columns from the left: what is left is lower bidiagonal."""
+def make_bidiagonal(code: Code, work: Reduction, scales: Sequence[Part] = ()) -> None:
+    """Reflect columns from the left and rows from the right: what is left is lower bidiagonal.
+
+    Args:
+        code: where to write.
+        work: has the matrix.
+        scales: where tau of the reflections of columns, and of rows, is kept, [n] each; their
+            vectors are then kept where they make elements zero, and in the element before.
+    """
     n, _ = work.rows.shape
+    of_columns, of_rows = scales or (None, None)
     with code.loop(n - 1) as k:
-        _reflect_row(code, work, k)
-        _reflect_column(code, work, k)
-    _reflect_row(code, work, Expr(n - 1))
+        _reflect_row(code, work, k, of_rows)
+        _reflect_column(code, work, k, of_columns)
+    _reflect_row(code, work, Expr(n - 1), of_rows)
 
 
-def _reflect_row(code: Code, work: Reduction, k: Expr) -> None:
+def make_lower(code: Code, work: Reduction, scales: Part) -> None:
+    """Reflect rows from the right: what is left is lower triangular.
+
+    Args:
+        code: where to write.
+        work: has the matrix.
+        scales: where tau of each reflection is kept, [n]; their vectors are kept in the rows of
+            ``work.rows``, from the diagonal on.
+    """
+    with code.loop(work.rows.shape[0]) as k:
+        _reflect_row(code, work, k, scales)
+
+
+def _reflect_row(code: Code, work: Reduction, k: Expr, scales: Part | None) -> None:
     """Make row ``k`` zero behind the diagonal."""
-    rows, v, total = work.rows, work.vector, work.total
-    n, m = rows.shape
-    with code.loop(m, lower=k) as j:
-        code.copy(rows, (k, j), v, (j,))
-    tau, length = work.reflect(k, m)
+    rows = work.rows
+    tau, length = work.reflect_row(k, k)
     code.store(length, work.diagonal, k)
-    with code.loop(n, lower=k + 1) as i:
-        code.fill(0.0, total, 0)
-        with code.loop(m, lower=k) as j:
-            code.add_to(code.multiply(code.load(rows, i, j), code.load(v, j)), total, 0)
-        factor = code.multiply(tau, code.load(total, 0))
-        with code.loop(m, lower=k) as j:
-            code.subtract_from(code.multiply(factor, code.load(v, j)), rows, i, j)
+    with code.loop(rows.shape[0], lower=k + 1) as i:
+        _reflect_one(code, work, rows, tau, i, k)
+    if scales is not None:
+        code.store(tau, scales, k)
+        work.keep_row(k, k)
 
 
-def _reflect_column(code: Code, work: Reduction, k: Expr) -> None:
+def _reflect_column(code: Code, work: Reduction, k: Expr, scales: Part | None) -> None:
     """Make column ``k`` zero but for the element below the diagonal."""
     rows, v, sums = work.rows, work.vector, work.sums
     (n, m), first = rows.shape, k + 1
@@ -204,13 +252,61 @@ def _reflect_column(code: Code, work: Reduction, k: Expr) -> None:
         code.copy(rows, (i, k), v, (i,))
     tau, length = work.reflect(first, n)
     code.store(length, work.beside, first)
-    with code.loop(m, lower=first) as j:
-        code.fill(0.0, sums, j)
-    with code.loop(n, lower=first) as i:
-        factor = code.load(v, i)
-        with code.loop(m, lower=first) as j:
-            code.add_to(code.multiply(factor, code.load(rows, i, j)), sums, j)
+    work.sum_rows(first, first)
     with code.loop(n, lower=first) as i:
         factor = code.multiply(tau, code.load(v, i))
         with code.loop(m, lower=first) as j:
             code.subtract_from(code.multiply(factor, code.load(sums, j)), rows, i, j)
+    if scales is not None:
+        code.store(tau, scales, k)
+        with code.loop(n, lower=first) as i:
+            code.copy(v, (i,), rows, (i, k))
+
+
+def _reflect_one(code: Code, work: Reduction, rows: Part, tau: Value, i: Expr, first: Expr) -> None:
+    """Multiply a row with the reflection of the vector, which begins in column ``first``."""
+    v, total, m = work.vector, work.total, rows.shape[1]
+    code.fill(0.0, total, 0)
+    with code.loop(m, lower=first) as j:
+        code.add_to(code.multiply(code.load(rows, i, j), code.load(v, j)), total, 0)
+    factor = code.multiply(tau, code.load(total, 0))
+    with code.loop(m, lower=first) as j:
+        code.subtract_from(code.multiply(factor, code.load(v, j)), rows, i, j)
+
+
+@dataclass(frozen=True)
+class Reflections:
+    """Reflections of a reduction.
+
+    Attributes:
+        scales: tau of each, [n].
+        in_columns: whether their vectors are in columns, not in rows.
+        below: how far behind the diagonal they begin.
+    """
+
+    scales: Part
+    in_columns: bool = False
+    below: int = 0
+
+
+def multiply_reflections(code: Code, work: Reduction, kept: Reflections, product: Part) -> None:
+    """Write the first rows of the transpose of the product of reflections, [n …, m].
+
+    Args:
+        code: where to write.
+        work: has their vectors.
+        kept: the reflections.
+        product: where to write.
+    """
+    count, m = product.shape
+    number = work.rows.shape[0] - kept.below
+    identity(code, product)
+    with code.loop(number) as step:
+        k = step * -1 + (number - 1)
+        first = k + kept.below
+        with code.loop(m, lower=first) as j:
+            where = (j, k) if kept.in_columns else (k, j)
+            code.copy(work.rows, where, work.vector, (j,))
+        tau = code.load(kept.scales, k)
+        with code.loop(count, lower=first) as i:
+            _reflect_one(code, work, product, tau, i, first)

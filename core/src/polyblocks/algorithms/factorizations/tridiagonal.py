@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from polyblocks.affine.expr import Expr
 from polyblocks.affine.model import Buffer, Value
 from polyblocks.algorithms.code import Code, Part
+from polyblocks.algorithms.factorizations.bidiagonal_qr import LEAST, singular_vectors
 from polyblocks.algorithms.factorizations.bisection import bisect
 from polyblocks.algorithms.factorizations.implicit_qr import symmetric_eigen
-from polyblocks.algorithms.factorizations.jacobi import orthogonal_rows, scale
-from polyblocks.algorithms.factorizations.limits import MOST_ROTATED_OF_MANY, are_many
+from polyblocks.algorithms.factorizations.limits import are_many
 from polyblocks.algorithms.factorizations.reductions import (
     Reduction,
     make_bidiagonal,
@@ -62,18 +62,13 @@ def singular_values(code: Code, inputs: Sequence[Buffer], outputs: Sequence[Buff
         outputs: singular values in descending order, [batch, n].
     """
     batch, n, m = inputs[0].shape
-    if are_many(batch, n, m) and n <= MOST_ROTATED_OF_MANY:
-        orthogonal_rows(code, inputs, outputs)
+    if are_many(batch, n, m) and n < LEAST:
+        singular_vectors(code, inputs, outputs)
         return
     with code.loop(batch) as b:
         a, values = (Part(each, (b,)) for each in (*inputs, *outputs))
         work = Reduction.of(code, n, m, a.element, batch, b)
-        with code.loop(n) as i, code.loop(m) as j:
-            work.note_size(code.load(a, i, j))
-        lift, factor = scale(code, code.load(work.largest, 0))
-        with code.loop(n) as i, code.loop(m) as j:
-            x = code.multiply(code.multiply(code.load(a, i, j), lift), factor)
-            code.store(x, work.rows, i, j)
+        work.take(a)
         make_bidiagonal(code, work)
         # Longer than any row and any column, whose product bounds the square of a value.
         bound = work.bound()

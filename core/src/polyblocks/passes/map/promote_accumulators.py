@@ -26,8 +26,7 @@ class PromoteAccumulatorsPass(NestPass):
     """Let an innermost loop carry the elements that all of its iterations load and store.
 
     ``form-reductions`` does this for nests that are nothing but a reduction. Factorizations have
-    theirs between other loops: lengths of columns, products of rows. Iterations of a loop around
-    that are lanes keep their elements in memory.
+    theirs between other loops: lengths of columns, products of rows.
 
     Before::
 
@@ -63,11 +62,11 @@ class PromoteAccumulatorsPass(NestPass):
 def _innermost(nodes: list[Node]) -> Iterator[tuple[list[Node], For]]:
     """Loops without loops in them, each with the nodes that it is one of."""
     for node in nodes:
-        if not isinstance(node, For) or node.lanes or node.unit or node.copy or node.schedule:
+        if not isinstance(node, For) or node.unit or node.copy or node.schedule:
             continue
         if any(isinstance(n, For) for n in node.body):
             yield from _innermost(node.body)
-        else:
+        elif not node.lanes:
             yield nodes, node
 
 

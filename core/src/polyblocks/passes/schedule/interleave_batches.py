@@ -62,9 +62,9 @@ class InterleaveBatchesPass(NestPass):
 
     name: ClassVar[str] = "interleave-batches"
     #: Iterations of each loop inside, at most: longer ones fill vectors themselves.
-    max_trips: int = 36
+    max_trips: int = 40
     #: Bytes of the arrays of a block, which are on the stack of a thread.
-    max_bytes: int = 5 << 16
+    max_bytes: int = 7 << 16
     #: Bytes of those of two vectors side by side: they stay in a fast cache.
     max_pair_bytes: int = 1 << 14
     #: Nodes of a loop that is unrolled: its elements of arrays can stay in registers then.

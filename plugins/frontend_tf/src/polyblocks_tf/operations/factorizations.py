@@ -34,7 +34,7 @@ def refusal(op: Any) -> str | None:
         return refused_reflections(shape)
     if op.type in _VECTORS:
         vectors = op.get_attr(_VECTORS[op.type])
-        return refused_decomposition(shape, vectors=vectors, singular=op.type == "Svd")
+        return refused_decomposition(shape, vectors=vectors)
     return None
 
 
@@ -166,32 +166,22 @@ def singular_values(op: Any, inputs: list[tf.Tensor]) -> Tensors:
     wide = rows < columns
     source = a if wide else _transposed(a)
     least, longer = source.shape[-2:]
-    kinds = [
-        ([*batch, least], a.dtype),
-        (source.shape, a.dtype),
-        ([*batch, least, least], a.dtype),
-    ]
+    kinds = [([*batch, least], a.dtype)]
     finite = tf.reduce_all(tf.math.is_finite(a), [-2, -1], keepdims=True)
 
     def known(x: tf.Tensor, holds: tf.Tensor) -> tf.Tensor:
         return tf.where(holds, x, tf.constant(math.nan, x.dtype))
 
     if not op.get_attr("compute_uv"):
-        (lengths,) = call("singular_values", [source], kinds[:1])
+        (lengths,) = call("singular_values", [source], kinds)
         none = tf.zeros([0], a.dtype)
         return [known(lengths, finite[..., 0]), none, none]
-    lengths, orthogonal, turns = call("orthogonal_rows", [source], kinds)
-    lengths = known(lengths, finite[..., 0])
-    # Reflections make a diagonal matrix of orthogonal columns, and their product is orthogonal even
-    # where columns are zero.
     width = longer if op.get_attr("full_matrices") else least
-    packed, q = _reflected(_transposed(orthogonal), width)
-    one = tf.ones([], a.dtype)
-    signs = tf.where(tf.linalg.diag_part(packed) < 0, -one, one)
-    signs = tf.concat([signs, tf.ones([*batch, width - least], a.dtype)], -1)
-    q = known(q * signs[..., None, :], finite)
-    turned = known(_transposed(turns), finite)
-    return [lengths, *((turned, q) if wide else (q, turned))]
+    kinds += [([*batch, least, least], a.dtype), ([*batch, width, longer], a.dtype)]
+    lengths, left, right = call("singular_vectors", [source], kinds)
+    lengths = known(lengths, finite[..., 0])
+    left, right = (known(_transposed(x), finite) for x in (left, right))
+    return [lengths, *((left, right) if wide else (right, left))]
 
 
 SUBSTITUTIONS: dict[str, _Write] = {

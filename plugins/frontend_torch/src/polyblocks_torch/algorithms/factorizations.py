@@ -102,15 +102,15 @@ symmetric_values = define(
 )
 #: ``a``, [..., n, m], n <= m, to its singular values in descending order, [..., n].
 singular_values = define("singular_values", "(Tensor a) -> Tensor", lambda a: _real(a, a.shape[-2]))
-#: ``a``, [..., n, m], n <= m, to the lengths of rows, [..., n], in descending order, orthogonal
-#: rows, and the orthogonal matrix, [..., n, n], that ``a`` was multiplied with from the left.
-orthogonal_rows = define(
-    "orthogonal_rows",
-    "(Tensor a) -> (Tensor, Tensor, Tensor)",
-    lambda a: (
+#: ``a``, [..., n, m], n <= m, to its singular values in descending order, [..., n], its left
+#: vectors as rows, [..., n, n], and the first right ones, [..., rows, m].
+singular_vectors = define(
+    "singular_vectors",
+    "(Tensor a, int rows) -> (Tensor, Tensor, Tensor)",
+    lambda a, rows: (
         _real(a, a.shape[-2]),
-        a.new_empty(a.shape),
         _real(a, a.shape[-2], a.shape[-2]),
+        _real(a, rows, a.shape[-1]),
     ),
 )
 _SOLVERS = {

@@ -191,7 +191,7 @@ def ormqr(
 
 @decomposition(aten._linalg_eigh.default)
 def linalg_eigh(a: Tensor, uplo: str = "L", compute_v: bool = True) -> tuple[Tensor, Tensor]:
-    if not is_real(a) or refused_decomposition(a.shape, vectors=compute_v, singular=False):
+    if not is_real(a) or refused_decomposition(a.shape, vectors=compute_v):
         return NotImplemented
     if not a.numel():
         return a.new_empty(a.shape[:-1]), torch.empty_like(a) if compute_v else a.new_empty(0)
@@ -216,7 +216,7 @@ def linalg_svd(
     least = min(rows, columns)
     if not is_real(a) or driver is not None:
         return NotImplemented
-    if refused_decomposition(a.shape, vectors=compute_uv, singular=True):
+    if refused_decomposition(a.shape, vectors=compute_uv):
         return NotImplemented
     if not a.numel():
         return _empty_svd(a, full_matrices, compute_uv)
@@ -244,20 +244,11 @@ def linalg_svd(
 def _rotated(a: Tensor, full_matrices: bool) -> tuple[Tensor, Tensor, Tensor]:
     """Singular values and vectors by rotations."""
     rows, columns = a.shape[-2:]
-    least = min(rows, columns)
+    least, longer = sorted((rows, columns))
     wide = rows < columns
-    lengths, orthogonal, turns = factorizations.orthogonal_rows(a if wide else a.mT)
-    # Reflections make a diagonal matrix of orthogonal columns, and their product is orthogonal even
-    # where columns are zero.
-    packed, factors = factorizations.householder(orthogonal.mT)
-    longer = orthogonal.shape[-1]
-    q = factorizations.reflections(packed, factors, longer if full_matrices else least)
-    signs = torch.where(packed.diagonal(dim1=-2, dim2=-1) < 0, -1.0, 1.0).to(a.dtype)
-    if q.shape[-1] > least:
-        q = torch.cat([q[..., :least] * signs.unsqueeze(-2), q[..., least:]], -1)
-    else:
-        q = q * signs.unsqueeze(-2)
-    return (turns.mT, lengths, q.mT) if wide else (q, lengths, turns)
+    width = longer if full_matrices else least
+    lengths, left, right = factorizations.singular_vectors(a if wide else a.mT, width)
+    return (left.mT, lengths, right) if wide else (right.mT, lengths, left)
 
 
 def _empty_svd(a: Tensor, full_matrices: bool, compute_uv: bool) -> tuple[Tensor, Tensor, Tensor]:

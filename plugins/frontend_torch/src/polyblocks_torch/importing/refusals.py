@@ -34,11 +34,10 @@ MISCOMPILED: dict[str, str] = {
 }
 
 
-def _refused_decomposition(node: torch.fx.Node, name: str) -> str | None:
+def _refused_decomposition(node: torch.fx.Node) -> str | None:
     named = next((node.kwargs[n] for n in ("compute_v", "compute_uv") if n in node.kwargs), True)
     vectors = bool(node.args[2] if len(node.args) > 2 else named)
-    singular = name == "_linalg_svd"
-    return refused_decomposition(_matrix(node).shape, vectors=vectors, singular=singular)
+    return refused_decomposition(_matrix(node).shape, vectors=vectors)
 
 
 def _matrix(node: torch.fx.Node) -> torch.Tensor:
@@ -47,11 +46,11 @@ def _matrix(node: torch.fx.Node) -> torch.Tensor:
 
 
 #: By overload packet, why matrices of a size are not factorized.
-_SIZES: dict[str, Callable[[torch.fx.Node, str], str | None]] = {
+_SIZES: dict[str, Callable[[torch.fx.Node], str | None]] = {
     **dict.fromkeys(("_linalg_eigh", "_linalg_svd"), _refused_decomposition),
     **dict.fromkeys(
         ("linalg_qr", "geqrf", "linalg_householder_product", "ormqr"),
-        lambda node, _: refused_reflections(_matrix(node).shape),
+        lambda node: refused_reflections(_matrix(node).shape),
     ),
 }
 
@@ -88,7 +87,7 @@ def refusal(node: torch.fx.Node) -> str | None:
         return _RANDOM
     if name in _FIXED_POINT and value.dtype is torch.uint8:
         return "PyTorch resizes bytes with fixed-point weights"
-    if name in _SIZES and (reason := _SIZES[name](node, name)) is not None:
+    if name in _SIZES and (reason := _SIZES[name](node)) is not None:
         return reason
     if name in ("sub", "rsub") and any(_is_boolean(n) for n in node.args[:2]):
         return "PyTorch does not subtract booleans"
