@@ -30,9 +30,6 @@ import preloaded  # noqa: E402
 from durations import DURATIONS, VARIABLE  # noqa: E402
 from outcomes import NO_TESTS, PASSED, Run, exit_status, summary  # noqa: E402
 
-#: Parts for each process, if all take equally long: so many that no process is left with one, and
-#: so few that imports take little.
-PARTS_PER_PROCESS = 3
 #: Seconds after which a part hangs; pytest ends each test much earlier.
 PATIENCE_S = 3600.0
 #: Options of one letter whose value is the next argument.
@@ -77,9 +74,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         for file in files_of([name]):
             wanted[file].append(name if "::" in name else file)
     durations = json.loads(DURATIONS.read_text())
-    total = sum(durations.get(file, parts.GUESS) for file in wanted)
-    longest = max(1.0, total / (arguments.processes * PARTS_PER_PROCESS))
-    todo = parts.split(wanted, durations, longest)
+    todo = parts.plan(wanted, durations, arguments.processes)
     stops = any(o in ("-x", "--exitfirst") or o.startswith("--maxfail") for o in options)
     ended: list[Run] = []
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as shared:

@@ -94,9 +94,8 @@ print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 
 
 def run(run_python: Callable[..., Any], framework: str, code: str, *arguments: str) -> str:
-    preloaded = "" if framework == "jax" else framework  # JAX is imported quickly
     code = textwrap.dedent(PROGRAMS[framework]) + code
-    done = run_python(code, *arguments, preloaded=preloaded, limit=150)
+    done = run_python(code, *arguments, preloaded=framework, limit=150)
     assert done.returncode == 0, done.stderr
     return str(done.stdout)
 

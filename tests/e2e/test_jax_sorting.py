@@ -57,6 +57,11 @@ def test_statistics() -> None:
     x = numbers("int32", 4, 501).astype("float32")
     check(lambda x: (jnp.median(x, axis=1), jnp.quantile(x, 0.25, axis=1, method="lower")), x)
     check(lambda x: jnp.unique(x, size=60), x)
+
+
+@pytest.mark.extended
+def test_what_is_taken_of_sorted_rows() -> None:
+    x = numbers("int32", 4, 501).astype("float32")
     check(lambda x, v: jnp.searchsorted(jnp.sort(x), v), x[0], x[1])
     check(lambda x: jnp.sort(x, axis=1)[:, 2:7], x)
 
@@ -76,8 +81,14 @@ def test_the_first_of_a_sorted_row() -> None:
 def test_several_keys() -> None:
     x = numbers("int32", 3, 400) // 9
     y, z = numbers("float32", 3, 400), numbers("bfloat16", 3, 400)
-    for operands in ((x, y, z), (z, x, y)):
-        check(lambda *a: jax.lax.sort(a, num_keys=2), *operands)
+    check(lambda *a: jax.lax.sort(a, num_keys=2), z, x, y)
+    check(lambda x, y: jnp.sort(x + 1j * y.round()), x.astype("float32"), x.astype("float32") * 2)
+
+
+@pytest.mark.extended
+def test_all_keys_along_another_dimension() -> None:
+    x = numbers("int32", 3, 400) // 9
+    y, z = numbers("float32", 3, 400), numbers("bfloat16", 3, 400)
+    check(lambda *a: jax.lax.sort(a, num_keys=2), x, y, z)
     check(lambda *a: jax.lax.sort(a, dimension=0, num_keys=3), x.T, z.T, y.T)
     check(lambda x, y: jnp.lexsort((x, y)), y, x)
-    check(lambda x, y: jnp.sort(x + 1j * y.round()), x.astype("float32"), x.astype("float32") * 2)

@@ -10,7 +10,7 @@ import ast
 import functools
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,6 +27,10 @@ GUESS = 0.5
 #: Seconds below which files go with others that import more frameworks than they do: to import two
 #: of them takes about as long.
 FEW = 25.0
+#: CPU seconds of a part beside its tests: imports, and the collection of tests.
+START = 5.0
+#: Parts for each process that are tried, if all take equally long.
+PARTS_PER_PROCESS = (2, 3, 4, 5)
 
 
 @dataclass(frozen=True)
@@ -68,6 +72,23 @@ def frameworks_of(path: Path) -> frozenset[str]:
         }
         todo += [other for other in inside - seen if other.is_file()]
     return frozenset(name for name, known in FRAMEWORKS.items() if known & words)
+
+
+def plan(files: Collection[str], durations: Mapping[str, float], processes: int) -> list[Part]:
+    """The parts of which the last one ends first, if they are started in their order."""
+    total = sum(durations.get(file, GUESS) for file in files)
+    return min(
+        (split(files, durations, max(1.0, total / (processes * n))) for n in PARTS_PER_PROCESS),
+        key=lambda parts: end(parts, processes),
+    )
+
+
+def end(parts: Iterable[Part], processes: int) -> float:
+    """Seconds until all parts have ended, each taken by the process that is free first."""
+    free = [0.0] * processes
+    for part in parts:
+        free[free.index(min(free))] += part.seconds + START
+    return max(free)
 
 
 def split(files: Iterable[str], durations: Mapping[str, float], longest: float) -> list[Part]:

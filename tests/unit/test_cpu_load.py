@@ -121,7 +121,12 @@ print("all of it")
 
 
 @pytest.mark.parametrize(
-    "limit", ["OMP_THREAD_LIMIT", "OMP_NUM_THREADS", "KMP_DEVICE_THREAD_LIMIT"]
+    "limit",
+    [
+        "OMP_THREAD_LIMIT",
+        "OMP_NUM_THREADS",
+        pytest.param("KMP_DEVICE_THREAD_LIMIT", marks=pytest.mark.extended),
+    ],
 )
 def test_fewer_threads_than_asked_for_do_all_of_the_work(
     run_python: Callable[..., Any], limit: str

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from parts import FEW, GUESS, Part, frameworks_of, split
+from parts import FEW, GUESS, START, Part, end, frameworks_of, plan, split
 
 ROOT = Path(__file__).resolve().parents[2]
 RUN = [sys.executable, str(ROOT / "tests" / "run.py")]
@@ -54,6 +54,20 @@ def test_files_of_the_same_frameworks_come_together(
     assert [part.label for part in found] == ["torch", "torch", "core"]
 
 
+def test_processes_end_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    files = [f"{number}.py" for number in range(30)]
+    for name in files:
+        Path(name).write_text("import torch" if name < "2" else "import os")
+    durations = dict.fromkeys(files, 4.0) | {"0.py": 40.0}
+    parts = plan(files, durations, 2)
+    assert sorted(file for part in parts for file in part.files) == sorted(files)
+    assert end(parts, 2) <= 1.1 * (sum(durations.values()) + START * len(parts)) / 2
+    assert end([Part((), ("a",), 3.0), Part((), ("b",), 2.0), Part((), ("c",), 2.0)], 2) == (
+        4.0 + 2 * START
+    )
+
+
 def test_few_files_go_with_those_that_import_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -76,6 +90,7 @@ def test_a_long_file_is_a_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert split(["a.py"], {"a.py": 60}, 8) == [Part((), ("a.py",), 60)]
 
 
+@pytest.mark.extended  # parses all tests
 def test_every_file_is_in_one_part(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     files = sorted(str(path) for path in Path("tests").rglob("test_*.py"))
@@ -135,8 +150,9 @@ def test_two_commands_run_each_test_once(monkeypatch: pytest.MonkeyPatch) -> Non
     run = run_module()
     monkeypatch.chdir(ROOT)
     folder = Path("tests/extended")
-    both = set(run.extended(folder)) & set(run.others(folder))
-    assert set(run.extended(folder)) | set(run.others(folder)) == set(run.files_of([]))
+    extended, others = set(run.extended(folder)), set(run.others(folder))
+    both = extended & others
+    assert extended | others == set(run.files_of([]))
     assert "tests/e2e/test_torch_factorizations.py" in both
     assert "tests/unit/test_words.py" not in both
 
