@@ -41,7 +41,9 @@ _SHAPES = {
     "16832": (16, 8, 32),
     "8816": (8, 8, 16),
 }
-_MATRIX = ("HMMA", "IMMA", "DMMA", "QMMA", "HGMMA")
+_MATRIX = ("HMMA", "IMMA", "DMMA", "QMMA", "HGMMA", "IGMMA")
+#: Those that several warps call -> bytes of an operand's number.
+_GROUPS = {"HGMMA": 2, "IGMMA": 1}
 #: Warps that call an operation together.
 _WARPS = 4
 #: What lies on the stack is in the first cache, which is the same memory.
@@ -135,7 +137,7 @@ def _instruction(text: str, high: int) -> Instruction:
         addend=registers[-1] if registers and "RZ" not in rest.split(",")[-1] else "",
         sums=registers[0] if registers else "",
         group=Wait(board[1], int(board[2] or "0", 16)) if board else None,
-        ends_group=base == "HGMMA" and _GROUP in rest,
+        ends_group=base in _GROUPS and _GROUP in rest,
         target=target[1] if target else "",
         active=predicate is None or predicate[1] not in ("!PT", "!UPT"),
     )
@@ -173,14 +175,16 @@ def instruction(
         products = shape[0] * shape[1] * shape[2]
     else:
         products = WARP * _MULTIPLY_ADDS.get(name if base == "IMAD" else base, 0)
-    together = base == "HGMMA"
+    together = base in _GROUPS
     result, read = control >> 5 & 7, control >> 8 & 7
     signals = () if result == _NONE else (f"SB{result}",)
     waits = tuple(Wait(f"SB{n}") for n in range(6) if control >> 11 + n & 1)
     return Instruction(
         name,
         kind,
-        bytes=_bytes_of_tiles(shape) if together and shape else _bytes(name, kind),
+        bytes=_GROUPS[base] * _numbers_of_tiles(shape)
+        if together and shape
+        else _bytes(name, kind),
         products=products,
         shape=shape,
         operands=operands,
@@ -198,10 +202,10 @@ def instruction(
     )
 
 
-def _bytes_of_tiles(shape: tuple[int, int, int]) -> int:
-    """Of shared memory, a warp's share: its rows of the first operand, and of the other one."""
+def _numbers_of_tiles(shape: tuple[int, int, int]) -> int:
+    """Read from shared memory, a warp's share: its rows of one operand, a part of the other one."""
     rows, columns, steps = shape
-    return 2 * steps * (rows + columns // _WARPS)
+    return steps * (rows + columns // _WARPS)
 
 
 def _kind(base: str) -> Kind:
@@ -219,7 +223,7 @@ def _kind(base: str) -> Kind:
     ):
         if base in names:
             return kind
-    if base in ("IGMMA", "QGMMA", "UTCHMMA", "SYNCS", "UTMALDG", "UBLKCP"):
+    if base in ("QGMMA", "UTCHMMA", "SYNCS", "UTMALDG", "UBLKCP"):
         raise ValueError(f"{base} runs asynchronously, which this model does not describe")
     return Kind.SCALAR if base.startswith("U") else Kind.INTEGER
 
@@ -228,11 +232,11 @@ def _matrix(name: str) -> tuple[tuple[int, int, int], str, str]:
     """Shape and dtypes, e.g. of ``HMMA.16816.F32.BF16``; without a type they are half ones."""
     base, *parts = name.split(".")
     shape = next((_SHAPES[p] for p in parts if p in _SHAPES), None)
-    if base == "HGMMA" and (match := _TOGETHER.search(name)) is not None:
+    if base in _GROUPS and (match := _TOGETHER.search(name)) is not None:
         shape = int(match[1]) // _WARPS, int(match[2]), int(match[3])
     if shape is None:
         raise ValueError(f"{name}: a matrix instruction of an unknown shape")
-    if base == "IMMA":
+    if base in ("IMMA", "IGMMA"):
         return shape, "int8", "int32"
     if base == "DMMA":
         return shape, "float64", "float64"

@@ -70,6 +70,7 @@ def test_instructions_of_nvidia() -> None:
         ("HMMA.1688.F32.TF32", ("tfloat32", "float32")),
         ("DMMA.884", ("float64", "float64")),
         ("HGMMA.64x128x16.F32.BF16", ("bfloat16", "float32")),
+        ("IGMMA.64x256x32.S8.S8", ("int8", "int32")),
     ],
 )
 def test_types_of_matrix_instructions(name: str, types: tuple[str, str]) -> None:
@@ -89,8 +90,8 @@ def test_products_of_four_warps_go_on() -> None:
 
 
 def test_what_the_model_does_not_know_is_an_error() -> None:
-    with pytest.raises(ValueError, match="IGMMA runs asynchronously"):
-        sass.instruction("IGMMA.64x256x32.S8.S8", 0)
+    with pytest.raises(ValueError, match="QGMMA runs asynchronously"):
+        sass.instruction("QGMMA.64x256x32.F32.E4M3.E4M3", 0)
     with pytest.raises(ValueError, match=r"HMMA\.32: a matrix instruction of an unknown shape"):
         sass.instruction("HMMA.32", 0)
     with pytest.raises(ValueError, match="v_wmma_f32_16x16x16_f4: a matrix instruction of unknown"):

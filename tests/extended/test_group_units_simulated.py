@@ -112,6 +112,16 @@ def test_units_of_groups_compute_what_pytorch_does(
     assert error <= 2 * eager + 1e-6
 
 
+@pytest.mark.parametrize("ptx", [False, True], ids=["ir", "ptx"])
+def test_bytes_are_multiplied_exactly(ptx: bool, plans: list[GroupUnitPlan]) -> None:
+    torch.manual_seed(0)
+    a, b = (torch.randint(-128, 128, shape, dtype=torch.int8) for shape in ((72, 272), (136, 272)))
+    (found,), launches = simulate(lambda a, b: torch._int_mm(a, b.t()), [a, b], ARCH, ptx=ptx)
+    assert plans
+    assert findings(launches) == []
+    assert torch.equal(torch.from_numpy(found).long(), a.long() @ b.long().t())
+
+
 def test_not_a_number_stays_in_its_row_and_column(plans: list[GroupUnitPlan]) -> None:
     """What is beyond the last step is zero, and not what happens to lie there."""
     a, b = r(72, 40).half(), r(40, 64).half()

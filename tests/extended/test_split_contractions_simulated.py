@@ -67,7 +67,7 @@ def test_parts_compute_what_float64_does(
     name: str, arch: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Of sizes that a simulator computes in seconds, parts save little.
-    monkeypatch.setattr(split_k, "_WORTH", 1.0)
+    monkeypatch.setattr(split_k, "WORTH_PARTS", 1.0)
     function, inputs = PROGRAMS[name][0], arguments(name)
     outputs, launches = simulate(function, inputs, arch)
     assert [str(f) for launch in launches for f in launch.findings] == []
@@ -84,7 +84,7 @@ def test_parts_compute_what_float64_does(
 
 
 def test_every_run_gives_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(split_k, "_WORTH", 1.0)
+    monkeypatch.setattr(split_k, "WORTH_PARTS", 1.0)
     function, inputs = PROGRAMS["epilogue"][0], arguments("epilogue")
     runs = [simulate(function, inputs, "sm_80") for _ in range(2)]
     assert all("atomic" not in each.counts.instructions for _, run in runs for each in run)

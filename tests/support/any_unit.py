@@ -29,7 +29,7 @@ def predict_by(patch: pytest.MonkeyPatch, predict: Predict, kind: str = "matrix"
         kind: ``matrix``, or ``contraction``: the kernels without a unit.
     """
     # A kernel that the model would not choose is often slower than several of parts.
-    patch.setattr(split_k, "_WORTH", 0.0)
+    patch.setattr(split_k, "WORTH_PARTS", 0.0)
     if kind == "contraction":
         patch.setattr(lanes_cost, "predict_lanes", predict)
         patch.setattr(lanes_cost, "least_lanes", lambda *_: lambda kernel: -inf)

@@ -38,12 +38,13 @@ def test_calls_become_assembly_and_calls_again(
 ) -> None:
     count = columns // 2
     name = function_of(f"llvm.polyblocks.wgmma.m64n{columns}k16.f32.{dtype}", panels)
+    wait = wait_of(1, "f32", count)
     struct = f"{{ {', '.join(['float'] * count)} }}"
     sums = ", ".join(f"float %s{k}" for k in range(count))
     text = f"declare {struct} @{name}(float)\n"
     lines = [
         f"  %r = tail call {struct} @{name}({sums}, i64 %a, i64 %b) #1",
-        f"  %w = call {struct} @{wait_of(1, count)}({sums})",
+        f"  %w = call {struct} @{wait}({sums})",
     ]
     text += "\n".join(lines)
     assembly = as_assembly(text)

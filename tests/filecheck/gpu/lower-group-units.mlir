@@ -4,7 +4,7 @@
 // Addresses become descriptors: 14 bits of the address in units of 16 bytes, the distance of panels
 // and of groups of eight lines, and the swizzle of 128 bytes. What is no operand is in the name.
 
-// CHECK:       llvm.func @polyblocks.wgmma.wait.1.2(f32, f32) -> !llvm.struct<(f32, f32)> attributes {convergent, no_unwind}
+// CHECK:       llvm.func @polyblocks.wgmma.wait.1.f32.2(f32, f32) -> !llvm.struct<(f32, f32)> attributes {convergent, no_unwind}
 // CHECK:       llvm.func @polyblocks.wgmma.m64n64k16.f32.f16.01(f32, f32, i64, i64) -> !llvm.struct<(f32, f32)>
 // CHECK-LABEL: llvm.func @k
 // CHECK:         %[[A:.*]] = llvm.ptrtoint %arg0 : !llvm.ptr<3> to i32
@@ -19,7 +19,7 @@
 // CHECK:         %[[PANELS:.*]] = llvm.mlir.constant(4611686293338849280 : i64)
 // CHECK:         %[[F:.*]] = llvm.or %{{.*}}, %[[PANELS]]
 // CHECK:         llvm.call @polyblocks.wgmma.m64n64k16.f32.f16.01(%arg2, %arg3, %[[E]], %[[F]])
-// CHECK:         llvm.call @polyblocks.wgmma.wait.1.2(
+// CHECK:         llvm.call @polyblocks.wgmma.wait.1.f32.2(
 // CHECK-NOT:     call_intrinsic
 gpu.module @kernels {
   llvm.func @k(%a: !llvm.ptr<3>, %b: !llvm.ptr<3>, %s: f32, %t: f32) attributes {gpu.kernel, nvvm.kernel} {

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from polyblocks.simt.fragments import fragment_table, from_bits
+from polyblocks.simt.fragments import fragment_table, from_words
 from polyblocks.simt.types import Array
-from polyblocks.target import GroupUnit
+from polyblocks.target import UNIT_BITS, GroupUnit
 
 if TYPE_CHECKING:
     from polyblocks.simt.accesses import Accesses
@@ -110,14 +110,19 @@ class GroupProducts:
         with np.errstate(all="ignore"):
             exact[:, rows, columns] = by_group
             exact += np.einsum("gmk,gnk->gmn", a, b)
-            result = exact[:, rows, columns].astype(np.float32)
+            result = exact[:, rows, columns]
+            if unit.accumulator == "int32":
+                # Sums wrap around; in float64 they are exact.
+                result = result.astype(np.int64).astype(np.int32)
+            else:
+                result = result.astype(np.float32)
         return tuple(result.swapaxes(0, 1).reshape(len(sums), -1))
 
     def _operand(self, machine: Accesses, unit: GroupUnit, side: int, tile: Tile) -> Array:
         """An operand of each group, shape (groups, rows or columns, steps)."""
         width = unit.warps * machine.chip.subgroup_width
         size, steps, dtype = unit.shape[side], unit.shape[2], unit.both[side]
-        length = _PIECE // 2
+        length = 8 * _PIECE // UNIT_BITS[dtype]
         of_row = steps // length
         found = []
         for round_ in range(size * of_row // width):
@@ -134,8 +139,7 @@ class GroupProducts:
             words = _load(machine, address)
             self._check_fences(machine, address)
             self._flights.append(_Flight(address, words, self.closed.copy(), machine.site))
-            halves = np.stack([words & 0xFFFF, words >> 16], axis=1).reshape(length, -1)
-            values = from_bits(halves, dtype)
+            values = from_words(words, dtype)
             found.append(values.reshape(length, -1, width))
         # (rounds, elements, groups, lanes) -> (groups, pieces, elements)
         pieces = np.stack(found).transpose(2, 0, 3, 1)

@@ -171,7 +171,7 @@ def _halves(name: str, m: int, n: int, half: int) -> tuple[UnitRate, ...]:
 # Dissecting the Nvidia Hopper GPU Architecture", 2024), and are taken for those of 8.0 on 10.x.
 _HOPPER = (
     _mma(1280, 128, 2560),
-    (*group_units.units(2048), *_asynchronous("wgmma", 64, 256, 2048, True)),
+    (*group_units.units(2048), *_asynchronous("wgmma", 64, 256, 2048, False)),
 )
 _TCGEN05 = _halves("tcgen05", 128, 256, 4096)
 _BLACKWELL = (

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from polyblocks.target import Fragment, GroupUnit
 from polyblocks.targets.gpu_description import UnitRate
@@ -21,52 +22,83 @@ LINE, LINES = 128, 8
 #: The functions that the core calls, and those that they become.
 CALL, WAIT = "llvm.polyblocks.wgmma", "llvm.polyblocks.wgmma.wait"
 PREFIX = "polyblocks.wgmma."
-#: Columns of the instruction's shapes that are used, rows, and steps.
-COLUMNS, ROWS, STEPS = (256, 128, 64), 64, 16
-#: dtype -> its name in PTX.
-TYPES = {"float16": "f16", "bfloat16": "bf16"}
+#: Columns of the instruction's shapes that are used, and rows.
+COLUMNS, ROWS = (256, 128, 64), 64
 
-_FUNCTION = re.compile(r"polyblocks\.wgmma\.m64n(\d+)k16\.f32\.(\w+)\.([01])([01])")
-_WAIT = re.compile(r"polyblocks\.wgmma\.wait\.(\d+)\.(\d+)")
+
+@dataclass(frozen=True)
+class Kind:
+    """An instruction by its operands.
+
+    Attributes:
+        name: of the operands' type in PTX.
+        sums: of the accumulator's.
+        accumulator, register: its dtype, and the type of its registers.
+        steps: of a call.
+        rate: times that of operands of 16 bits.
+        by_columns: whether operands may lie in panels; it says so for each of them.
+    """
+
+    name: str
+    sums: str
+    accumulator: str
+    register: str
+    steps: int
+    rate: int
+    by_columns: bool
+
+
+#: dtype of the operands -> the instruction.
+KINDS = {
+    "float16": Kind("f16", "f32", "float32", "f32", 16, 1, True),
+    "bfloat16": Kind("bf16", "f32", "float32", "f32", 16, 1, True),
+    "int8": Kind("s8", "s32", "int32", "i32", 32, 2, False),
+}
+_BY_NAME = {kind.name: kind for kind in KINDS.values()}
+
+_FUNCTION = re.compile(r"polyblocks\.wgmma\.m64n(\d+)k\d+\.\w+\.(\w+)\.([01])([01])")
+_WAIT = re.compile(r"polyblocks\.wgmma\.wait\.(\d+)\.(\w+?)\.(\d+)")
 #: A declaration, and a call, as LLVM writes them.
 _DECLARED = re.compile(r"^declare .*@polyblocks\.wgmma\..*\n", re.MULTILINE)
 _ASSEMBLY = re.compile(r'asm sideeffect "([^"]*wgmma\.[^"]*)", "([^"]*)"\(')
+#: An instruction by its assembly.
+_CODE = re.compile(r"\.(m64n\d+k\d+\.\w+\.\w+)\.\w+ \{.*, p(?:, 1, 1, ([01]), ([01]))?; \}")
 _CALLED = re.compile(r"(call [^@\n]*)@(?:llvm\.)?(polyblocks\.wgmma\.[\w.]+)\(")
 
 
-def sums_of(columns: int) -> Fragment:
+def sums_of(columns: int, register: str) -> Fragment:
     """The accumulator's elements: each warp has 16 rows, as those of ``mma.sync``."""
     lanes = ((0, 2), (0, 4), (1, 0), (2, 0), (4, 0), (16, 0), (32, 0))
     blocks = tuple((0, 8 << bit) for bit in range((columns // 8).bit_length() - 1))
-    return Fragment(lanes, ((0, 1), (8, 0), *blocks), "f32")
+    return Fragment(lanes, ((0, 1), (8, 0), *blocks), register)
 
 
 def units(rate: float) -> tuple[UnitRate, ...]:
-    """The instructions with operands of 16 bits and sums of float32.
+    """The instructions that code is generated for.
 
     Args:
-        rate: multiply-adds per cycle of one multiprocessor.
+        rate: multiply-adds per cycle of one multiprocessor, of operands of 16 bits.
     """
     return tuple(
         UnitRate(
-            f"wgmma.m{ROWS}n{n}k{STEPS}",
-            (ROWS, n, STEPS),
+            f"wgmma.m{ROWS}n{n}k{kind.steps}",
+            (ROWS, n, kind.steps),
             dtype,
-            "float32",
-            rate,
-            intrinsic=f"{CALL}.m{ROWS}n{n}k{STEPS}.f32.{name}",
+            kind.accumulator,
+            rate * kind.rate,
+            intrinsic=f"{CALL}.m{ROWS}n{n}k{kind.steps}.{kind.sums}.{kind.name}",
             group=(
                 ("group", 4),
-                ("accumulator_fragment", sums_of(n)),
+                ("accumulator_fragment", sums_of(n, kind.register)),
                 ("line", LINE),
-                ("by_columns", True),
+                ("by_columns", kind.by_columns),
                 ("visible", "llvm.nvvm.fence.proxy.async.shared_cta"),
                 ("begin", "llvm.nvvm.wgmma.fence.sync.aligned"),
                 ("close", "llvm.nvvm.wgmma.commit_group.sync.aligned"),
                 ("wait", WAIT),
             ),
         )
-        for dtype, name in TYPES.items()
+        for dtype, kind in KINDS.items()
         for n in COLUMNS
     )
 
@@ -77,9 +109,9 @@ def function_of(intrinsic: str, panels: tuple[bool, bool]) -> str:
     return f"{intrinsic.removeprefix('llvm.')}.{digits}"
 
 
-def wait_of(pending: int, registers: int) -> str:
-    """The name of the declared function that waits."""
-    return f"{PREFIX}wait.{pending}.{registers}"
+def wait_of(pending: int, type_: str, registers: int) -> str:
+    """The name of the declared function that waits, with registers of a type (``f32``)."""
+    return f"{PREFIX}wait.{pending}.{type_}.{registers}"
 
 
 def descriptor_bits(leading: int, stride: int) -> int:
@@ -108,35 +140,40 @@ def _function(code: str, constraints: str) -> str:
     """The declared function of an instruction; its operands are the same."""
     wait = re.search(r"wgmma\.wait_group\.sync\.aligned (\d+);", code)
     if wait is not None:
-        return wait_of(int(wait[1]), constraints.count("=f"))
-    called = re.search(r"\.(m64n\d+k16\.f32\.\w+)\.\w+ \{.*1, 1, ([01]), ([01]);", code)
+        type_ = "i32" if constraints.startswith("=r") else "f32"
+        return wait_of(int(wait[1]), type_, len(re.findall("=[rf]", constraints)))
+    called = re.search(
+        r"\.(m64n\d+k\d+\.\w+\.\w+)\.\w+ \{.*, p(?:, 1, 1, ([01]), ([01]))?; \}", code
+    )
     assert called is not None
-    return f"{PREFIX}{called[1]}.{called[2]}{called[3]}"
+    return f"{PREFIX}{called[1]}.{called[2] or 0}{called[3] or 0}"
 
 
 def _assembly(function: str) -> str:
     """The instruction and the constraints of its operands."""
     if (wait := _WAIT.fullmatch(function)) is not None:
-        count = int(wait[2])
+        count = int(wait[3])
         code = f"wgmma.wait_group.sync.aligned {wait[1]};"
-        return f'"{code}", "{",".join([*_tied(count), "~{memory}"])}"'
+        return f'"{code}", "{",".join([*_tied(count, wait[2]), "~{memory}"])}"'
     called = _FUNCTION.fullmatch(function)
     assert called is not None
     columns, dtype, *panels = called.groups()
-    count = int(columns) // 2
+    kind, count = _BY_NAME[dtype], int(columns) // 2
     sums = ", ".join(f"${k}" for k in range(count))
     first, second = f"${2 * count}", f"${2 * count + 1}"
+    # Operands are multiplied by 1; those of 8 bits are not, and their steps follow each other.
+    rest = f", 1, 1, {', '.join(panels)}" if kind.by_columns else ""
     code = (
         "{ .reg .pred p; setp.eq.b32 p, 0, 0; "
-        f"wgmma.mma_async.sync.aligned.m{ROWS}n{columns}k{STEPS}.f32.{dtype}.{dtype} "
-        f"{{{sums}}}, {first}, {second}, p, 1, 1, {', '.join(panels)}; }}"
+        f"wgmma.mma_async.sync.aligned.m{ROWS}n{columns}k{kind.steps}.{kind.sums}.{dtype}.{dtype} "
+        f"{{{sums}}}, {first}, {second}, p{rest}; }}"
     )
-    return f'"{code}", "{",".join([*_tied(count), "l", "l", "~{memory}"])}"'
+    return f'"{code}", "{",".join([*_tied(count, kind.register), "l", "l", "~{memory}"])}"'
 
 
-def _tied(count: int) -> Iterator[str]:
+def _tied(count: int, type_: str) -> Iterator[str]:
     """Constraints of registers that an instruction changes."""
-    yield from ["=f"] * count
+    yield from ["=r" if type_ == "i32" else "=f"] * count
     yield from map(str, range(count))
 
 

@@ -53,7 +53,8 @@ class LowerGroupUnitsPass:
                     if name == WAIT:
                         found = True
                         pending, *sums = op.operands
-                        _call(module, op, wait_of(_number(pending), len(sums)), sums)
+                        name = wait_of(_number(pending), str(sums[0].type), len(sums))
+                        _call(module, op, name, sums)
                     elif name.startswith(CALL):
                         found = True
                         _multiply(module, op, name)

@@ -109,21 +109,22 @@ def _load_tiles(e: Emitter, i: Instruction) -> None:
 def _multiply_in_groups(e: Emitter, i: Instruction) -> None:
     """``wgmma``: products by descriptors, and their groups."""
     if i.name[1] == "wait_group":
-        e.call(f"llvm.{wait_of(int(i.operands[0]), 0)}", [], [], "()")
+        e.call(f"llvm.{wait_of(int(i.operands[0]), 'f32', 0)}", [], [], "()")
         return
     if i.name[1] != "mma_async":
         e.call(f"llvm.nvvm.wgmma.{i.name[1]}.sync.aligned", [], [], "()")
         return
     to, first, second, _, *rest = i.operands
-    registers, panels = parts_of(to), (rest[2] == "1", rest[3] == "1")
-    given = [*(e.read(part, "f32") for part in registers), e.read(first, "i64")]
+    registers, panels = parts_of(to), (rest[2:3] == ["1"], rest[3:4] == ["1"])
+    type_ = "i32" if i.name[5] == "s32" else "f32"
+    given = [*(e.read(part, type_) for part in registers), e.read(first, "i64")]
     given.append(e.read(second, "i64"))
-    types = [*["f32"] * len(registers), "i64", "i64"]
-    result = f"!llvm.struct<({', '.join(['f32'] * len(registers))})>"
+    types = [*[type_] * len(registers), "i64", "i64"]
+    result = f"!llvm.struct<({', '.join([type_] * len(registers))})>"
     name = f"llvm.polyblocks.wgmma.{'.'.join(i.name[4:7])}"
     whole = e.call(f"llvm.{function_of(name, panels)}", given, types, result)
     for position, part in enumerate(registers):
-        e.write(part, e.op(f"llvm.extractvalue {whole}[{position}] : {result}"), "f32")
+        e.write(part, e.op(f"llvm.extractvalue {whole}[{position}] : {result}"), type_)
 
 
 HANDLERS: dict[str, Handler] = {

@@ -66,7 +66,10 @@ INTRINSICS: dict[str, Operation] = {
         for unit in group_units()
         for rows, columns in product((False, True), repeat=2)
     },
-    **{f"llvm.{wait_of(n, count)}": _wait(n) for n, count in product(_PENDING, _REGISTERS)},
+    **{
+        f"llvm.{wait_of(n, type_, count)}": _wait(n)
+        for n, type_, count in product(_PENDING, ("f32", "i32"), _REGISTERS)
+    },
     "llvm.nvvm.fence.proxy.async.shared_cta": Operation(
         lambda i: lambda m: m.products.fence(m), "control"
     ),
