@@ -56,3 +56,13 @@ def test_the_library_has_the_kernels_of_the_written_form(
     assert infinite[1] >= 5
     for function in (library, _written(float(jnp.finfo(jnp.float32).min))):
         assert _run(function)[1:] == infinite[1:]
+
+
+def test_tables_keep_the_signs_of_zeros() -> None:
+    table = np.where(np.tri(64, dtype=bool), np.float32(0.0), np.float32(-0.0))
+    table[5, 60] = 0.0
+    other = np.where(np.tri(64, dtype=bool), np.float32(0.0), np.float32(-0.0))
+    x = np.ones((64, 64), np.float32)
+    for held in (table, other):
+        fast = polyblocks_jit_jax(lambda x, held=held: x * held)
+        np.testing.assert_array_equal(np.signbit(np.asarray(fast(x))), np.signbit(held))

@@ -95,21 +95,23 @@ def _band(op: Any) -> _Band | None:
     except Unknown:
         return None
     rows, columns = values.shape[-2:]
-    table = values.reshape(-1, rows, columns)
+    table = np.ascontiguousarray(values).reshape(-1, rows, columns)
+    # Bits: zeros have signs.
+    bits = table.view(f"u{table.itemsize}")
     # By rising distance: along the first row from its end, then down the first column.
-    line = np.concatenate([table[0, 0, ::-1], table[0, 1:, 0]])
+    line, numbers = (np.concatenate([t[0, 0, ::-1], t[0, 1:, 0]]) for t in (bits, table))
     changes = np.flatnonzero(line[1:] != line[:-1])
-    if not 1 <= len(changes) <= 2 or np.isnan(line.astype(np.float64)).any():
+    if not 1 <= len(changes) <= 2 or np.isnan(numbers.astype(np.float64)).any():
         return None
     distances = np.arange(rows)[:, None] - np.arange(columns) + (columns - 1)
-    if any((part != line[distances]).any() for part in table):
+    if any((part != line[distances]).any() for part in bits):
         return None
     first = int(changes[0]) + 1 - (columns - 1)
     if len(changes) == 1:
-        return _Band(first, None, line[-1], line[0])
+        return _Band(first, None, numbers[-1], numbers[0])
     if line[0] != line[-1]:
         return None
-    return _Band(first, int(changes[1]) - (columns - 1), line[changes[1]], line[0])
+    return _Band(first, int(changes[1]) - (columns - 1), numbers[changes[1]], numbers[0])
 
 
 def _replace(op: Any, band: _Band) -> None:
