@@ -21,7 +21,9 @@ WORSE, ROUNDINGS = 2.0, 32.0
 LENGTHS = (1, 2, 7, 64, 77, 128, 255, 256, 384, 509, 512, 640, 1024)
 SIZES = (1, 3, 8, 16, 17, 32, 40, 64, 80, 128, 256)
 TYPES = (torch.float32, torch.float32, torch.float32, torch.float64, torch.bfloat16, torch.float16)
-MASKS = ("none", "causal", "window", "boolean", "additive", "bias", "capped")
+MASKS = ("none", "causal", "window", "boolean", "additive", "bias", "capped", "least", "added")
+#: Those that are written out only.
+WRITTEN = ("window", "capped", "least", "added")
 SPECIALS = ("", "", "", "masked rows", "nan", "inf")
 
 
@@ -118,11 +120,17 @@ class Sample:
         group = self.heads[2]
         k, v = (x.repeat_interleave(group, 1) if group > 1 else x for x in (k, v))
         scores = (q @ k.transpose(-1, -2)) * self.size**-0.5
+        low = max(-1e9, torch.finfo(self.dtype).min)
         distance = torch.arange(self.queries)[:, None] - torch.arange(self.keys)[None, :]
         if self.mask == "causal":
             scores = scores.masked_fill(distance < 0, float("-inf"))
         elif self.mask == "window":
             scores = scores.masked_fill((distance < 0) | (distance > 50), float("-inf"))
+        elif self.mask == "least":
+            # Rows without keys weigh all of them.
+            scores = scores.masked_fill((distance < 0) | (distance > 50), low)
+        elif self.mask == "added":
+            scores = scores + (1.0 - (distance >= 0).to(scores.dtype)) * low
         elif self.mask == "capped":
             scores = 5 * torch.tanh(scores / 5)
         elif self.mask == "boolean":
@@ -145,7 +153,7 @@ def make(seed: int, number: int) -> Sample:
         if scores > MOST_SCORES or (number % 2 and scores < MOST_SCORES // 6):
             continue
         library = choose.random() < 0.5
-        mask = choose.choice([m for m in MASKS if not library or m not in ("window", "capped")])
+        mask = choose.choice([m for m in MASKS if not library or m not in WRITTEN])
         size = choose.choice(SIZES)
         return Sample(
             *(heads, queries, keys, size),
@@ -156,7 +164,7 @@ def make(seed: int, number: int) -> Sample:
             # Kernels of the library differ in what they make of NaN and infinite scores.
             special=choose.choice([s for s in SPECIALS if not library or s not in ("nan", "inf")]),
             seed=choose.randrange(1 << 30),
-            flex=not library and choose.random() < 0.5,
+            flex=not library and mask not in ("least", "added") and choose.random() < 0.5,
         )
 
 
