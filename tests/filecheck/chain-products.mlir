@@ -32,9 +32,11 @@
 // CHECK-NEXT:            %[[SCALED:.*]] = arith.mulf %[[OLD]], %[[FACTOR]]
 // CHECK-NEXT:            affine.for {{.*}} iter_args(%{{.*}} = %[[SCALED]])
 // CHECK:               affine.yield %[[MAX]], %[[SUM]]
-// The division by the sum is one of totals.
+// The division by the sum is one of totals: by a reciprocal for each row.
+// CHECK:             %[[INVERSE:.*]] = arith.divf
 // CHECK:             affine.for %[[D:.*]] = 0 to 64 {
-// CHECK:               arith.divf
+// CHECK-NOT:           arith.divf
+// CHECK:               arith.mulf %{{.*}}, %[[INVERSE]]
 // CHECK:               affine.store %{{.*}}, %arg3[%[[H]], %[[I]], %[[D]]]
 // CHECK:         polyblocks.schedule = {block_tile = {{.*}}, chained = true, {{.*}}unit = "chaining"}
 // CHECK-NOT:     affine.for

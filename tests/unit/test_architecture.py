@@ -258,7 +258,7 @@ ROOMS: dict[str, str] = {
     "affine/contraction/tilings affine/cost affine/fusion affine/masks affine/mlir "
     "affine/naming affine/padding affine/rewrites affine/tiles affine/vectors passes "
     "passes/normalize",
-    "passes/contraction": "affine affine/analysis affine/buffers affine/contraction "
+    "passes/contraction": "affine affine/analysis affine/buffers affine/cleanup affine/contraction "
     "affine/contraction/products affine/contraction/tilings affine/cost affine/fusion/chains "
     "affine/gpu affine/gpu/plans affine/gpu/tiles affine/mlir affine/naming affine/padding "
     "affine/plan affine/rewrites affine/vectors "

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
+from polyblocks.affine.cleanup.reciprocals import invert_divisors
 from polyblocks.affine.contraction.products.factors import has_units, is_product
 from polyblocks.affine.contraction.products.row_products import product_of
 from polyblocks.affine.cost import rates
@@ -32,6 +33,7 @@ from polyblocks.affine.mlir.source import merged_sources
 from polyblocks.affine.model import For, Nest, Node, Sequence
 from polyblocks.affine.naming.names import name_nests
 from polyblocks.affine.plan.schedule import printed
+from polyblocks.affine.subnests import parallel_shell
 from polyblocks.affine.users import Users
 from polyblocks.passes import facts
 from polyblocks.passes.base import NestPass
@@ -127,6 +129,8 @@ class ChainProductsPass(NestPass):
             return False
         (loop,) = found.body
         assert isinstance(loop, For)
+        if not context.options.polyblocks_disable_unsafe_math_canonicalizations:
+            _invert_sums(found.body)
         loop.schedule = printed(found.plan.kind, found.plan.schedule(Numbers(Nest(found.body, []))))
         last = chain.last
         new = [last]
@@ -164,6 +168,15 @@ class _Choice:
     rescaling: Rescaling
     seconds: float
     partial: PartialSums | None = None
+
+
+def _invert_sums(nodes: list[Node]) -> None:
+    """Let results of a row be multiplied by the reciprocal of its sum, in place."""
+    _, body = parallel_shell(nodes)
+    finish = body[-1]
+    assert isinstance(finish, For)
+    front, _ = invert_divisors([finish])
+    body[-1:] = [*front, finish]
 
 
 def _quickest(

@@ -5,16 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from polyblocks.affine.cleanup.invariants import invariants
-from polyblocks.affine.element import F32, F64, as_float32, dtype_of
+from polyblocks.affine.cleanup.reciprocals import RANGES, invert_divisors, is_division
+from polyblocks.affine.element import F32, as_float32, dtype_of
 from polyblocks.affine.model import For, Node, Op, Sequence, Value, walk
-from polyblocks.affine.ops import Floats, Ops, has_flag, is_constant
+from polyblocks.affine.ops import Ops, is_constant
 from polyblocks.affine.subnests import parallel_shell
 from polyblocks.passes.base import NestPass
-
-#: For each type the exponents (of two) between which a number and its reciprocal are normal, and
-#: by how much others are moved first.
-_RANGES = {F32: (-126, 126, 64), F64: (-1022, 1022, 512)}
 
 
 @dataclass(frozen=True)
@@ -89,46 +85,7 @@ class MultiplyReciprocalsPass(NestPass):
 
     def _rewrite(self, shell: list[For]) -> tuple[list[Node], int]:
         """Reciprocals in front of innermost loops, and the number of divisions they replace."""
-        loop = shell[-1]
-        if loop.trips < self.min_trips:
-            return [], 0
-        taken, kept = _invariants(shell)
-        varying = {r for n in kept for r in n.defines} | set(loop.arguments)
-        divisions = [n for n in kept if isinstance(n, Op) and _is_division(n)]
-        divisions = [n for n in divisions if n.operands[1] not in varying]
-        if not divisions:
-            return [], 0
-        front = list(taken)
-        known: dict[Value, tuple[Value, Value]] = {}
-        body: list[Node] = []
-        for node in kept:
-            if not isinstance(node, Op) or node not in divisions:
-                body.append(node)
-                continue
-            x, d = node.operands
-            if d not in known:
-                known[d] = _invert(d, front)
-            scale, reciprocal = known[d]
-            # Without flags: rearranged, the factors would overflow again.
-            moved = Ops(body, node.location).op("arith.mulf", [x, scale])
-            body.append(Op("arith.mulf", [moved, reciprocal], {}, node.results, node.location))
-        loop.body = body
-        return front, len(divisions)
-
-
-def _is_division(op: Op) -> bool:
-    reassociates = op.name == "arith.divf" and has_flag(op, "reassoc")
-    return reassociates and dtype_of(op.results[0].type) in _RANGES
-
-
-def _invariants(shell: list[For]) -> tuple[list[Node], list[Node]]:
-    """The nodes in the innermost of these loops that depend on none of them, and the others."""
-    inner = shell[-1]
-    taken, kept = invariants(inner)
-    for loop in reversed(shell[:-1]):
-        taken, inside = invariants(For(loop.var, taken, lower=loop.lower, upper=loop.upper))
-        kept = [*inside, *kept]
-    return taken, kept
+        return invert_divisors(shell) if shell[-1].trips >= self.min_trips else ([], 0)
 
 
 def _multiply(loop: For, constants: dict[Value, Any]) -> int:
@@ -137,7 +94,7 @@ def _multiply(loop: For, constants: dict[Value, Any]) -> int:
     body: list[Node] = []
     for node in loop.body:
         reciprocal = None
-        if isinstance(node, Op) and _is_division(node) and node.operands[1] in constants:
+        if isinstance(node, Op) and is_division(node) and node.operands[1] in constants:
             reciprocal = _reciprocal(constants[node.operands[1]])
         if reciprocal is not None and isinstance(node, Op):
             factor = Ops(body, node.location).constant(reciprocal, node.results[0].type)
@@ -151,26 +108,8 @@ def _multiply(loop: For, constants: dict[Value, Any]) -> int:
 def _reciprocal(attribute: Any) -> float | None:
     """One over a constant, rounded; None if it or the constant is not a normal number."""
     dtype = dtype_of(attribute.type)
-    low, high, _ = _RANGES[dtype]
+    low, high, _ = RANGES[dtype]
     number = float(attribute.value)
     if not 2.0**low <= abs(number) <= 2.0**high:
         return None
     return as_float32(1.0 / number) if dtype == F32 else 1.0 / number
-
-
-def _invert(d: Value, front: list[Node]) -> tuple[Value, Value]:
-    """The scale and the reciprocal of the scaled divisor; their operations go to ``front``."""
-    low, high, shift = _RANGES[dtype_of(d.type)]
-    ops = Ops(front)
-
-    def constant(number: float) -> Value:
-        return ops.constant(number, d.type)
-
-    size = ops.op("math.absf", [d])
-    small = ops.compare(Floats.LESS, size, constant(2.0**low))
-    large = ops.compare(Floats.GREATER, size, constant(2.0**high))
-    one = constant(1.0)
-    scale = ops.select(large, constant(2.0**-shift), one)
-    scale = ops.select(small, constant(2.0**shift), scale)
-    reciprocal = ops.op("arith.divf", [one, ops.op("arith.mulf", [d, scale])])
-    return scale, reciprocal
