@@ -3,8 +3,9 @@
 First line: ``// PASSES: name,name`` with names of the standard pipeline or of the CPU target;
 ``// ARCH: x86-64`` names the chip, by default ``x86-64-v4``; ``// TARGET: gpu`` stands for a GPU of
 no vendor, ``bounded gpu`` for one that has bounded loads, ``copying gpu`` for one whose copies may
-go past the registers, ``chaining gpu`` for one whose unit can compute products in turn, and
-``// OPTIONS: name,name=value`` switches options on. The rest are CHECK lines.
+go past the registers, ``chaining gpu`` for one whose unit can compute products in turn, ``amdgpu``
+for the target of that name, and ``// OPTIONS: name,name=value`` switches options on. The rest are
+CHECK lines.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from polyblocks.options import CompileOptions
 from polyblocks.passes.rules import steps
 from polyblocks.passes.standard import standard_pipeline
 from polyblocks.pipeline import PassContext, run_stage
+from polyblocks_amdgpu.describe import describe as describe_amdgpu
 from polyblocks_cpu.describe import describe
 from polyblocks_cpu.lower import stage_s4
 
@@ -40,11 +42,13 @@ def run_passes(text: str) -> str:
         given[name] = value or True
     options = CompileOptions.from_dict(given)
     *having, kind = _header(text, "TARGET", "cpu").split()
-    target = gpu_target(**dict.fromkeys(having, True)) if kind == "gpu" else describe(options)
+    describe_kind = describe_amdgpu if kind == "amdgpu" else describe
+    target = gpu_target(**dict.fromkeys(having, True)) if kind == "gpu" else describe_kind(options)
     pipeline = standard_pipeline(target, options)
     known = {p.name: p for passes in pipeline.stages.values() for p in steps(passes)}
-    for profile in (True, False):
-        known |= {p.name: p for p in stage_s4(describe(options), profile)}
+    if kind != "amdgpu":
+        for profile in (True, False):
+            known |= {p.name: p for p in stage_s4(describe(options), profile)}
     module = mlir.parse(text)
     passes = [known[name.strip()] for name in names]
     run_stage("S4", passes, module, PassContext.create(target, options))

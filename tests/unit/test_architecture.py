@@ -308,11 +308,14 @@ ROOMS: dict[str, str] = {
     "codegen/vector_math": "codegen",
     "codegen/gpu": "affine/cost affine/mlir codegen codegen/gpu/passes codegen/vector_math",
     "codegen/gpu/emission": "affine affine/analysis affine/buffers affine/gpu affine/gpu/mapping "
-    "affine/gpu/plans affine/mlir affine/vectors codegen codegen/gpu/matrix_emission",
+    "affine/gpu/plans affine/mlir affine/vectors codegen codegen/gpu/matrix_emission "
+    "codegen/gpu/matrix_emission/chains",
     "codegen/gpu/accesses": "affine codegen/gpu/emission",
     "codegen/gpu/matrix_emission": "affine affine/analysis affine/buffers affine/gpu/plans "
-    "affine/gpu/staged affine/vectors "
+    "affine/gpu/staged "
     "codegen/gpu/accesses codegen/gpu/emission",
+    "codegen/gpu/matrix_emission/chains": "affine affine/analysis affine/gpu/plans "
+    "affine/vectors codegen/gpu/accesses codegen/gpu/emission codegen/gpu/matrix_emission",
     "codegen/gpu/passes": "affine affine/mlir codegen codegen/gpu",
     "s3": "affine affine/buffers affine/mlir",
     "runtime": "codegen isolation runtime/device/calls runtime/kept runtime/native",

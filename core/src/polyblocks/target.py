@@ -177,6 +177,7 @@ class MatrixUnit:
             such as whether numbers have a sign; in order.
         rounding: of a unit whose operands are ``tfloat32`` LLVM's function that makes one of a
             float32: it returns the bits (``i32``).
+        second_first: whether the function takes the second operand's registers before the first's.
 
     Raises:
         ValueError: a shape or dtype that a unit of this class does not have.
@@ -193,6 +194,7 @@ class MatrixUnit:
     intrinsic: str = ""
     immediates: tuple[tuple[int, bool], ...] = ()
     rounding: str = ""
+    second_first: bool = False
 
     def __post_init__(self) -> None:
         for dtype in (*self.both, self.accumulator):
@@ -503,6 +505,7 @@ class Multiprocessor:
             and of ``shared_per_block_optin``.
         banks: banks of the shared memory.
         bank_bytes: what one bank delivers per cycle.
+        shared_units: memories of as many banks that the shared memory is made of.
         access_bits: the widest load or store of one thread.
         sector: bytes of the smallest transaction with the memory behind, and their alignment.
         tile_loads: None where there are none.
@@ -511,6 +514,7 @@ class Multiprocessor:
             takes which ones it may move all the same (a constant ``i32``: 0). Empty where what
             makes machine code overlaps accesses and matrix instructions by itself.
         bounded_loads: None where there are none.
+        one_pipe: whether its vector units execute matrix instructions, and nothing beside them.
         power_of_two: LLVM's function of a power of two of a float32, to a few units in its last
             place, that is an instruction; numbers too small to be normal may be 0. Empty for none.
         latencies: what its threads wait for, in seconds.
@@ -542,12 +546,14 @@ class Multiprocessor:
     shared_reserved: int = 0
     banks: int = 32
     bank_bytes: int = 4
+    shared_units: int = 1
     access_bits: int = 128
     sector: int = 32
     asynchronous_copies: AsynchronousCopies | None = None
     bounded_loads: BoundedLoads | None = None
     tile_loads: TileLoads | None = None
     scheduling_fence: str = ""
+    one_pipe: bool = False
     power_of_two: str = ""
     latencies: Latencies = Latencies()
     loads_in_flight: int = 1

@@ -75,12 +75,16 @@ def multiprocessor(registers_of_simd: int, register_granularity: int) -> Multipr
         # the 64 of both.
         banks=32,
         bank_bytes=4,
+        shared_units=UNITS_PER_WGP,
         access_bits=128,
         # Half a cache line, what one request between the caches moves.
         sector=64,
         # LLVM takes registers for the scarcest thing, and moves loads to where they are needed.
         scheduling_fence="llvm.amdgcn.sched.barrier",
         bounded_loads=BOUNDED_LOADS,
+        one_pipe=True,
+        # V_EXP_F32, to one unit in the last place; denormals are 0.
+        power_of_two="llvm.amdgcn.exp2.f32",
         latencies=COMMON_LATENCIES,
         loads_in_flight=4,
         busy_threads=512,

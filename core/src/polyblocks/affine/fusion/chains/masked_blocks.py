@@ -82,6 +82,13 @@ def masks_at_borders(
     return loops
 
 
+def most_runs(loop: For) -> int:
+    """Iterations of a loop at most."""
+    first = max([0, *(e.range()[0] for e in loop.lower)])
+    end = min([loop.var.extent, *(e.range()[1] for e in loop.upper)])
+    return end - first
+
+
 @dataclass(frozen=True)
 class _Mask:
     """A condition that masks elements of a row.

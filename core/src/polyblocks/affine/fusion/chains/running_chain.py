@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.fusion.chains.chained_products import Link, ProductChain
 from polyblocks.affine.fusion.chains.link_code import LinkCode
-from polyblocks.affine.fusion.chains.masked_blocks import bound_blocks, masks_at_borders
+from polyblocks.affine.fusion.chains.masked_blocks import bound_blocks, masks_at_borders, most_runs
 from polyblocks.affine.fusion.chains.partial_sums import PartialSums
 from polyblocks.affine.fusion.chains.row_kinds import Rescaling
 from polyblocks.affine.model import (
@@ -159,13 +159,14 @@ class _Writer:
         if scores is None:
             return
         around = self.chain.rows, self.block
-        for statement in list(out.out):
-            if isinstance(statement, For) and not statement.inits:
-                bound_blocks(blocks, statement, scores, *around)
-                if self.number.extent > 1:
-                    masks = masks_at_borders(statement, scores, *around, self.code.first)
-                    at = out.out.index(statement) + 1
-                    out.out[at:at] = masks
+        elements = [n for n in out.out if isinstance(n, For) and not n.inits]
+        for statement in elements:
+            bound_blocks(blocks, statement, scores, *around)
+        # A block alone has constant bounds, from which a border would not be told.
+        for statement in elements if most_runs(blocks) > 1 else ():
+            masks = masks_at_borders(statement, scores, *around, self.code.first)
+            at = out.out.index(statement) + 1
+            out.out[at:at] = masks
 
     def _scores(self) -> Buffer | None:
         """The block's buffer of elements that exponentials are of, less the largest of them."""

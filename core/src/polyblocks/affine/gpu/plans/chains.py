@@ -10,14 +10,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
-from polyblocks.affine.gpu.plans.chained import ChainedProducts
-from polyblocks.affine.gpu.plans.fragments import outers_of, steps_of
+from polyblocks.affine.gpu.plans.chained import ChainedProducts, is_at_border
+from polyblocks.affine.gpu.plans.fragments import exchanges_of, turned
 from polyblocks.affine.gpu.plans.lanes import ADDRESSES
 from polyblocks.affine.gpu.plans.numbers import Numbers
 from polyblocks.affine.gpu.plans.sizes import TileSizes, extent
 from polyblocks.affine.gpu.plans.unit_access import UnitAccess, unit_accesses
 from polyblocks.affine.gpu.plans.unit_plan import unit_plan
 from polyblocks.affine.gpu.plans.units import UnitPlan
+from polyblocks.affine.model import For
 from polyblocks.affine.plan.keys import PlanKind
 from polyblocks.affine.plan.tiles import Tiles
 from polyblocks.target import MatrixUnit, Multiprocessor, TargetDescription
@@ -26,6 +27,10 @@ from polyblocks.target import MatrixUnit, Multiprocessor, TargetDescription
 _COLUMNS = 64
 #: Registers beside sums and operands: of addresses, of a row's numbers, and of loops.
 _OTHER = 38 - ADDRESSES
+#: The same where operands come through registers: of addresses for each place of a swizzle as well.
+_THROUGH = 44
+#: Those of the exchanges of each of a warp's units along rows but the first.
+_EXCHANGES = 48
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +79,11 @@ class ChainPlan:
         """
         return self.first.stages
 
+    @property
+    def through_registers(self) -> bool:
+        """Whether operands come to shared memory through the registers, of one stage then."""
+        return self.first.copies is None
+
     @cached_property
     def shared(self) -> tuple[tuple[int, ...], ...]:
         """Shapes in shared memory: of the first product's operands, and of the second one's."""
@@ -94,11 +104,29 @@ class ChainPlan:
         assert self.unit.fragments is not None
         a, b, _ = self.unit.fragments
         rows = self.first.of_warp[0] * a.elements * width // 4
+        if self.through_registers:
+            # Rows of this call and of the next one, a part of the columns, and what is on its way.
+            columns = self.first.read_ahead * b.elements * width // 4
+            copied = sum(p.copied_words(p.product.operands[1]) for p in (self.first, self.second))
+            # Of masks, where each column is.
+            masks = c if any(map(is_at_border, self._of_steps)) else 0
+            sums = r * c + r * d + (self._exchanged(r * c) if exchanges_of(self.unit) else 0)
+            return sums + 2 * rows + columns + copied + masks + _THROUGH
         columns = max(p.of_warp[1] for p in (self.first, self.second)) * b.elements * width // 4
         # Elements become operands one after the other, in place of sums; a part of a call's columns
         # is on its way from shared memory.
         elements = r * c + r * c // 8
         return elements + r * d + rows + columns // 8 + _OTHER + ADDRESSES
+
+    @property
+    def _of_steps(self) -> list[For]:
+        """Statements of a block that are loops."""
+        return [n for n in self.parts.statements if isinstance(n, For)]
+
+    def _exchanged(self, elements: int) -> int:
+        """Registers of elements that lanes exchange: words of them, and copies on the way."""
+        words = elements * self.first.element_bytes // 4
+        return words + _EXCHANGES * (self.first.of_warp[0] - 1)
 
     def schedule(self, numbers: Numbers) -> dict[str, Any]:
         """The plan as data."""
@@ -154,12 +182,13 @@ def chain_plan(
 
 
 def _is_possible(plan: ChainPlan, chip: Multiprocessor) -> bool:
-    """Whether operands go to shared memory past the registers, and a block has room for them."""
+    """Whether operands can be copied to shared memory, and a block has room for them."""
     first, second = plan.first, plan.second
     copied = [*((first, o) for o in first.product.operands), (second, second.product.operands[1])]
-    if not all(each.is_asynchronous(operand) for each, operand in copied):
-        return False
-    if first.loads is None or second.loads is None:
+    if plan.through_registers:
+        if plan.stages > 1 or not all(e.along(o) in ("steps", "outer") for e, o in copied):
+            return False
+    elif not all(e.is_asynchronous(o) and e.loads is not None for e, o in copied):
         return False
     if plan.registers() > chip.registers_per_thread:
         return False
@@ -170,14 +199,12 @@ def chain_accesses(
     parts: ChainedProducts, target: TargetDescription
 ) -> tuple[UnitAccess, UnitAccess] | None:
     """How a unit finds the operands of both products; None if no unit computes both in turn."""
-    firsts, seconds = (unit_accesses(p, target.matrix_units) for p in (parts.first, parts.second))
+    units = [unit for unit in target.matrix_units if unit.fragments is not None]
+    units += [turned(unit) for unit in units]
+    firsts, seconds = (unit_accesses(p, units) for p in (parts.first, parts.second))
     for first in firsts:
         for second in seconds:
-            if (
-                first.unit.fragments is None
-                or first.unit is not second.unit
-                or not _fit(first, second, parts)
-            ):
+            if first.unit is not second.unit or not _fit(first, second, parts):
                 continue
             return first, second
     return None
@@ -193,15 +220,4 @@ def _fit(first: UnitAccess, second: UnitAccess, parts: ChainedProducts) -> bool:
     operand = other.operands[0]
     passed = operand.load.buffer in parts.passed and not operand.on_the_way
     single = len(one.columns) == 1 and len(other.columns) == 1 and len(other.steps) == 1
-    return same and passed and single and keeps_lanes(first.unit)
-
-
-def keeps_lanes(unit: MatrixUnit) -> bool:
-    """Whether a lane's sums are elements of the first operand that it has as well."""
-    assert unit.fragments is not None
-    operand, _, sums = unit.fragments
-    if operand.lanes != sums.lanes or unit.shape[2] % unit.shape[1]:
-        return False
-    rows, columns = outers_of(sums), steps_of(sums)
-    places = (operand.at(p) for p in range(operand.elements))
-    return all(row in rows and step % unit.shape[1] in columns for row, step in places)
+    return same and passed and single and exchanges_of(first.unit) is not None

@@ -8,7 +8,7 @@ where the unit has it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 from polyblocks.target import Fragment, GroupUnit, MatrixUnit, TileLoads
@@ -55,6 +55,75 @@ def outers_of(fragment: Fragment) -> tuple[int, ...]:
 def steps_of(fragment: Fragment) -> tuple[int, ...]:
     """The steps (of accumulators: columns) that a lane has, beside its first one; in order."""
     return tuple(sorted({fragment.at(p)[1] for p in range(fragment.elements)}))
+
+
+@cache
+def turned(unit: MatrixUnit) -> MatrixUnit:
+    """The unit of the transposed sums: what it calls rows are its second operand's columns.
+
+    The order of columns is free as well. Those of a tile's eight, which a warp reads together,
+    change places such that neighbours are in one lane as far as possible.
+    """
+    assert unit.fragments is not None
+    first, second, sums = unit.fragments
+    low = [1 << bit for bit in range(3)]
+    of_lane = [row for row, _ in sums.places if row in low]
+    order = dict(zip([*of_lane, *(row for row in low if row not in of_lane)], low, strict=True))
+
+    def columns(adds: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
+        return tuple((order.get(row, row), other) for row, other in adds)
+
+    def swapped(adds: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
+        return tuple((other, row) for row, other in columns(adds))
+
+    m, n, k = unit.shape
+    one, other = unit.both
+    return replace(
+        unit,
+        shape=(n, m, k),
+        operands=other,
+        second=one if one != other else "",
+        fragments=(
+            second,
+            replace(first, lanes=columns(first.lanes), places=columns(first.places)),
+            replace(sums, lanes=swapped(sums.lanes), places=swapped(sums.places)),
+        ),
+        second_first=not unit.second_first,
+    )
+
+
+@cache
+def exchanges_of(unit: MatrixUnit) -> tuple[int, ...] | None:
+    """Bits of a lane's number across which sums are exchanged to become the first operand.
+
+    A lane then has the elements of its rows that it needs of the operand: its own sums, and those
+    of lanes whose numbers differ in these bits. None: it would need those of other lanes. Sums are
+    columns, or steps of the operand, of several calls of the unit side by side.
+    """
+    assert unit.fragments is not None
+    operand, _, sums = unit.fragments
+    _, n, k = unit.shape
+    if k % n:
+        return None
+    bits = []
+    for bit, (own, wanted) in enumerate(zip(sums.lanes, operand.lanes, strict=True)):
+        if own != wanted:
+            if wanted != (0, 0) or own[0]:
+                return None
+            bits.append(bit)
+    rows, columns = outers_of(sums), steps_with(sums, tuple(bits))
+    places = (operand.at(p) for p in range(operand.elements))
+    return tuple(bits) if all(r in rows and s % n in columns for r, s in places) else None
+
+
+@cache
+def steps_with(fragment: Fragment, bits: tuple[int, ...]) -> tuple[int, ...]:
+    """The steps that a lane has with those of the lanes that differ in some bits, in order."""
+    lanes = [0]
+    for bit in bits:
+        lanes += [lane | 1 << bit for lane in lanes]
+    places = range(fragment.elements)
+    return tuple(sorted({fragment.at(p, lane)[1] for p in places for lane in lanes}))
 
 
 @cache

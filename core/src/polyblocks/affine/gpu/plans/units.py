@@ -48,6 +48,8 @@ _DECODED = 40
 _DIVIDED = 12
 #: Registers for what copies and loops need, beside what every kernel has.
 _OTHER = 16
+#: Registers of operands that are read in turn, some products ahead of theirs.
+_AHEAD = 16
 #: Registers that loads and places of tiles take that are written out one after the other.
 _SEVERAL_TILES = 24
 
@@ -271,6 +273,12 @@ class UnitPlan(TilePlan):
             if not self.is_asynchronous(o)
         )
 
+    def copied_words(self, operand: Operand) -> int:
+        """Registers of what a thread copies at once of an operand that comes through them."""
+        pairs = self.along(operand) == "outer" and not self.is_transposed(operand)
+        words = 4 * operand.load.buffer.bytes_per_element // self.element_bytes
+        return -(-self.pieces(operand) // self.threads) * words * (2 if pairs else 1)
+
     def of_places(self, operand: Operand) -> int:
         """Registers of a place in memory that is not a constant away from that of other rows.
 
@@ -367,6 +375,13 @@ class UnitPlan(TilePlan):
             return units
         each = 1 if side else self.of_warp[1]
         return min(units, -(-AHEAD // each))
+
+    @property
+    def read_ahead(self) -> int:
+        """Operands of columns that are in registers at once, where they are read in turn."""
+        assert self.unit.fragments is not None
+        words = self.unit.fragments[1].elements * self.element_bytes // 4
+        return max(2, _AHEAD // words)
 
     @property
     def words(self) -> int:

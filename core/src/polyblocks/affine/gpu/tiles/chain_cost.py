@@ -73,13 +73,15 @@ def predict_chain(
     if on_chip is not None and plan.unit.flops:
         # Instructions of many kinds take issue slots, one of a partition in each cycle, as shared
         # memory moves a row of its banks.
-        cycles = on_chip / (chip.banks * chip.bank_bytes)
+        cycles = on_chip / (chip.banks * chip.bank_bytes * chip.shared_units)
         rate = cycles * chip.partitions * chip.warp
         matrix = 2.0 * rows * block * (depth + width) * units / plan.unit.flops
         warps = plan.threads // chip.warp
-        read = warps * block * (depth + width) + rows * depth
+        read = _replicas(plan) * warps * block * (depth + width) + rows * depth
         shared = (read + block * (depth + width)) * size * units / on_chip
         issued = plan.threads * _issued(plan) * units / rate
+        if chip.one_pipe:
+            matrix, issued = matrix + issued, 0.0
         busy = rates.overlapped(resident * matrix, resident * shared, resident * issued)
         # A block's warps use as many partitions as there are warps.
         idle = max(1.0, chip.partitions / warps)
@@ -123,6 +125,13 @@ def predict_joining(nbytes: int, target: TargetDescription, chip: Multiprocessor
     waits = 2 * chip.latencies.memory if chip.latencies.known else 0.0
     traffic = rates.traffic_seconds(target, 2 * nbytes, nbytes) or 0.0
     return target.shared_level.overhead + waits + traffic
+
+
+def _replicas(plan: ChainPlan) -> int:
+    """Lanes of a warp that read the same element of the columns' operand."""
+    assert plan.unit.fragments is not None
+    columns, (_, n, k) = plan.unit.fragments[1], plan.unit.shape
+    return plan.first.warp * columns.elements // (n * k)
 
 
 def _turns(plan: ChainPlan) -> float:

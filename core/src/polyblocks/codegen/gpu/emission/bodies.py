@@ -20,7 +20,7 @@ from polyblocks.codegen.gpu.emission.combine import Joiner
 from polyblocks.codegen.gpu.emission.groups import GroupEmitter
 from polyblocks.codegen.gpu.emission.lanes import LaneEmitter
 from polyblocks.codegen.gpu.emission.tiles import TileEmitter
-from polyblocks.codegen.gpu.matrix_emission.chains import ChainBody
+from polyblocks.codegen.gpu.matrix_emission.chains.body import ChainBody
 from polyblocks.codegen.gpu.matrix_emission.scope import UnitScope
 from polyblocks.codegen.gpu.matrix_emission.units import UnitEmitter
 from polyblocks.mlir import ir

@@ -8,7 +8,14 @@ from itertools import product
 from typing import Any
 
 from polyblocks.affine.analysis.contractions import Operand
-from polyblocks.affine.gpu.plans.fragments import TILE, outers_of, steps_of, tiles_of
+from polyblocks.affine.gpu.plans.fragments import (
+    ACCESS_BYTES,
+    PHASE_BYTES,
+    TILE,
+    outers_of,
+    steps_of,
+    tiles_of,
+)
 from polyblocks.affine.gpu.plans.read_schedule import read_together
 from polyblocks.codegen.gpu.accesses.pipeline import SHARED
 from polyblocks.codegen.gpu.accesses.swizzles import exchanged
@@ -25,12 +32,14 @@ class OperandReads:
 
     Args:
         scope: of the kernel.
+        one_stage: whether operands are in one place. LLVM would find as many addresses as there are
+            reads, as it knows all bits of these: constants are added to pointers then.
     """
 
-    def __init__(self, scope: UnitScope) -> None:
+    def __init__(self, scope: UnitScope, *, one_stage: bool = False) -> None:
         self.scope, self.code, self.plan = scope, scope.code, scope.plan
         assert scope.fragments is not None
-        self.fragments = scope.fragments
+        self.fragments, self.one_stage = scope.fragments, one_stage
 
     def loads_of(self, side: int, stage: Any, call: int) -> list[Action]:
         """Loads of an operand's registers for a call of all units of the warp, in their order."""
@@ -79,17 +88,44 @@ class OperandReads:
         memref = self.scope.tiles[operand]
         type_ = ir.VectorType.get([steps.chunk], memref.type.element_type)
         chunks = {}
+        period = self._period(operand)
         for offset, j in product(outers_of(fragment), range(steps.chunks)):
             at = unit * size + offset
-            outer = code.add(first, code.integer(at)) if at else first
+            near = at % period
+            outer = code.add(first, code.integer(near)) if near else first
             outer = exchanged(code, layout, 1, outer, outer)
             begin = call * k + steps.chunk * steps.lanes * j
             here = begin % plan.mixed_steps
             step = code.plus(code.times(mine, steps.chunk), here)
             # The unit's rows begin at multiples of what the places depend on.
-            place = code.plus(exchanged(code, layout, 2, first, step), begin - here)
+            place = exchanged(code, layout, 2, first, step)
+            if self.one_stage:
+                place = [stage, outer, place]
+                plus = (at - near) * plan.sizes.depth + begin - here
+                chunks[offset, j] = self._at_constant(operand, type_, place, plus)
+                continue
+            place = code.plus(place, begin - here)
             chunks[offset, j] = code.value("vector.load", type_, memref, stage, outer, place)
         return chunks
+
+    def _period(self, operand: Operand) -> int:
+        """Rows (or columns) after which places are a constant away, where that is of use."""
+        if not self.one_stage:
+            return self.plan.sizes.tile[operand.side]
+        moves = any(swizzle.into == 1 for swizzle in self.plan.layout(operand))
+        return PHASE_BYTES // ACCESS_BYTES * self.plan.piece if moves else 1
+
+    def _at_constant(self, operand: Operand, type_: Any, place: list[Any], plus: int) -> Any:
+        """A chunk at a place in shared memory and as many elements behind it."""
+        code, memref, size = self.code, self.scope.tiles[operand], self.plan.element_bytes
+        pointer = code.pointer(code.address(memref, code.place(memref, place), size), SHARED)
+        offset = ir.DenseI32ArrayAttr.get([plus * size])
+        byte = ir.TypeAttr.get(ir.IntegerType.get_signless(8))
+        at = code.value(
+            "llvm.getelementptr", pointer.type, pointer, rawConstantIndices=offset, elem_type=byte
+        )
+        alignment = ir.IntegerAttr.get(code.i64, type_.shape[0] * size)
+        return code.value("llvm.load", type_, at, alignment=alignment)
 
     def _tile_loads(self, side: int, stage: Any, call: int) -> list[Action]:
         """Each loads four tiles, of a register each."""

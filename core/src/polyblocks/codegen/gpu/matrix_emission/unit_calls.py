@@ -59,7 +59,8 @@ class UnitCalls:
         rows, columns = self.plan.of_warp
         of_sums = len(sums) // (rows * columns)
         at = (i * columns + j) * of_sums
-        added = self._call([*first, *second], sums[at : at + of_sums])
+        pair = (second, first) if self.plan.unit.second_first else (first, second)
+        added = self._call([*pair[0], *pair[1]], sums[at : at + of_sums])
         return [*sums[:at], *added, *sums[at + of_sums :]]
 
     def _call(self, operands: list[Any], sums: list[Any]) -> list[Any]:

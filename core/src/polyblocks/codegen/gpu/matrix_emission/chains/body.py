@@ -13,13 +13,18 @@ from polyblocks.affine.analysis.reduction_chains import StraightLineCode
 from polyblocks.affine.analysis.reductions import identity
 from polyblocks.affine.gpu.plans.chained import grows_with, is_at_border
 from polyblocks.affine.gpu.plans.chains import ChainPlan
-from polyblocks.affine.gpu.plans.fragments import outers_of, steps_of
+from polyblocks.affine.gpu.plans.fragments import steps_of
 from polyblocks.affine.model import Buffer, For, Load, Node, Op, Store, Value
 from polyblocks.affine.vectors.reduction_vectors import combine
 from polyblocks.codegen.gpu.emission.code import Code
 from polyblocks.codegen.gpu.emission.combine import from_lane
 from polyblocks.codegen.gpu.emission.tiles import TileEmitter
-from polyblocks.codegen.gpu.matrix_emission.chain_operands import ChainCopies, ChainProduct
+from polyblocks.codegen.gpu.matrix_emission.chains.copies import (
+    ChainCopies,
+    chain_copies,
+)
+from polyblocks.codegen.gpu.matrix_emission.chains.passed_operand import PassedOperand
+from polyblocks.codegen.gpu.matrix_emission.chains.products import ChainProduct
 from polyblocks.mlir import ir
 
 #: Elements of a thread, rows by columns.
@@ -69,7 +74,7 @@ class ChainEmitter:
         self.first.tile.nodes.variables.update(tile.nodes.variables)
         for product in (self.first, self.second):
             product.place(thread)
-        copies = ChainCopies(code, plan, (self.first, self.second), thread)
+        copies = chain_copies(code, plan, (self.first, self.second), thread)
         copies.begin()
         self._run(self.parts.before)
         blocks, sums = self.parts.blocks, self.second.sums
@@ -77,14 +82,16 @@ class ChainEmitter:
         zero = tile.nodes.zero(ir.F32Type.get())
         inits = [v for value in blocks.inits for v in self._rows(value)]
         inits += sums.packed([zero] * (r * c))
-        count = len(blocks.inits) * r
+        count, end = len(blocks.inits) * r, len(inits)
+        inits += copies.carried
 
         def body(number: Any, carried: list[Any]) -> list[Any]:
             for position, argument in enumerate(blocks.arguments):
                 self._set_rows(argument, carried[position * r : (position + 1) * r])
-            totals = self._block(number, copies, sums.unpacked(carried[count:]))
+            copies.carried = carried[end:]
+            totals = self._block(number, copies, sums.unpacked(carried[count:end]))
             rows = [v for value in blocks.yields for v in self._rows(value)]
-            return [*rows, *sums.packed(totals)]
+            return [*rows, *sums.packed(totals), *copies.carried]
 
         done = code.loop(copies.first, copies.end, code.integer(1), inits, body, kept=True)
         for position, result in enumerate(blocks.results):
@@ -94,7 +101,7 @@ class ChainEmitter:
                 self._store_numbers(node)
             else:
                 self._run([node])
-        self._finish(sums.unpacked(done[count:]))
+        self._finish(sums.unpacked(done[count:end]))
 
     def _block(self, number: Any, copies: ChainCopies, totals: list[Any]) -> list[Any]:
         """A block of steps; the totals after it."""
@@ -223,10 +230,7 @@ class ChainEmitter:
         product, plan = self.first, self.plan.first
         r, c = plan.sizes.of_thread
         inits = [product.tile.of(loop.inits[0], i, j) for i in range(r) for j in range(c)]
-        sums = product.sums.packed(inits)
-        for call in range(plan.calls):
-            rows = product.operand(0, self.code.integer(0), call)
-            sums = product.calls.multiply([*rows, *product.operand(1, self.stage, call)], sums)
+        sums = product.multiply(None, self.stage, product.sums.packed(inits))
         values = product.sums.unpacked(sums)
         self._set(loop.results[0], [values[i * c : (i + 1) * c] for i in range(r)])
 
@@ -284,40 +288,15 @@ class ChainEmitter:
         given = self.passed[plan.product.operands[0].load.buffer]
         zero = product.tile.nodes.zero(given[0][0].type)
         given = [[self._or(v, j, zero) for j, v in enumerate(row)] for row in given]
-        for call in range(plan.calls):
-            rows = self._operand(given, call)
-            sums = product.calls.multiply([*rows, *product.operand(1, self.stage, call)], sums)
+        operand = PassedOperand(self.code, product.reads, self.first.scope.lane, given)
+        if plan.fence:
+            # Behind it, words are put together from registers that are not free till then.
+            operand.prepare()
+        sums = product.multiply(operand.of_call, self.stage, sums)
         return product.sums.unpacked(sums)
 
     def _loops(self) -> list[For]:
         return [n for n in self.parts.used.body if isinstance(n, For)]
-
-    def _operand(self, grid: Grid, call: int) -> list[Any]:
-        """Elements of the thread as registers of the second product's operand.
-
-        They are those of the first product's sums, see
-        :func:`polyblocks.affine.gpu.plans.chains.keeps_lanes`.
-        """
-        code, unit = self.code, self.plan.unit
-        assert unit.fragments is not None
-        fragment, _, sums = unit.fragments
-        rows, columns = outers_of(sums), steps_of(sums)
-        _, n, k = unit.shape
-        per = fragment.register_bits // (8 * self.plan.first.element_bytes)
-        register = ir.Type.parse(fragment.register)
-        found = []
-        for height in range(self.plan.second.of_warp[0]):
-            for first in range(0, fragment.elements, per):
-                values = []
-                for place in range(first, first + per):
-                    row, step = fragment.at(place)
-                    beside, column = divmod(call * k + step, n)
-                    j = beside * len(columns) + columns.index(column)
-                    values.append(grid[height * len(rows) + rows.index(row)][j])
-                type_ = ir.VectorType.get([per], values[0].type)
-                vector = code.value("vector.from_elements", type_, *values)
-                found.append(self.second.reads.as_register(vector, register))
-        return found
 
     def _finish(self, totals: list[Any]) -> None:
         """The epilogue of all rows."""
@@ -326,8 +305,8 @@ class ChainEmitter:
         last.nodes.variables.update(second.tile.nodes.variables)
         assert self.plan.unit.fragments is not None
         columns = steps_of(self.plan.unit.fragments[2])
-        neighbours = columns == tuple(range(len(columns)))
-        last.together = (1, len(columns) if neighbours else 1)
+        run = next((n for n, column in enumerate(columns) if column != n), len(columns))
+        last.together = (1, run)
         for side in range(2):
             last.stand(second.places[side], side)
         known = dict.fromkeys(v for n in self.plan.parts.last.after for v in n.uses)

@@ -1,0 +1,1 @@
+"""Bodies of kernels that compute chains of products by a matrix unit."""
