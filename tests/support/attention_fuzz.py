@@ -24,6 +24,8 @@ TYPES = (torch.float32, torch.float32, torch.float32, torch.float64, torch.bfloa
 MASKS = ("none", "causal", "window", "boolean", "additive", "bias", "capped", "least", "added")
 #: Those that are written out only.
 WRITTEN = ("window", "capped", "least", "added")
+#: Of these, masks of finite minima.
+FINITE = ("least", "added")
 SPECIALS = ("", "", "", "masked rows", "nan", "inf")
 
 
@@ -164,7 +166,7 @@ def make(seed: int, number: int) -> Sample:
             # Kernels of the library differ in what they make of NaN and infinite scores.
             special=choose.choice([s for s in SPECIALS if not library or s not in ("nan", "inf")]),
             seed=choose.randrange(1 << 30),
-            flex=not library and mask not in ("least", "added") and choose.random() < 0.5,
+            flex=not library and mask not in FINITE and choose.random() < 0.5,
         )
 
 
