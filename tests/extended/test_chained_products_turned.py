@@ -35,7 +35,8 @@ def _chains_pay(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def tiled(monkeypatch: pytest.MonkeyPatch, warps: int, height: int, block: int) -> None:
-    """Only these tiles, whatever registers they take."""
+    """Only these tiles, whatever registers they take, and all steps in one kernel."""
+    monkeypatch.setattr(chain_products, "parts_to_try", lambda blocks, steps, target: [])
     monkeypatch.setattr(ChainPlan, "registers", lambda plan: 64)
     monkeypatch.setattr(chain_products, "BLOCKS", (block,))
     monkeypatch.setattr(chain_cost, "_WARPS", (warps,))
