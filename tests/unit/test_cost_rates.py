@@ -176,18 +176,6 @@ def test_traffic_comes_from_where_it_fits() -> None:
     assert seconds == [1.0, 2.0, 100.0]
 
 
-def test_registers_and_shared_memory_keep_nothing_for_the_next_kernel() -> None:
-    target = gpu_target()
-    names = [level.name for level in target.memory]
-    assert names[0] == "registers"
-    assert rates.found_in(target, 1) == 0
-    first = rates.found_in(target, 1, kernels=True)
-    assert first == names.index("shared") + 1
-    assert rates.found_in(target, target.memory[first].size, kernels=True) > first
-    # A CPU's caches do.
-    assert rates.found_in(TARGET, 1, kernels=True) == rates.found_in(TARGET, 1) == 0
-
-
 def test_a_tile_has_no_cost_without_rates() -> None:
     with pytest.raises(ValueError, match=r"'toy' has no flops of float32; ask `unknown_rates`"):
         TileCost(with_flops(TARGET, 0.0), [], Slices([]), set())

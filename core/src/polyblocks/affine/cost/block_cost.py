@@ -150,7 +150,7 @@ class BlockCost(TileCost):
                 (high.const - low.const + 1 for low, high in box), start=buffer.bytes_per_element
             )
             moved = self._written.get(buffer, size)
-            memory += min(moved, size) / self._rate_of(self._home)
+            memory += min(moved, size) / self._rate_of(self._home(buffer.nbytes))
         busy = self._busy(parallel, chip)
         compute = lanes / self._lane_rate / busy
         return rates.overlapped(compute, memory / busy, chip.latencies.memory) + self._overhead
@@ -361,7 +361,7 @@ class BlockCost(TileCost):
                 # Halos come from the last cache.
                 through += count * n * waste
             # Of the sectors at the ends of runs neighbouring tiles need the other part.
-            seconds += min(buffer.nbytes, moved * waste) / self._rate_of(self._home)
+            seconds += min(buffer.nbytes, moved * waste) / self._rate_of(self._home(buffer.nbytes))
         return rates.overlapped(seconds, through / self._rate_of(self._last_cache()))
 
     def _on_chip_rate(self, on_chip: bool) -> float:

@@ -86,9 +86,7 @@ def last_cache_keeps(target: TargetDescription, touched: int) -> bool:
     return last is not None and touched <= BEYOND_CACHE * last.size
 
 
-def found_in(
-    target: TargetDescription, nbytes: int, program: int = 0, *, kernels: bool = False
-) -> int:
+def found_in(target: TargetDescription, nbytes: int, program: int = 0) -> int:
     """Index of the memory level where data is found when a program runs again.
 
     Args:
@@ -96,12 +94,9 @@ def found_in(
         nbytes: of the data that is used together.
         program: bytes of all that the program touches: the last cache may keep most of them. 0: it
             keeps nothing beyond its share.
-        kernels: whether the data passes from kernel to kernel, for which the registers and the
-            shared memory of a GPU keep nothing.
     """
-    on_chip = ("registers", "shared") if kernels and target.has_shared_memory else ()
     for k, level in enumerate(target.memory):
-        if level.size and level.name not in on_chip and nbytes <= level.size // CACHE_SHARE:
+        if level.size and nbytes <= level.size // CACHE_SHARE:
             return k
     main = max(len(target.memory) - 1, 0)
     return main - 1 if main and program and last_cache_keeps(target, program) else main

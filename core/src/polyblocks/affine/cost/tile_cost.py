@@ -197,10 +197,9 @@ class TileCost:
             level.name: _known(rates.bandwidth(self.target, level, self._threads))
             for level in self.target.memory
         }
-        self._outside = outside = [b for b in self.found.boxes if b not in self.local]
+        outside = [b for b in self.found.boxes if b not in self.local]
         together = sum(b.nbytes for b in outside)
-        # From where buffers of the program come, which drive each other out.
-        self._home = self.target.memory[rates.found_in(self.target, together, kernels=True)]
+        self._outside = {b: (b.nbytes, self._home(b.nbytes, together)) for b in outside}
         read = {n.buffer.base for stage in self.stages for n in stage.loads}
         self._passing = {
             b
@@ -389,8 +388,8 @@ class TileCost:
         local_bytes = max((sum(bytes_of.get(b, 0) for b in bs) for bs in self._live), default=0)
         tile_bytes = local_bytes + sum(n for b, n in bytes_of.items() if b not in self.local)
         memory = 0.0
-        for buffer in self._outside:
-            n, nbytes = bytes_of[buffer], buffer.nbytes
+        for buffer, (nbytes, home) in self._outside.items():
+            n = bytes_of[buffer]
             moved = float(min(nbytes, count * n))
             if buffer in self._written:
                 # A line is read before it is written, if stores do not pass the caches.
@@ -404,7 +403,7 @@ class TileCost:
                     held = self._holding(n * self._threads, outer=True)
                     memory += self._seconds(again, held, shares)
             jumps = _jumps(self.found.boxes[buffer], buffer, extent_of)
-            memory += self._seconds(moved * (1 + RUN_START * jumps), self._home, shares)
+            memory += self._seconds(moved * (1 + RUN_START * jumps), home, shares)
         level = self._holding(tile_bytes)
         cache = touched / self._rate_of(level)
         room = self._room()
@@ -456,6 +455,18 @@ class TileCost:
     def _rate_of(self, level: MemoryLevel) -> float:
         """Bytes per second of all instances of a level."""
         return self._rates[level.name]
+
+    def _home(self, nbytes: int, together: int = 0) -> MemoryLevel:
+        """From where a buffer of the program comes: the last cache if it fits.
+
+        Args:
+            nbytes: of the buffer.
+            together: of all buffers that the group reads and writes, which drive each other out.
+        """
+        caches = [m for m in self.target.memory if m.size]
+        if caches and nbytes <= caches[-1].size / 4 and together <= caches[-1].size / 2:
+            return caches[-1]
+        return self.target.memory[-1]
 
 
 def _better(best: tuple[list[int], Cost], other: tuple[list[int], Cost]) -> tuple[list[int], Cost]:
