@@ -8,14 +8,16 @@ go on behind the barrier: its stage may be filled again beside them.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from polyblocks.affine.buffers.copies import BLOCK, Barrier, Commit, Wait
-from polyblocks.affine.expr import Expr, Var
+from polyblocks.affine.expr import Expr
 from polyblocks.affine.gpu.plans.units import UnitPlan
 from polyblocks.affine.gpu.staged.copy_schedule import CopySchedule
+from polyblocks.affine.gpu.staged.tile_loop import over_tiles
 from polyblocks.affine.gpu.staged.unit_nodes import Number, UnitNodes
-from polyblocks.affine.model import For, Node, Value
+from polyblocks.affine.model import Node, Value
 
 
 @dataclass
@@ -71,17 +73,7 @@ class CopyPipeline:
         return total
 
     def _loop(self, tiles: range, total: Value, out: list[Node], quiet: bool = False) -> Value:
-        """Tiles that a loop is for, or one that is written out."""
-        if len(tiles) < 2:
-            for number in tiles:
-                total = self._tile(Expr(number), total, out, quiet)
-            return total
-        var = Var(len(tiles), "t")
-        carried, after = Value(total.type), Value(total.type)
-        body: list[Node] = []
-        yielded = self._tile(Expr.of(var) + tiles.start, carried, body, quiet)
-        out.append(For(var, body, [total], [carried], [after], [yielded]))
-        return after
+        return over_tiles(tiles, total, out, partial(self._tile, quiet=quiet))
 
     def _tile(
         self, number: Number, total: Value, out: list[Node], quiet: bool, is_last: bool = False

@@ -8,13 +8,15 @@ were waited for: when all groups of warps have passed the barrier of the tile af
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from polyblocks.affine.buffers.copies import BLOCK, PRODUCTS, Barrier, Commit, Wait
-from polyblocks.affine.expr import Expr, Var
+from polyblocks.affine.expr import Expr
 from polyblocks.affine.gpu.plans.group_units import IN_FLIGHT, GroupUnitPlan
+from polyblocks.affine.gpu.staged.tile_loop import over_tiles
 from polyblocks.affine.gpu.staged.unit_nodes import Number, UnitNodes
-from polyblocks.affine.model import For, Node, Value
+from polyblocks.affine.model import Node, Value
 
 
 @dataclass
@@ -55,17 +57,7 @@ class GroupPipeline:
         return out
 
     def _tiles(self, tiles: range, total: Value, out: list[Node], quiet: bool = False) -> Value:
-        """Tiles that a loop is for, or one that is written out."""
-        if len(tiles) < 2:
-            for number in tiles:
-                total = self._tile(Expr(number), total, out, quiet)
-            return total
-        var = Var(len(tiles), "t")
-        carried, after = Value(total.type), Value(total.type)
-        body: list[Node] = []
-        yielded = self._tile(Expr.of(var) + tiles.start, carried, body, quiet)
-        out.append(For(var, body, [total], [carried], [after], [yielded]))
-        return after
+        return over_tiles(tiles, total, out, partial(self._tile, quiet=quiet))
 
     def _tile(
         self,
