@@ -3,9 +3,10 @@
 Source: PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions": fragments of the accumulator,
 matrix descriptors, and the canonical layouts with a swizzle of 128 bytes.
 
-LLVM has no function for the instruction. Until PTX is written it is a call of a declared function,
-whose name says all that is no operand: ``polyblocks.wgmma.m64n256k16.f32.f16.00``. The digits say
-whether the rows of the first operand, and the columns of the second one, lie in panels.
+LLVM has no function for the instruction. MLIR calls a declared one whose name says all that is no
+operand: ``polyblocks.wgmma.m64n256k16.f32.f16.00``; the digits say whether the rows of the first
+operand, and the columns of the second one, lie in panels. LLVM optimizes inline assembly, which is
+a call again where the simulator reads the result.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from polyblocks.target import Fragment, GroupUnit
+from polyblocks.target import Fragment
 from polyblocks.targets.gpu_description import UnitRate
 
 #: Bytes of a line, and lines of a group of them.
@@ -61,7 +62,8 @@ _WAIT = re.compile(r"polyblocks\.wgmma\.wait\.(\d+)\.(\w+?)\.(\d+)")
 #: A declaration, and a call, as LLVM writes them.
 _DECLARED = re.compile(r"^declare .*@polyblocks\.wgmma\..*\n", re.MULTILINE)
 _ASSEMBLY = re.compile(r'asm sideeffect "([^"]*wgmma\.[^"]*)", "([^"]*)"\(')
-#: An instruction by its assembly.
+#: Instructions by their assembly.
+_WAIT_CODE = re.compile(r"wgmma\.wait_group\.sync\.aligned (\d+);")
 _CODE = re.compile(r"\.(m64n\d+k\d+\.\w+\.\w+)\.\w+ \{.*, p(?:, 1, 1, ([01]), ([01]))?; \}")
 _CALLED = re.compile(r"(call [^@\n]*)@(?:llvm\.)?(polyblocks\.wgmma\.[\w.]+)\(")
 
@@ -138,13 +140,10 @@ def as_functions(text: str) -> str:
 
 def _function(code: str, constraints: str) -> str:
     """The declared function of an instruction; its operands are the same."""
-    wait = re.search(r"wgmma\.wait_group\.sync\.aligned (\d+);", code)
-    if wait is not None:
+    if (wait := _WAIT_CODE.search(code)) is not None:
         type_ = "i32" if constraints.startswith("=r") else "f32"
         return wait_of(int(wait[1]), type_, len(re.findall("=[rf]", constraints)))
-    called = re.search(
-        r"\.(m64n\d+k\d+\.\w+\.\w+)\.\w+ \{.*, p(?:, 1, 1, ([01]), ([01]))?; \}", code
-    )
+    called = _CODE.search(code)
     assert called is not None
     return f"{PREFIX}{called[1]}.{called[2] or 0}{called[3] or 0}"
 
@@ -175,15 +174,3 @@ def _tied(count: int, type_: str) -> Iterator[str]:
     """Constraints of registers that an instruction changes."""
     yield from ["=r" if type_ == "i32" else "=f"] * count
     yield from map(str, range(count))
-
-
-def group_units(flops: float = 0.0) -> list[GroupUnit]:
-    """The units as targets have them, for the simulator."""
-    return [
-        GroupUnit(
-            *(u.name, u.shape, u.operands, u.accumulator, flops),
-            intrinsic=u.intrinsic,
-            **dict(u.group),
-        )
-        for u in units(0.0)
-    ]

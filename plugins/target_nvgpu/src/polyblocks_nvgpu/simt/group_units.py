@@ -13,12 +13,13 @@ import numpy as np
 from polyblocks.simt.group_units import Tile, tile_start
 from polyblocks.simt.semantics import Instruction, Operation, Run
 from polyblocks.target import GroupUnit
+from polyblocks.targets.gpu_description import matrix_units_at
 from polyblocks_nvgpu.group_units import (
     ADDRESS_BITS,
     SHIFT,
     descriptor_bits,
     function_of,
-    group_units,
+    units,
     wait_of,
 )
 
@@ -63,7 +64,8 @@ def _wait(pending: int) -> Operation:
 INTRINSICS: dict[str, Operation] = {
     **{
         f"llvm.{function_of(unit.intrinsic, (rows, columns))}": _multiply(unit, (rows, columns))
-        for unit in group_units()
+        for unit in matrix_units_at(units(0.0), multiprocessors=1, hertz=1.0)
+        if isinstance(unit, GroupUnit)
         for rows, columns in product((False, True), repeat=2)
     },
     **{

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 from polyblocks.affine.analysis.contractions import Operand
 from polyblocks.affine.expr import Expr
@@ -32,6 +33,10 @@ class GroupUnitPlan(UnitPlan):
     are those of a line of the unit; products of a tile go on while the copies that follow it, and
     the products of the next one, begin.
     """
+
+    kept: ClassVar[int] = IN_FLIGHT
+    exchanges: ClassVar[int] = 0
+    shares_reads: ClassVar[bool] = False
 
     @cached_property
     def _unit(self) -> GroupUnit:
@@ -79,7 +84,7 @@ class GroupUnitPlan(UnitPlan):
 
         The place of one is filled again when every group of warps has used the tile after it.
         """
-        return self.stages - 1 - IN_FLIGHT
+        return self.stages - self.kept - 1
 
     @property
     def is_possible(self) -> bool:

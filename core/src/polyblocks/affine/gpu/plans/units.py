@@ -72,6 +72,11 @@ class UnitPlan(TilePlan):
     """
 
     kind: ClassVar[PlanKind] = PlanKind.UNIT
+    #: Stages that are neither used nor filled; how often warps wait for each other for a tile, one
+    #: behind the other; and whether operands are read once for all units of a warp.
+    kept: ClassVar[int] = 0
+    exchanges: ClassVar[int] = 2
+    shares_reads: ClassVar[bool] = True
 
     access: UnitAccess
     tiles: Tiles

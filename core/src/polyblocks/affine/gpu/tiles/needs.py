@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from polyblocks.affine.gpu.plans.group_units import IN_FLIGHT, GroupUnitPlan
 from polyblocks.affine.gpu.plans.sizes import extent
 from polyblocks.affine.gpu.plans.unit_access import UnitAccess
 from polyblocks.affine.gpu.plans.units import UnitPlan
@@ -84,10 +83,8 @@ def needs_of(plans: Iterable[UnitPlan], chip: Multiprocessor) -> Needs:
         possible = needed <= chip.registers_per_thread
         for plan in (first, *others):
             held = occupancy(chip, needed, plan.shared_bytes(), plan.threads).blocks
-            of_groups = isinstance(plan, GroupUnitPlan)
-            stages = plan.stages - IN_FLIGHT * of_groups
-            exchanges = 0 if of_groups else 2
-            rows.append((*numbers, stages, exchanges, held if possible else 0))
+            ahead = plan.stages - plan.kept, plan.exchanges
+            rows.append((*numbers, *ahead, held if possible else 0))
     columns = np.array(rows).reshape(len(rows), -1).T
     return Needs((columns[0], columns[1], columns[2]), *columns[3:])
 
@@ -133,10 +130,7 @@ def _shared_bytes_of_tile(plan: UnitPlan) -> float:
     columns; tiles are written to shared memory once more than they come from the caches.
     """
     rows, columns, depth = plan.sizes.tile
-    (m, n, _), (i, j) = plan.unit.shape, plan.of_warp
-    if isinstance(plan, GroupUnitPlan):
-        # Nothing is kept from one call to the next.
-        i = j = 1
+    (m, n, _), (i, j) = plan.unit.shape, plan.of_warp if plan.shares_reads else (1, 1)
     products = rows * columns * depth
     read = products / (m * i) + products / (n * j)
     return (read + depth * (rows + columns)) * plan.element_bytes
