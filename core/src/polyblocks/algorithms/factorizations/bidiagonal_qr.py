@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from polyblocks.affine.element import dtype_of
 from polyblocks.affine.expr import Expr
@@ -23,6 +24,7 @@ from polyblocks.affine.model import Buffer, Value
 from polyblocks.affine.ops import integer
 from polyblocks.algorithms.code import Code, Index, Part
 from polyblocks.algorithms.factorizations.implicit_qr import (
+    Sweep,
     angle,
     is_inside,
     rotate_rows,
@@ -173,36 +175,17 @@ def _exact_angle(code: Code, x: Value, z: Value, inside: Value) -> tuple[Value, 
 
 
 @dataclass(frozen=True)
-class _Sweep:
+class _Sweep(Sweep):
     """Sweeps of rotations of an upper bidiagonal matrix, the transpose of the reduced one.
 
-    Attributes:
-        code: where to write.
-        diagonal: [n].
-        beside: the superdiagonal between zeros, [n + 1].
-        negligible: magnitudes that are as good as zero, at most, [1].
-        block: of the active block the first and the last row, the smallest magnitude on its
-            diagonal and the first element there, and the three elements a, b, c of its last two
-            rows ``[[a, b], [0, c]]``, [7].
-        chased: the element and the bulge that the next rotation of columns annihilates, and the
-            sine of the last one of rows, [3].
+    The block has the smallest magnitude on its diagonal, the first element there, and the three
+    elements a, b, c of its last two rows ``[[a, b], [0, c]]`` behind its rows; chased are the
+    element and the bulge that the next rotation of columns annihilates, with the sine of the last
+    one of rows.
     """
 
-    code: Code
-    diagonal: Part
-    beside: Part
-    negligible: Part
-    block: Part
-    chased: Part
-
-    @staticmethod
-    def of(code: Code, work: Reduction, batch: int, b: Index) -> _Sweep:
-        element = work.rows.element
-        arrays = (code.array((size,), element, batch, b) for size in (1, 7, 3))
-        sweep = _Sweep(code, work.diagonal, work.beside, *arrays)
-        rounding = code.constant(_NEGLIGIBLE * rounding_of(element), element)
-        code.store(code.multiply(work.bound(), rounding), sweep.negligible, 0)
-        return sweep
+    sizes: ClassVar[tuple[int, int]] = (7, 3)
+    roundings: ClassVar[int] = _NEGLIGIBLE
 
     def _cleaned(self, part: Part, i: Index) -> tuple[Value, Value]:
         """An element, zero if it is negligible, and whether it is not."""
@@ -234,9 +217,7 @@ class _Sweep:
                 (begins, first),
                 *((matters, value) for value in (first, beside, second)),
             ]
-            for number, (condition, value) in enumerate(marks):
-                before = code.load(block, number)
-                code.store(code.select(condition, value, before), block, number)
+            self.mark(marks)
 
     def _begun(self) -> tuple[Value, Value]:
         """Whether a sweep has no shift, and what its first rotation of columns annihilates with.

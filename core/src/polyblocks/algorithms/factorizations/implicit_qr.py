@@ -11,8 +11,9 @@ Golub and Van Loan, Matrix Computations, 4th edition, 8.3.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import ClassVar, Self
 
 from polyblocks.affine.expr import Expr
 from polyblocks.affine.model import Buffer, Value
@@ -150,19 +151,21 @@ def rotate_rows(code: Code, rows: Part, i: Expr, cosine: Value, sine: Value) -> 
 
 
 @dataclass(frozen=True)
-class _Sweep:
-    """Sweeps of rotations of a tridiagonal matrix.
+class Sweep:
+    """Sweeps of rotations: the arrays of a matrix, and of its active block.
 
     Attributes:
         code: where to write.
         diagonal: [n].
-        beside: the subdiagonal between zeros, [n + 1].
-        negligible: magnitudes of the subdiagonal that are as good as zero, at most, [1].
-        block: first and last row of the active block, and the three elements a, b, c of its last
-            two rows ``[[a, b], [b, c]]``, [5].
-        chased: the element beside the diagonal and the bulge that the next rotation annihilates,
-            [2].
+        beside: the elements beside the diagonal, between zeros, [n + 1].
+        negligible: magnitudes that are as good as zero, at most, [1].
+        block: of the active block; first and last row, and what a sweep takes of its elements.
+        chased: what the next rotation annihilates, and what else it takes.
     """
+
+    #: Elements of ``block`` and of ``chased``, and roundings of the norm that are negligible.
+    sizes: ClassVar[tuple[int, int]]
+    roundings: ClassVar[int] = 1
 
     code: Code
     diagonal: Part
@@ -171,15 +174,33 @@ class _Sweep:
     block: Part
     chased: Part
 
-    @staticmethod
-    def of(code: Code, work: Reduction, batch: int, b: Index) -> _Sweep:
+    @classmethod
+    def of(cls, code: Code, work: Reduction, batch: int, b: Index) -> Self:
         element = work.rows.element
-        arrays = (code.array((size,), element, batch, b) for size in (1, 5, 2))
-        sweep = _Sweep(code, work.diagonal, work.beside, *arrays)
+        arrays = (code.array((size,), element, batch, b) for size in (1, *cls.sizes))
+        sweep = cls(code, work.diagonal, work.beside, *arrays)
         bound = work.bound()
-        rounding = code.constant(rounding_of(element), element)
+        rounding = code.constant(cls.roundings * rounding_of(element), element)
         code.store(code.multiply(bound, rounding), sweep.negligible, 0)
         return sweep
+
+    def mark(self, marks: Iterable[tuple[Value, Value]]) -> None:
+        """Put values into the block's array, one behind the other, where conditions hold."""
+        code = self.code
+        for number, (condition, value) in enumerate(marks):
+            before = code.load(self.block, number)
+            code.store(code.select(condition, value, before), self.block, number)
+
+
+@dataclass(frozen=True)
+class _Sweep(Sweep):
+    """Sweeps of rotations of a tridiagonal matrix.
+
+    The block has the three elements a, b, c of its last two rows ``[[a, b], [b, c]]`` behind its
+    rows; chased are the element beside the diagonal and the bulge.
+    """
+
+    sizes: ClassVar[tuple[int, int]] = (5, 2)
 
     def find_block(self, end: Expr) -> None:
         """Find the last block up to row ``end``, and set negligible elements to zero."""
@@ -197,9 +218,7 @@ class _Sweep:
             ends = code.load(self.diagonal, i), beside, code.load(self.diagonal, i + 1)
             marks = [(begins, code.real(i, beside.type)), (matters, code.real(i + 1, beside.type))]
             marks += [(matters, value) for value in ends]
-            for number, (condition, value) in enumerate(marks):
-                before = code.load(block, number)
-                code.store(code.select(condition, value, before), block, number)
+            self.mark(marks)
 
     def _shifted(self) -> tuple[Value, Value]:
         """Wilkinson's shift in two parts: one to subtract from a diagonal element, one to add.
