@@ -121,7 +121,7 @@ def _choice(
     result = values[value]
     code, result = _without_loads(code, result, nest, users)
     roots = _roots(code)
-    if len(code) > _NODES or len(roots) != 1 or any(isinstance(n, Load) for n in code):
+    if len(code) > _NODES or len(roots) != 1 or not all(isinstance(n, Pure) for n in code):
         return None
     (root,) = roots
     numbers = [_evaluated(code, result, root, truth) for truth in (True, False)]
