@@ -19,7 +19,7 @@ PACKAGES := core[compile] plugins/target_cpu plugins/target_nvgpu plugins/target
 WITHOUT_DEPENDENCIES := plugins/frontend_tf
 PYPROJECTS := $(addsuffix /pyproject.toml,$(PACKAGES:[compile]=) $(WITHOUT_DEPENDENCIES))
 
-.PHONY: help demo test test-extended test-all lint bench cliffs bench-gpu docs tables opinfo opinfo-gpu jax-sweep tf-sweep
+.PHONY: help demo test test-extended test-all test-exhaustive lint bench cliffs bench-gpu docs tables opinfo opinfo-gpu jax-sweep tf-sweep
 .PHONY: foreign random-programs random-launches random-sorts type-matrices
 .PHONY: gpu-conformance gpu-resources gpu-static gpu-matrix models test-versions acceptance-users format clean
 .DELETE_ON_ERROR:
@@ -29,7 +29,8 @@ help:
 	@echo "make test    the tests, but for those marked slow or extended (up to 10 minutes on two cores)"
 	@echo "make test-extended  programs on simulated GPUs, random ones, those of the documentation,"
 	@echo "             benchmarks, bisection and sweeps (up to 6 minutes); all else is in make test"
-	@echo "make test-all  all tests (up to 40 minutes)"
+	@echo "make test-all  all tests, of products of parameters each two values together (up to 40 minutes)"
+	@echo "make test-exhaustive  all other combinations of three and more parameters"
 	@echo "make lint    ruff, formatting, types"
 	@echo "make bench   times against eight peers, installed into .venv-bench (15 minutes or more);"
 	@echo "             BENCH_ARGS='--group contractions --rounds 3' for products and convolutions,"
@@ -72,12 +73,18 @@ demo: $(VENV)/.done-demo
 # them run the tests of other folders that are marked extended.
 EXTENDED := tests/extended
 
+# Of products of parameters each pair of values, see docs/contributing.md.
+SELECTION := -m "not exhaustive"
+
 # The prerequisite has it, too.
 test: SELECTION := --without=$(EXTENDED) -m "not slow and not extended"
 test: test-all
 
 test-extended: SELECTION := --extended=$(EXTENDED) -m "extended and not slow"
 test-extended: test-all
+
+test-exhaustive: SELECTION := -m exhaustive
+test-exhaustive: test-all
 
 test-all: $(VENV)/.done-test $(VENV)/.done-demo $(VENV)/.done-docs $(VENV)/.done-bench
 	$(PY) tests/run.py --processes=$(TEST_PROCESSES) $(SELECTION) $(PYTEST_ARGS)

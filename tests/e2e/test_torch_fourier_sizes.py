@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 
 import pytest
@@ -10,19 +9,17 @@ import torch
 from tests.support.sweeps import sweep
 from torch import Tensor
 
+from polyblocks.algorithms.fourier import factors
 from polyblocks.torch_polyblocks_compiler import polyblocks_jit_torch
 
 STRICT = {"target": "cpu", "strict_target": True}
 POWERS = [2**k for k in range(1, 13)]
-PRIMES = [3, 7, 23, 47, 97, 251, 509, 1021, 2039, 4093]
+#: Every prime that is a radix: rows as lanes and matrices of both parities, and their halves.
+SMOOTH = [3, 7, 13, 17, 22, 41, 47, 60, 74, 75, 86, 93, 133, 210, 368, 437, 522, 1250, 2058]
+#: Convolutions of both parities, whose own length is a power of two or three quarters of one.
+OTHERS = [73, 97, 326, 926, 1525, 2454, 4093]
 #: One rounding of the largest number, which no error is counted for.
 LEAST = 2.0**-24
-
-
-def lengths(count: int) -> list[int]:
-    """Numbers up to 4096, small ones as often as large ones."""
-    generator = random.Random(0)
-    return [int(2 ** generator.uniform(1, 12)) for _ in range(count)]
 
 
 def all_kinds(n: int) -> Callable[[Tensor, Tensor, Tensor], tuple[Tensor, ...]]:
@@ -42,8 +39,19 @@ def errors(found: Tensor, exact: Tensor) -> tuple[float, float]:
     return float(norm(off) / norm(exact)), float(off.abs().max() / exact.abs().max())
 
 
+def test_the_lengths_take_every_way() -> None:
+    smooth = [*POWERS, *SMOOTH]
+    assert {r for n in smooth for r in factors.radices(n)} == {2, 4, 8, *factors.PRIMES}
+    ways = {(factors.split(n, few=True) is None, n % 2) for n in smooth}
+    assert len(ways) == 4
+    kinds = {(factors.convolution_length(n) % 3 == 0, n % 2) for n in OTHERS}
+    assert len(kinds) == 4
+    assert all(map(factors.is_smooth, smooth))
+    assert not any(map(factors.is_smooth, OTHERS))
+
+
 @pytest.mark.parametrize(
-    "n", sweep(sorted({*POWERS, *PRIMES, *lengths(60), 43, 74}), 97, 512, extended=[2, 74]), ids=str
+    "n", sweep(sorted([*POWERS, *SMOOTH, *OTHERS]), 97, 512, extended=[2, 74]), ids=str
 )
 def test_errors_are_at_most_twice_those_of_eager_mode(n: int) -> None:
     generator = torch.Generator().manual_seed(n)

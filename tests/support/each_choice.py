@@ -1,7 +1,12 @@
-"""Each-choice coverage: of a product of parameters, so many that every value is there."""
+"""Each-choice and pairwise coverage: of a product of parameters, so many that all values are there.
+
+R. Mandl, Orthogonal Latin squares: an application of experiment design to compiler testing, 1985:
+what fails, fails for one value or for two of them, whatever the others are.
+"""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -27,6 +32,13 @@ def cover(
     return sorted(kept)
 
 
+def pairs(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of each two parameters, as values of one; those of a single one as they are."""
+    if len(values) < 2:
+        return dict(values)
+    return {f"{a}, {b}": (values[a], values[b]) for a, b in itertools.combinations(values, 2)}
+
+
 def choices(item: pytest.Item) -> dict[str, Any]:
     """What a test got of each ``parametrize``, and of each other parameter; by identity.
 
@@ -45,21 +57,33 @@ def mark_slow(items: Sequence[pytest.Item]) -> None:
     """Mark what tests with ``each_choice`` do not need for each-choice coverage as ``slow``.
 
     Those with ``each_choice("extended")`` as ``extended``. Of what is marked so by its values, what
-    covers values that no other has stays.
+    covers values that no other has stays. Of all that is slow, what pairwise coverage does not need
+    becomes ``exhaustive``.
     """
     functions: dict[str, list[pytest.Item]] = {}
     for item in items:
-        if item.get_closest_marker("each_choice") and not item.get_closest_marker("slow"):
+        if item.get_closest_marker("each_choice"):
             functions.setdefault(item.nodeid.partition("[")[0], []).append(item)
-    for cases in functions.values():
-        (mark,) = getattr(cases[0].get_closest_marker("each_choice"), "args", ()) or ("slow",)
-        extended = [item for item in cases if item.get_closest_marker("extended")]
-        usual = [item for item in cases if item not in extended]
-        kept: list[Mapping[str, Any]] = []
-        for some, left_out in ((usual, mark), (extended, mark)):
-            found = [choices(item) for item in some]
-            chosen = cover(found, kept)
-            kept += [found[position] for position in chosen]
-            for position, item in enumerate(some):
-                if position not in chosen:
-                    item.add_marker(left_out)
+    for every in functions.values():
+        _mark(every)
+
+
+def _mark(every: Sequence[pytest.Item]) -> None:
+    """The cases of one function."""
+    (mark,) = getattr(every[0].get_closest_marker("each_choice"), "args", ()) or ("slow",)
+    values = {item: choices(item) for item in every}
+    cases = [item for item in every if not item.get_closest_marker("slow")]
+    extended = [item for item in cases if item.get_closest_marker("extended")]
+    kept: list[pytest.Item] = []
+    for some in ([item for item in cases if item not in extended], extended):
+        chosen = cover([values[item] for item in some], [values[item] for item in kept])
+        kept += [some[position] for position in chosen]
+        for position, item in enumerate(some):
+            if position not in chosen:
+                item.add_marker(mark)
+    slow = [item for item in every if item.get_closest_marker("slow")]
+    others = [pairs(values[item]) for item in every if item not in slow]
+    needed = cover([pairs(values[item]) for item in slow], others)
+    for position, item in enumerate(slow):
+        if position not in needed:
+            item.add_marker("exhaustive")

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from each_choice import cover
+from each_choice import cover, pairs
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -43,6 +43,15 @@ def test_values_of_others_are_covered() -> None:
     assert cover(combinations, combinations) == []
 
 
+def test_every_two_values_of_two_parameters_occur_together() -> None:
+    combinations = product(a=2, b=5, c=3, d=4)
+    kept = [combinations[k] for k in cover([pairs(values) for values in combinations])]
+    assert len(kept) <= 25  # of 120; 5 * 4 at least
+    for (a, b), count in {("a", "b"): 10, ("b", "c"): 15, ("b", "d"): 20, ("c", "d"): 12}.items():
+        assert len({(values[a], values[b]) for values in kept}) == count
+    assert pairs({"a": 1}) == {"a": 1}
+
+
 def test_the_others_are_slow(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text(
         f"import sys; sys.path[:0] = [{str(ROOT / 'tests/support')!r}]\n"
@@ -72,6 +81,11 @@ def test_the_others_are_slow(tmp_path: Path) -> None:
         "@pytest.mark.parametrize('a', [0, 1])\n"
         "@pytest.mark.parametrize('b', [0, 1])\n"
         "def test_all(a, b): pass\n"
+        "@pytest.mark.each_choice\n"
+        "@pytest.mark.parametrize('a', [0, pytest.param(1, marks=pytest.mark.slow)])\n"
+        "@pytest.mark.parametrize('b', [0, 1])\n"
+        "@pytest.mark.parametrize('c', [0, 1])\n"
+        "def test_pairs(a, b, c): pass\n"
     )
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", "/dev/null"]
 
@@ -86,6 +100,7 @@ def test_the_others_are_slow(tmp_path: Path) -> None:
         "test_marked[0-1-0]", "test_marked[0-2-2]", "test_marked[1-2-0]",
         *(f"test_not[{b}-{a}]" for b in (0, 1) for a in (0, 1)),
         "test_value[0-0]", "test_value[1-0]", "test_rest[0-0]", "test_rest[1-1]",
+        "test_pairs[0-0-0]", "test_pairs[1-1-0]",
     ]  # fmt: skip
     assert chosen("not slow and extended") == [
         "test_value[0-1]",
@@ -94,3 +109,10 @@ def test_the_others_are_slow(tmp_path: Path) -> None:
         "test_all[0-0]",
         "test_all[1-1]",
     ]
+    assert chosen("slow and not exhaustive") == [
+        *("test_marked[0-1-1]", "test_marked[0-1-2]", "test_marked[0-2-0]", "test_marked[0-2-1]"),
+        *("test_marked[1-2-1]", "test_marked[1-2-2]", "test_value[1-1]", "test_all[0-1]"),
+        *("test_all[1-0]", "test_pairs[0-1-1]", "test_pairs[1-0-1]"),
+    ]
+    rest = chosen("exhaustive")
+    assert rest == [f"test_pairs[{n}]" for n in ("0-0-1", "0-1-0", "1-0-0", "1-1-1")]

@@ -22,14 +22,20 @@ def pytest_arguments(target: str, *variables: str) -> list[str]:
     return shlex.split(line)[2:]
 
 
-def test_two_commands_run_what_is_not_slow() -> None:
-    quick, extended, everything = map(pytest_arguments, ("test", "test-extended", "test-all"))
-    assert quick == [*everything, "--without=tests/extended", "-m", "not slow and not extended"]
-    assert extended == [*everything, "--extended=tests/extended", "-m", "extended and not slow"]
-    assert not [argument for argument in everything if not argument.startswith("--")]
+RUN_TESTS = ("test", "test-extended", "test-all", "test-exhaustive")
 
 
-@pytest.mark.parametrize("target", ["test", "test-extended", "test-all"])
+def test_commands_run_parts_of_the_tests() -> None:
+    quick, extended, pairs, rest = map(pytest_arguments, RUN_TESTS)
+    (processes, *selection) = pairs
+    assert processes.startswith("--processes=")
+    assert selection == ["-m", "not exhaustive"]
+    assert rest == [processes, "-m", "exhaustive"]
+    assert quick == [processes, "--without=tests/extended", "-m", "not slow and not extended"]
+    assert extended == [processes, "--extended=tests/extended", "-m", "extended and not slow"]
+
+
+@pytest.mark.parametrize("target", RUN_TESTS)
 def test_more_arguments_for_pytest(target: str) -> None:
     more = ["-x", "tests/unit"]
     given = pytest_arguments(target, f"PYTEST_ARGS={shlex.join(more)}")
