@@ -107,3 +107,5 @@ def test_polynomials_of_any_degree(check, name: str) -> None:
     check(lambda x, n: (function(x, n), function(x[0], n), function(x, 3)), x, n)
     check(lambda n: function(0.5, n), torch.tensor([130.0, 600.0], dtype=torch.float64))
     check(lambda x, n: function(x, n), x[:0], n)
+    # What is no number is taken no further.
+    check(lambda x: function(x, 2**31 - 1), torch.tensor([-2.0, -INF]))

@@ -199,9 +199,14 @@ def difference(func: Any, args: Any, kwargs: Any) -> str:
             # Eager mode returns unwritten memory for what is no number.
             unknown = torch.as_tensor(args[0]).isnan()
             mine, theirs = (torch.where(unknown, 0, each) for each in (mine, theirs))
-            # Near their zeros the error is that of the terms that cancel.
-            near = (mine - theirs).abs() < 1e4 * torch.finfo(theirs.dtype).eps
+            # Near their zeros the error is that of the terms that cancel, or of large angles.
+            degree = torch.as_tensor(args[1]).double().abs().nan_to_num(0.0)
+            near = (mine - theirs).abs() < (1e4 + 4 * degree) * torch.finfo(theirs.dtype).eps
             mine = torch.where(near, theirs, mine)
+        if name == "special_zeta":
+            # Terms of eager mode's series are infinity times zero for the highest orders.
+            known = (mine == 0) & (torch.as_tensor(args[0]) > 1e15)
+            theirs = torch.where(known & theirs.isnan(), 0, theirs)
         if index and name in _MEANS:
             # Eager mode's mean of an infinity is no number.
             mine = torch.where(theirs.isnan(), torch.nan, mine)

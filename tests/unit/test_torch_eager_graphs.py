@@ -90,6 +90,24 @@ def test_operations_on_numbers_that_are_none(parts: int) -> None:
     assert compared > 120 // parts
 
 
+@pytest.mark.parametrize("name", ["chebyshev_polynomial_v", "legendre_polynomial_p"])
+def test_polynomials_of_the_highest_degrees_end_when_they_are_no_numbers(name: str) -> None:
+    """As eager mode does: a step for each of 2^31 degrees takes hours."""
+    op = getattr(aten, f"special_{name}").default
+    x, n = torch.tensor([-2.0, 1.0, 1.5, torch.inf]), torch.tensor([2**31 - 1, 9])
+    assert not difference(op, (x[:, None], n), {})
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+def test_nothing_is_between_the_elements_of_a_transposed_convolution(dtype: torch.dtype) -> None:
+    x, weight = torch.randn(2, 4, 5, 4), torch.randn(4, 3, 2, 3)
+    weight[1, 0, 1, 2], weight[2, 2, 0, 0], x[1, 3, 2, 1] = torch.inf, torch.nan, -torch.inf
+    for groups in (1, 2):
+        laid = [[2, 1], [1, 0], [1, 2], True, [1, 0], groups]
+        case = (x.to(dtype), weight.to(dtype), None, *laid)
+        assert not difference(aten.convolution.default, case, {})
+
+
 def test_what_differs_is_seen() -> None:
     x = torch.tensor([0.0, 1.0, torch.nan])
     assert compare(x, x, True) == ""

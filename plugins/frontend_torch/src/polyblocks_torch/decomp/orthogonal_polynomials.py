@@ -2,7 +2,8 @@
 
 Every element takes steps of its three-term recurrence up to its own degree. Closed forms of high
 degrees and values at the ends of the interval are taken where eager mode has them; the loop
-does not count these elements. NaN gives NaN, where eager mode returns unwritten memory.
+does not count these elements, and ends when all others are NaN, however high their degrees are.
+NaN gives NaN, where eager mode returns unwritten memory.
 
 Abramowitz and Stegun, Handbook of Mathematical Functions, 22.4, 22.3.15 and 22.7.
 """
@@ -23,6 +24,8 @@ aten = torch.ops.aten
 
 #: Hermite polynomials of higher degrees are NaN, as in eager mode.
 _HERMITE_LIMITS = {torch.float32: 128, torch.float64: 512}
+#: Steps between two looks at what is NaN by now, each of which takes as long as a step.
+STEPS = 64
 
 
 @dataclass(frozen=True)
@@ -52,26 +55,43 @@ class _Family:
         left = degrees
         for where, _ in known:
             left = torch.where(where, 0, left)
-        last = left.amax() if left.numel() else left.new_zeros(())
 
-        def goes_on(degree: Tensor, *others: Tensor) -> Tensor:
+        def up_to_it(degree: Tensor, *others: Tensor) -> Tensor:
             return degree <= others[-1]
 
-        def body(
-            degree: Tensor, before: Tensor, now: Tensor, x: Tensor, left: Tensor, last: Tensor
+        def step(
+            degree: Tensor, before: Tensor, now: Tensor, x: Tensor, left: Tensor, end: Tensor
         ) -> tuple[Tensor, ...]:
-            del last
+            del end
             following = self.step(x, degree.to(x.dtype), now, before)
             taken = degree <= left
             return degree + 1, torch.where(taken, now, before), torch.where(taken, following, now)
 
-        one = torch.ones_like(x)
-        start: Any = (torch.full_like(last, 2), one, self.first(x))
-        _, _, value = while_loop_op(goes_on, body, start, (x, left, last))
+        def goes_on(degree: Tensor, last: Tensor, *others: Tensor) -> Tensor:
+            return degree <= last
+
+        def steps(
+            degree: Tensor, last: Tensor, before: Tensor, now: Tensor, x: Tensor, left: Tensor
+        ) -> tuple[Tensor, ...]:
+            end = torch.minimum(degree + (STEPS - 1), last)
+            start: Any = (degree, before, now)
+            degree, before, now = while_loop_op(up_to_it, step, start, (x, left, end))
+            return degree, _last(now, left), before, now
+
+        one, first = torch.ones_like(x), self.first(x)
+        last = _last(first, left)
+        start: Any = (torch.full_like(last, 2), last, one, first)
+        _, _, _, value = while_loop_op(goes_on, steps, start, (x, left))
         value = torch.where(degrees == 0, one, value)
         for where, found in reversed(known):
             value = torch.where(where, found, value)
         return torch.where(degrees < 0, 0.0, value)
+
+
+def _last(now: Tensor, left: Tensor) -> Tensor:
+    """The highest degree that an element takes: what is NaN stays so."""
+    left = torch.where(now.isnan(), 0, left)
+    return left.amax() if left.numel() else left.new_zeros(())
 
 
 def _even(n: Tensor) -> Tensor:

@@ -18,6 +18,7 @@ there. One ``linalg.generic``, here of one dimension::
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -85,6 +86,10 @@ def _eager(
         for n, step, before in zip(image.shape[3:], spread, low, strict=True)
     ]
     whole[tuple(places)] = image.to(wide)
+    if absent:
+        there = torch.zeros(whole.shape[3:], dtype=torch.bool, device=image.device)
+        there[tuple(places[3:])] = True
+        return _of_what_is_there(whole, there, weight.to(wide), stride, dilation)
     found = torch.convolution(
         whole.flatten(1, 2),
         weight.flatten(0, 1).to(wide),
@@ -97,6 +102,29 @@ def _eager(
         groups,
     )
     return found.unflatten(1, (groups, -1))
+
+
+def _of_what_is_there(
+    image: Tensor, there: Tensor, weight: Tensor, stride: Sequence[int], dilation: Sequence[int]
+) -> Tensor:
+    """Sums over taps: zeros that stand for nothing do not meet a NaN or an infinity."""
+    reach = [gap * (n - 1) for n, gap in zip(weight.shape[3:], dilation, strict=True)]
+    found: Tensor | None = None
+    whole: list[Any] = [slice(None)] * 3
+    for tap in itertools.product(*map(range, weight.shape[3:])):
+        places = [
+            slice(at * gap, extent - margin + at * gap, step)
+            for at, gap, extent, margin, step in zip(
+                tap, dilation, there.shape, reach, stride, strict=True
+            )
+        ]
+        part = image[(*whole, *places)]
+        # [images, groups, inner, ...] and [groups, outer, inner].
+        terms = torch.einsum("ngi...,goi->ngo...", part, weight[(*whole, *tap)])
+        terms = torch.where(there[tuple(places)], terms, 0)
+        found = terms if found is None else found + terms
+    assert found is not None
+    return found.contiguous()
 
 
 def _shape(
