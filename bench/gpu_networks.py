@@ -44,7 +44,7 @@ class Bar:
 BARS = {
     "ResNet-18": Bar(30.0, 30),
     "ResNet-18, channels last": Bar(30.0, 30),
-    "BERT-base": Bar(30.0, 10),
+    "BERT-base": Bar(30.0, 7),
     "1024 x 1024 x 1024": Bar(1.5, 1),
 }
 

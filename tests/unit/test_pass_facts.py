@@ -101,7 +101,7 @@ BLOCKS = {
     "absorb-margins": "padding unfused",
     "join-nests": "unfused",
     "roll-nests": "unfused",
-    "split-contractions": "whole-loops",
+    "split-contractions": "unfused whole-loops",
 }
 
 

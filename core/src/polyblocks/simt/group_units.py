@@ -7,7 +7,7 @@ be the same, and nothing else may write them in between. The sums have the produ
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -46,6 +46,8 @@ class _Flight:
     words: Array
     group: Array
     site: int
+    #: The lanes that called: those of other blocks may be elsewhere.
+    active: Array
 
 
 class GroupProducts:
@@ -74,12 +76,15 @@ class GroupProducts:
         left = []
         measure, machine.measure = machine.measure, False
         for flight in self._flights:
-            if not (flight.group < self.closed - keep).all():
+            waiting = flight.active & machine.mask
+            if not waiting.any() or not (flight.group < self.closed - keep)[waiting].all():
                 left.append(flight)
                 continue
+            if (others := flight.active & ~waiting).any():
+                left.append(replace(flight, active=others))
             site, machine.site = machine.site, flight.site
             words = _load(machine, flight.address)
-            changed = (words != flight.words).any(axis=0)
+            changed = (words != flight.words).any(axis=0) & waiting
             if changed.any():
                 message = "reads shared memory that was written before its products were done"
                 machine.report("unwaited product", message, changed)
@@ -98,7 +103,8 @@ class GroupProducts:
     ) -> tuple[Array, ...]:
         """The sums with the products of a call added, exact to float64 and rounded once."""
         width = unit.warps * machine.chip.subgroup_width
-        if not machine.mask.reshape(-1, width).all():
+        active = machine.mask.reshape(-1, width)
+        if (active.any(axis=1) & ~active.all(axis=1)).any():
             machine.report("inactive lane", "a matrix unit needs all lanes of its warps")
         a, b = (self._operand(machine, unit, side, tile) for side, tile in enumerate(tiles))
         fragment = unit.sums
@@ -138,7 +144,9 @@ class GroupProducts:
             address = address ^ (address // unit.line % _PIECES * _PIECE)
             words = _load(machine, address)
             self._check_fences(machine, address)
-            self._flights.append(_Flight(address, words, self.closed.copy(), machine.site))
+            self._flights.append(
+                _Flight(address, words, self.closed.copy(), machine.site, machine.mask.copy())
+            )
             values = from_words(words, dtype)
             found.append(values.reshape(length, -1, width))
         # (rounds, elements, groups, lanes) -> (groups, pieces, elements)

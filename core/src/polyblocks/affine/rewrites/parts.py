@@ -20,6 +20,9 @@ from polyblocks.affine.model import (
 )
 from polyblocks.affine.ops import Ops
 
+#: Parts up to which they are joined without a loop.
+FEW_PARTS = 8
+
 
 def split(
     nest: Nest, shape: ReductionNest, combiners: list[Op], length: int, *, zeros: bool = False
@@ -63,24 +66,43 @@ def split(
         part.name, part.kind, part.sources = f"{nest.name}_parts", nest.kind, nest.sources
     if nest.kind == "contraction":
         # The remainder joins them.
-        nest.kind = "reduction"
-    part_var = Var(count)
-    arguments = [Value(v.type) for v in shape.reductions[0].arguments]
-    body: list[Node] = []
-    yields = []
-    for buffer, argument, op in zip(buffers, arguments, combiners, strict=True):
-        loaded = Value(argument.type)
-        index = (Expr.of(part_var), *(Expr.of(v) for v in outer))
-        body.append(Load(loaded, buffer, index))
-        yields.append(Ops(body).like(op, [argument, loaded]))
-    first = shape.reductions[0]
-    join = For(part_var, body, list(first.inits), arguments, list(first.results), yields)
-    new: list[Node] = [*shape.before, join, *shape.after]
+        nest.kind = "reduction" if count > FEW_PARTS else "pointwise"
+    new: list[Node] = [*shape.before, *_join(shape, combiners, buffers, count), *shape.after]
     for loop in reversed(shape.parallel):
         new = [For(loop.var, new)]
     remove_dead(new)
     nest.replace(new)
     return [*nests, nest]
+
+
+def _join(
+    shape: ReductionNest, combiners: list[Op], buffers: list[Buffer], count: int
+) -> list[Node]:
+    """Code that combines what parts left, in order: a loop, or without one if parts are few."""
+    first, outer = shape.reductions[0], [Expr.of(loop.var) for loop in shape.parallel]
+    if count <= FEW_PARTS:
+        nodes: list[Node] = []
+        for buffer, op, init, result in zip(
+            buffers, combiners, first.inits, first.results, strict=True
+        ):
+            value = init
+            for part in range(count):
+                loaded = Value(init.type)
+                nodes.append(Load(loaded, buffer, (Expr(part), *outer)))
+                value = Ops(nodes).like(op, [value, loaded])
+            last = nodes[-1]
+            assert isinstance(last, Op)
+            last.results = [result]
+        return nodes
+    part_var = Var(count)
+    arguments = [Value(v.type) for v in first.arguments]
+    body: list[Node] = []
+    yields = []
+    for buffer, argument, op in zip(buffers, arguments, combiners, strict=True):
+        loaded = Value(argument.type)
+        body.append(Load(loaded, buffer, (Expr.of(part_var), *outer)))
+        yields.append(Ops(body).like(op, [argument, loaded]))
+    return [For(part_var, body, list(first.inits), arguments, list(first.results), yields)]
 
 
 def part_nest(

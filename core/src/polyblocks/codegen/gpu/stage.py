@@ -16,6 +16,7 @@ from polyblocks.codegen.gpu.passes.check_kernels import CheckKernelsPass, CheckL
 from polyblocks.codegen.gpu.passes.expand_atomics import ExpandAtomicsPass
 from polyblocks.codegen.gpu.passes.extract_launches import ExtractLaunchesPass
 from polyblocks.codegen.gpu.passes.fold_launch_sizes import FoldLaunchSizesPass
+from polyblocks.codegen.gpu.passes.join_launches import JoinLaunchesPass
 from polyblocks.codegen.gpu.passes.keep_loops import KeepLoopsPass
 from polyblocks.codegen.gpu.passes.lower_checks import LowerChecksPass
 from polyblocks.codegen.gpu.passes.merge_kernels import MergeKernelsPass
@@ -84,6 +85,8 @@ def kernel_stage(dialect: Dialect) -> list[Any]:
         # When no other expansion is left that converts or shifts.
         DefineArithmeticPass(),
         UpstreamPass("lower-affine", "gpu.module(gpu.func(lower-affine,canonicalize,cse))"),
+        # When no index is affine any more: a kernel's own top is no longer the top there.
+        JoinLaunchesPass(),
         CheckKernelsPass(dialect.names),
         AssignMemorySpacesPass(),
         PlaceSharedMemoryPass(),

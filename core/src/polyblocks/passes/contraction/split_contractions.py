@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from polyblocks.affine.cost import rates
-from polyblocks.affine.model import Sequence
+from polyblocks.affine.model import Nest, Sequence
 from polyblocks.passes import facts
 from polyblocks.passes.base import NestPass
 
@@ -20,7 +20,8 @@ class SplitContractionsPass(NestPass):
     bias, a rounding, the store) belongs to that nest, and sees the whole sum. Into how many parts,
     if any, the predicted times of all kernels say, those of the tiles that are best for each number
     of parts. Where the last part of a sum of products is shorter than the others, its loads are
-    under conditions: zeros add nothing.
+    under conditions: zeros add nothing. Few parts are added up without a loop, and by the nest that
+    reads the sums, such as a normalization, if that is quicker than another kernel.
 
     Before::
 
@@ -39,8 +40,10 @@ class SplitContractionsPass(NestPass):
     """
 
     name: ClassVar[str] = "split-contractions"
-    needs: ClassVar[frozenset[str]] = frozenset({facts.NESTS, facts.REDUCTIONS, facts.WHOLE_LOOPS})
-    breaks: ClassVar[frozenset[str]] = frozenset({facts.WHOLE_LOOPS})
+    needs: ClassVar[frozenset[str]] = frozenset(
+        {facts.NESTS, facts.REDUCTIONS, facts.KINDS, facts.WHOLE_LOOPS}
+    )
+    breaks: ClassVar[frozenset[str]] = frozenset({facts.WHOLE_LOOPS, facts.UNFUSED})
 
     def transform(self, sequence: Sequence, context: Any) -> None:
         """Split where that is predicted to be quicker; nothing if rates are unknown."""
@@ -73,3 +76,22 @@ class SplitContractionsPass(NestPass):
                 predicted_seconds=found.seconds,
                 whole_seconds=found.whole_seconds,
             )
+            if nest.kind == "pointwise" and not context.options.polyblocks_disable_affine_fusion:
+                self._inline(nest, sequence, context)
+
+    def _inline(self, joining: Nest, sequence: Sequence, context: Any) -> None:
+        """Let nests that read the sums add them up, where that is quicker than another kernel."""
+        from polyblocks.affine.fusion.producer_inlining import ProducerInlining
+        from polyblocks.affine.fusion.weighing import against_traffic
+        from polyblocks.affine.operation_cost import MAX_NODES
+        from polyblocks.affine.rewrites.inlining import Candidate
+        from polyblocks.affine.users import Users, writes
+
+        users = Users(sequence)
+        inlining = ProducerInlining(self.name, against_traffic, MAX_NODES)
+        for buffer in writes(joining):
+            candidate = Candidate.of(users, buffer)
+            gone = None if candidate is None else inlining.inline(users, candidate, context)
+            if gone is not None:
+                sequence.items.remove(gone)
+                return

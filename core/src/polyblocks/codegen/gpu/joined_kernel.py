@@ -1,0 +1,265 @@
+"""A kernel whose blocks run one of several kernels each, by their number."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil
+from typing import Any
+
+from polyblocks import mlir
+from polyblocks.affine.cost.estimate import combine
+from polyblocks.affine.mlir.json_attributes import from_attribute, to_attribute
+from polyblocks.attributes import (
+    ESTIMATE_ATTRIBUTE,
+    ESTIMATES_ATTRIBUTE,
+    NESTS_ATTRIBUTE,
+    RESIDENT_ATTRIBUTE,
+    SOURCES_ATTRIBUTE,
+)
+from polyblocks.codegen.gpu.passes.place_shared_memory import workgroup_buffers
+from polyblocks.codegen.gpu.plan import name_of
+from polyblocks.codegen.memory import static_bytes
+from polyblocks.codegen.walk import nested
+from polyblocks.occupancy import occupancy
+from polyblocks.target import TargetDescription
+
+Json = dict[str, Any]
+
+
+#: Of an argument of a kernel that it does not store to.
+READ_ONLY = "llvm.readonly"
+#: Attributes with an element for each launch.
+_OF_CALLS = (ESTIMATE_ATTRIBUTE, ESTIMATES_ATTRIBUTE, NESTS_ATTRIBUTE)
+#: Unsigned less than, of arith.cmpi.
+_ULT = 6
+
+
+@dataclass(frozen=True)
+class Member:
+    """A launch that becomes a part of another one.
+
+    Attributes:
+        kernel: the ``gpu.func``.
+        row: of the launch plan.
+        call: which of the kernel's launches it is, counted from 0.
+    """
+
+    kernel: Any
+    row: Json
+    call: int
+
+    @property
+    def blocks(self) -> int:
+        """Blocks of the launch."""
+        blocks: int = self.row["grid"][0]
+        return blocks
+
+    @property
+    def nest(self) -> str:
+        """Name of the nest that the launch is of."""
+        attributes = self.kernel.attributes
+        if NESTS_ATTRIBUTE not in attributes:
+            return name_of(self.kernel)
+        return str(attributes[NESTS_ATTRIBUTE][self.call].value)
+
+    @property
+    def estimate(self) -> Json | None:
+        """Estimate of the launch."""
+        attributes = self.kernel.attributes
+        if ESTIMATES_ATTRIBUTE in attributes:
+            found: Json = from_attribute(attributes[ESTIMATES_ATTRIBUTE][self.call])
+            return found
+        if ESTIMATE_ATTRIBUTE in attributes:
+            found = from_attribute(attributes[ESTIMATE_ATTRIBUTE])
+            return found
+        return None
+
+
+def can_be_joined(kernel: Any, row: Json) -> bool:
+    """Whether a kernel may run in some of the blocks of a launch: its grid has one axis."""
+    asks = any(op.name == "gpu.grid_dim" for op in nested(kernel))
+    return row["grid"][1:] == [1, 1] and len(kernel.regions[0].blocks) == 1 and not asks
+
+
+def key_of(members: Sequence[Member]) -> tuple[Any, ...]:
+    """Equal for members that are joined by the same kernel."""
+    return (*((name_of(m.kernel), m.blocks) for m in members), *_places(members))
+
+
+def joined_row(members: Sequence[Member], name: str) -> Json:
+    """The launch of their kernel, which has that name."""
+    given = [argument for m in members for argument in m.row["arguments"]]
+    arguments = dict(zip(_places(members), given, strict=True))
+    return {
+        **members[0].row,
+        "kernel": name,
+        "grid": [sum(m.blocks for m in members), 1, 1],
+        "arguments": [arguments[n] for n in range(len(arguments))],
+    }
+
+
+def estimate_of(members: Sequence[Member], target: TargetDescription) -> Json | None:
+    """Estimate of members together: all work, and the longest one's time for each round of blocks.
+
+    A round has as many blocks as the chip holds at once, as far as threads and shared memory tell.
+    """
+    found = [e for e in (m.estimate for m in members) if e is not None]
+    total = combine(found) if len(found) == len(members) else None
+    if total is not None and "predicted_seconds" in total and len(members) > 1:
+        chip, (first, *_) = target.multiprocessor, members
+        assert chip is not None
+        sizes = [static_bytes(buffer.type) or 0 for buffer in workgroup_buffers(first.kernel)]
+        held = occupancy(chip, 0, sum(sizes), first.row["block"][0]).blocks
+        rounds = ceil(sum(m.blocks for m in members) / (held * max(target.shared_level.size, 1)))
+        longest = max(found, key=lambda e: e["predicted_seconds"])
+        seconds = min(rounds * longest["predicted_seconds"], total["predicted_seconds"])
+        total |= {"predicted_seconds": seconds, "bound": longest["bound"]}
+    return total
+
+
+def notes_of(calls: Sequence[Sequence[Member]], target: TargetDescription) -> dict[str, Any]:
+    """Attributes of a kernel: which nests its launches are of, and what each of them costs."""
+    ir = mlir.ir
+    nests = [" and ".join(m.nest for m in members) for members in calls]
+    notes = {NESTS_ATTRIBUTE: ir.ArrayAttr.get([ir.StringAttr.get(nest) for nest in nests])}
+    costs = [estimate_of(members, target) for members in calls]
+    if all(cost is not None for cost in costs):
+        notes[ESTIMATES_ATTRIBUTE] = ir.ArrayAttr.get([to_attribute(cost) for cost in costs])
+    return notes
+
+
+def write_notes(kernel: Any, notes: dict[str, Any]) -> None:
+    """Replace what a kernel says of its launches."""
+    for name in _OF_CALLS:
+        if name in kernel.attributes:
+            del kernel.attributes[name]
+    for name, value in notes.items():
+        kernel.attributes[name] = value
+
+
+def join(members: Sequence[Member], name: str) -> Any:
+    """Write the kernel that does what the members do, before the first one; these stay."""
+    ir = mlir.ir
+    function = _function(members, name)
+    block = function.regions[0].blocks[0]
+    with ir.InsertionPoint(block):
+        end = ir.Operation.create("gpu.return")
+    with ir.InsertionPoint(end):
+        number = ir.Operation.create(
+            "gpu.block_id",
+            results=[ir.IndexType.get()],
+            attributes={"dimension": ir.Attribute.parse("#gpu<dim x>")},
+        ).result
+    first = 0
+    for member, values in zip(members, _values(members, list(block.arguments)), strict=True):
+        copy = member.kernel.clone()
+        body = copy.regions[0].blocks[0]
+        for value, new in zip(body.arguments, values, strict=True):
+            value.replace_all_uses_with(new)
+        with ir.InsertionPoint(end):
+            own = number if not first else _arith("subi", number, _index(first))
+            first += member.blocks
+            then = end
+            if member is not members[-1]:
+                then, end = _branch(number, first)
+        for op in [op for op in nested(copy) if op.name == "gpu.block_id"]:
+            op.results[0].replace_all_uses_with(own)
+            op.erase()
+        for op in list(body.operations)[:-1]:
+            op.operation.move_before(then)
+        copy.erase()
+    return function
+
+
+def _places(members: Sequence[Member]) -> list[int]:
+    """For all arguments of all members, in order, which argument of their kernel it is.
+
+    An array that several of them only read is handed over once.
+    """
+    found: dict[Any, int] = {}
+    places: list[int] = []
+    for member, m in enumerate(members):
+        types = m.kernel.attributes["function_type"].value.inputs
+        given = m.kernel.attributes["arg_attrs"]
+        for row, type_, attributes in zip(m.row["arguments"], types, given, strict=True):
+            key: Any = (member, len(places))
+            if READ_ONLY in attributes:
+                key = (str(sorted(row.items())), str(type_))
+            places.append(found.setdefault(key, len(found)))
+    return places
+
+
+def _values(members: Sequence[Member], inside: list[Any]) -> list[list[Any]]:
+    """For each member the arguments of their kernel's block that it has in place of its own."""
+    places = iter(_places(members))
+    shared = len(workgroup_buffers(members[0].kernel))
+    count = 1 + max(_places(members))
+    private = iter(inside[count + shared :])
+    found = []
+    for member in members:
+        arguments = len(member.row["arguments"])
+        values = [inside[next(places)] for _ in range(arguments)]
+        values += inside[count : count + shared]
+        others = len(member.kernel.regions[0].blocks[0].arguments) - len(values)
+        found.append([*values, *itertools.islice(private, others)])
+    return found
+
+
+def _function(members: Sequence[Member], name: str) -> Any:
+    """Their kernel without its body."""
+    ir = mlir.ir
+    types: list[Any] = []
+    given: list[Any] = []
+    private: list[Any] = []
+    shared = [buffer.type for buffer in workgroup_buffers(members[0].kernel)]
+    for member in members:
+        inputs = member.kernel.attributes["function_type"].value.inputs
+        types += inputs
+        given += member.kernel.attributes["arg_attrs"]
+        arguments = list(member.kernel.regions[0].blocks[0].arguments)
+        private += [value.type for value in arguments[len(inputs) + len(shared) :]]
+    # Of those that are handed over once all are the same.
+    order = dict(zip(_places(members), zip(types, given, strict=True), strict=True))
+    arguments = [order[n] for n in range(len(order))]
+    inputs = [type_ for type_, _ in arguments]
+    first = members[0].kernel.attributes
+    sources = dict.fromkeys(s for m in members for s in m.kernel.attributes[SOURCES_ATTRIBUTE])
+    resident = min(int(m.kernel.attributes[RESIDENT_ATTRIBUTE].value) for m in members)
+    attributes = {n: first[n] for n in first if n not in _OF_CALLS} | {
+        "sym_name": ir.StringAttr.get(name),
+        "function_type": ir.TypeAttr.get(ir.FunctionType.get(inputs, [])),
+        "known_grid_size": ir.DenseI32ArrayAttr.get([sum(m.blocks for m in members), 1, 1]),
+        "arg_attrs": ir.ArrayAttr.get([attributes for _, attributes in arguments]),
+        RESIDENT_ATTRIBUTE: ir.IntegerAttr.get(ir.IntegerType.get_signless(32), resident),
+        SOURCES_ATTRIBUTE: ir.ArrayAttr.get(list(sources)),
+    }
+    with ir.InsertionPoint(members[0].kernel):
+        function = ir.Operation.create("gpu.func", attributes=attributes, regions=1)
+    inside = [*inputs, *shared, *private]
+    function.regions[0].blocks.append(*inside, arg_locs=[ir.Location.unknown()] * len(inside))
+    return function
+
+
+def _branch(number: Any, end: int) -> tuple[Any, Any]:
+    """The ends of what blocks of smaller numbers do, and of what others do."""
+    ir = mlir.ir
+    condition = mlir.dialect("arith").CmpIOp(_ULT, number, _index(end)).result
+    branch = ir.Operation.create("scf.if", operands=[condition], regions=2)
+    ends = []
+    for region in branch.regions:
+        region.blocks.append()
+        with ir.InsertionPoint(region.blocks[0]):
+            ends.append(ir.Operation.create("scf.yield"))
+    return ends[0], ends[1]
+
+
+def _arith(name: str, *operands: Any) -> Any:
+    return mlir.ir.Operation.create(
+        f"arith.{name}", results=[operands[0].type], operands=list(operands)
+    ).result
+
+
+def _index(value: int) -> Any:
+    return mlir.dialect("arith").ConstantOp(mlir.ir.IndexType.get(), value).result

@@ -1,0 +1,106 @@
+"""Layers of transformers for simulated GPUs: few kernels, which compute what PyTorch does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from bench.programs.bert import Layer
+from sweeps import sweep
+from tests.extended.test_half_programs_simulated import of_module
+from tests.extended.test_kernels_simulated import simulate
+from tests.support.captured import captured
+from torch.nn import functional
+
+from polyblocks.api import compile_text
+from polyblocks.codegen.gpu import joined_kernel
+from polyblocks.codegen.gpu.passes import join_launches
+from polyblocks.options import CompileOptions
+
+pytestmark = pytest.mark.cpu
+
+CHIPS = {"sm_80": "nvgpu", "sm_90a": "nvgpu", "gfx1100": "amdgpu", "gfx1200": "amdgpu"}
+#: Queries, keys and values; attention; what follows it; GELU; what follows that; two norms.
+KERNELS = 7
+#: Steps of products that are no small nests.
+SIZE = 512
+
+
+@pytest.mark.parametrize("arch", sweep(CHIPS, "sm_80", "sm_90a", "gfx1100"))
+def test_kernels_of_a_layer_of_bert(arch: str) -> None:
+    with torch.no_grad():
+        x, mask = torch.zeros(1, 128, 768).half(), torch.zeros(1, 1, 1, 128).half()
+        function, inputs = of_module(Layer(768, 12, 3072).half().eval(), x, mask)
+        module = captured(function, inputs).module
+    text = module.operation.get_asm(enable_debug_info=True)
+    artifact = compile_text(text, CompileOptions(target=CHIPS[arch], arch=arch))
+    assert len(artifact.manifest["launches"]) <= KERNELS
+    for kernel in artifact.manifest["kernels"]:
+        assert kernel["unit"] or kernel["kind"] != "contraction"
+        assert kernel["calls"] == len(kernel["nests"])
+
+
+def projections(
+    x: torch.Tensor, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor
+) -> tuple[torch.Tensor, ...]:
+    """Results of different shapes and layouts."""
+    return torch.relu(x @ q), functional.linear(x, k).mT.contiguous(), x @ v + 1
+
+
+def inputs() -> list[torch.Tensor]:
+    """An array, and the matrices that it is multiplied by."""
+    torch.manual_seed(0)
+    shapes = (64, SIZE), (SIZE, 256), (256, SIZE), (SIZE, 256)
+    return [torch.randn(shape).half() for shape in shapes]
+
+
+def check_all(function: Callable[..., Any], given: list[torch.Tensor], arch: str) -> list[int]:
+    """Matrix instructions of each launch; all results are as good as eager mode's."""
+    outputs, launches = simulate(function, given, arch)
+    assert [str(f) for launch in launches for f in launch.findings] == []
+    expected = function(*(x.double() for x in given))
+    for found, eager, exact in zip(outputs, function(*given), expected, strict=True):
+        error = (torch.from_numpy(found).double() - exact).abs().max()
+        assert error <= 2 * (eager.double() - exact).abs().max()
+    return [launch.counts.instructions.get("matrix", 0) for launch in launches]
+
+
+@pytest.mark.parametrize("arch", CHIPS)
+def test_projections_are_one_kernel(arch: str) -> None:
+    (matrix,) = check_all(projections, inputs(), arch)
+    assert matrix > 0
+
+
+@pytest.mark.parametrize("arch", sweep(CHIPS, "sm_80", "gfx1100"))
+def test_products_of_products_are_apart(arch: str) -> None:
+    """Those of the first array run together."""
+    first, second = check_all(chained, square(), arch)
+    assert first > second > 0
+
+
+def chained(x: torch.Tensor, w: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """The second product needs the first one, the third one does not."""
+    y = torch.relu(x @ w)
+    return y, y @ w, x @ w.mT
+
+
+def square() -> list[torch.Tensor]:
+    torch.manual_seed(0)
+    return [torch.randn(shape).half() / 16 for shape in ((64, SIZE), (SIZE, SIZE))]
+
+
+@pytest.mark.parametrize("arch", sweep(CHIPS, "sm_80", "gfx1100"))
+def test_blocks_that_do_not_know_their_number_are_found(
+    arch: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(joined_kernel, "_arith", lambda name, number, first: first)
+    with pytest.raises(AssertionError, match="assert"):
+        check_all(projections, inputs(), arch)
+
+
+def test_dependent_launches_together_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(join_launches._Launch, "conflicts", lambda *given: False)
+    with pytest.raises(AssertionError, match="assert"):
+        check_all(chained, square(), "sm_80")
