@@ -30,9 +30,9 @@ def scheduled_chain(
             [block, across * block],
         )
     stages = schedule.number("stages", 2)
-    pair, chip = chain_accesses(parts, target), target.multiprocessor
+    accesses, chip = chain_accesses(parts, target), target.multiprocessor
     assert chip is not None
-    plan = None if pair is None else chain_plan(parts, pair, chip, warps, height, stages)
+    plan = None if accesses is None else chain_plan(parts, accesses, chip, warps, height, stages)
     if plan is None or plan.first.tiles != tiles or plan.unit.name != schedule.given["unit"]:
         raise schedule.refuse("no matrix unit of the chip computes the chain in such tiles")
     return plan

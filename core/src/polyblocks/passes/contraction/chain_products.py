@@ -11,7 +11,8 @@ from polyblocks.affine.contraction.products.row_products import product_of
 from polyblocks.affine.cost import rates
 from polyblocks.affine.cost.constants import WORTH_PARTS
 from polyblocks.affine.cost.estimate import Estimator
-from polyblocks.affine.fusion.chains.chained_products import ProductChain, chain_to
+from polyblocks.affine.fusion.chains.chain_groups import chain_groups, ended_by, keep_numbers
+from polyblocks.affine.fusion.chains.chained_products import ProductChain, chain_to, elements_to
 from polyblocks.affine.fusion.chains.partial_sums import PartialSums, has_parts
 from polyblocks.affine.fusion.chains.row_kinds import Rescaling, rescaling_of
 from polyblocks.affine.fusion.chains.running_chain import running_chain
@@ -51,6 +52,8 @@ class ChainProductsPass(NestPass):
     Milakov and Gimelshein, "Online normalizer calculation for softmax" (2018). A division of
     elements by a sum of their row becomes one of the results. Blocks whose scores are all minus
     infinity by an affine condition are left out.
+
+    Nests that several chains go through are computed again in each, if that is quicker for all together.
 
     Such a nest has its schedule, by which a matrix unit computes it, and no pass changes it any
     more. It is made where the unit's sums are in the lanes that multiply them next, operands are
@@ -92,41 +95,68 @@ class ChainProductsPass(NestPass):
             return
         users = Users(sequence)
         products = {n for n in sequence.nests() if is_product(product_of(n), target)}
-        stages = set(sequence.nests())
+        lasts = [n for n in reversed(sequence.nests()) if n in products]
+        finder = _Finder(products, set(sequence.nests()), users, context)
         done = False
-        for last in [n for n in reversed(sequence.nests()) if n in products]:
-            chain = chain_to(last, products, stages, users) if last in users else None
-            rescaling = None if chain is None else rescaling_of(chain)
-            if chain is None or rescaling is None:
-                continue
-            if rescaling.maximum and options.polyblocks_disable_reduce_reduce_fusion:
-                continue
-            found = _quickest(chain, rescaling, target)
-            if found is not None:
-                done |= self._chain(chain, found, sequence, users, context)
+        for group in chain_groups([c for c in map(finder.longest, lasts) if c is not None]):
+            if len(group) > 1:
+                done |= self._chain(group, finder, sequence, context)
+        for last in lasts:
+            for chain in finder.chains(last):
+                if last in products and self._chain([chain], finder, sequence, context):
+                    products.discard(last)
+                    done = True
         if done:
             name_nests(self.name, sequence, context)
 
     def _chain(
-        self, chain: ProductChain, found: _Choice, sequence: Sequence, users: Users, context: Any
+        self, chains: list[ProductChain], finder: _Finder, sequence: Sequence, context: Any
     ) -> bool:
-        """Replace the last nest of a chain by all of it, if that is quicker."""
-        apart, partial = _least_seconds(chain, context.target), found.partial
-        pays = found.seconds < apart
-        parts = {} if partial is None else {"parts": partial.part.extent}
+        """Replace the last nests of chains by all of them, if that is quicker."""
+        users, target = finder.users, context.target
+        ended = ended_by(chains, users)
+        keep_numbers(chains, ended, users)
+        found = [_quickest(chain, finder.rescaling[chain], target) for chain in chains]
+        choices = [choice for choice in found if choice is not None]
+        if len(choices) < len(chains):
+            return False
+        lasts = [chain.last for chain in chains]
+        apart = _least_seconds(sorted({*ended, *lasts}, key=users.position), target)
+        seconds = sum(choice.seconds for choice in choices)
+        for chain, choice in zip(chains, choices, strict=True):
+            self._decide(chain, choice, (apart, seconds), context)
+        if seconds >= apart:
+            return False
+        for chain, choice in zip(chains, choices, strict=True):
+            self._replace(chain, choice, sequence, users, context)
+        for nest in ended:
+            sequence.items.remove(nest)
+            users.drop(nest)
+        finder.products -= {*ended, *lasts}
+        return True
+
+    def _decide(
+        self, chain: ProductChain, found: _Choice, seconds: tuple[float, float], context: Any
+    ) -> None:
+        apart, fused = seconds
+        parts = {} if found.partial is None else {"parts": found.partial.part.extent}
         context.decide(
             self.name,
             chain.last.name,
-            "fused" if pays else "kept apart",
+            "fused" if fused < apart else "kept apart",
             with_=[nest.name for nest in chain.nests[:-1]],
             buffers=[list(b.shape) for b in sorted(chain.passed, key=lambda b: b.number)],
             tile=list(found.plan.tile),
             apart_seconds=apart,
-            fused_seconds=found.seconds,
+            fused_seconds=fused,
             **parts,
         )
-        if not pays:
-            return False
+
+    def _replace(
+        self, chain: ProductChain, found: _Choice, sequence: Sequence, users: Users, context: Any
+    ) -> None:
+        """Put the nest of a chain where its last one was."""
+        partial = found.partial
         (loop,) = found.body
         assert isinstance(loop, For)
         if not context.options.polyblocks_disable_unsafe_math_canonicalizations:
@@ -140,14 +170,45 @@ class ChainProductsPass(NestPass):
             new.append(joining)
         last.sources = merged_sources(chain.nests)
         last.replace(found.body)
-        for nest in chain.nests[:-1]:
-            sequence.items.remove(nest)
-            users.drop(nest)
         at = sequence.items.index(last)
         sequence.items[at : at + 1] = new
         users.put(list(new), last)
         estimate = Estimator(context.target, sequence.buffers, None, False).estimate(last)
         last.estimate = to_attribute(estimate.to_json())
+
+
+class _Finder:
+    """Finds the chains that end with products.
+
+    Attributes:
+        rescaling: of each chain that has been found.
+    """
+
+    def __init__(self, products: set[Nest], stages: set[Nest], users: Users, context: Any) -> None:
+        self.products, self.stages, self.users = products, stages, users
+        self.may_rescale = not context.options.polyblocks_disable_reduce_reduce_fusion
+        self.rescaling: dict[ProductChain, Rescaling] = {}
+
+    def chains(self, last: Nest) -> list[ProductChain]:
+        """One with numbers of rows, and one of elements alone if that has more products."""
+        if last not in self.products or last not in self.users:
+            return []
+        rows = chain_to(last, self.products, self.stages, self.users)
+        found = [] if rows is None or not self._is_possible(rows) else [rows]
+        longer = elements_to(last, self.products, self.users)
+        if longer is not None and longer.products > sum(chain.products for chain in found):
+            found += [longer] if self._is_possible(longer) else []
+        return found
+
+    def longest(self, last: Nest) -> ProductChain | None:
+        """The chain with the most products, and numbers of rows if there is one."""
+        return max(self.chains(last), key=lambda chain: chain.products, default=None)
+
+    def _is_possible(self, chain: ProductChain) -> bool:
+        rescaling = rescaling_of(chain)
+        if rescaling is None or (rescaling.maximum is not None and not self.may_rescale):
+            return False
+        self.rescaling[chain] = rescaling
         return True
 
 
@@ -227,14 +288,14 @@ def _in_parts(
     return replace(choice, plan=plan, body=body)
 
 
-def _least_seconds(chain: ProductChain, target: TargetDescription) -> float:
-    """Seconds that the nests take at least, one after the other.
+def _least_seconds(nests: list[Nest], target: TargetDescription) -> float:
+    """Seconds that nests take at least, one after the other.
 
     They are launched, a unit multiplies or memory moves what it multiplies, and what is passed goes
     through memory.
     """
-    total = target.parallel[0].overhead * len(chain.nests)
-    for nest in chain.nests:
+    total = target.parallel[0].overhead * len(nests)
+    for nest in nests:
         access = unit_access(nest, target.matrix_units)
         moved = seconds_of_memory(touched_bytes(nest.body), target)
         total += moved if access is None else max(least_units(access), moved)

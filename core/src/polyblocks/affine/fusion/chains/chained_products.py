@@ -25,6 +25,7 @@ from polyblocks.affine.model import (
     Op,
     Opaque,
     Store,
+    reads,
     walk,
 )
 from polyblocks.affine.subnests import parallel_shell
@@ -59,8 +60,10 @@ class ProductChain:
         product: its parts; one variable of columns, and one of steps.
         rows: the loops of batch and rows, as they stand in the last nest.
         step: the variable of the steps.
-        passed: buffers that only the chain touches, with an element for each step of a row.
+        passed: buffers that the chain writes, with an element for each step of a row.
         held: those with an element for each row.
+        places: where the element of a row is in each of these.
+        kept: those of them that others read: the chain stores them.
     """
 
     links: list[Link]
@@ -70,11 +73,24 @@ class ProductChain:
     step: Var
     passed: set[Buffer] = field(default_factory=set)
     held: set[Buffer] = field(default_factory=set)
+    places: dict[Buffer, tuple[Expr, ...]] = field(default_factory=dict)
+    kept: set[Buffer] = field(default_factory=set)
 
     @property
     def nests(self) -> list[Nest]:
         """All nests, in the order of the program."""
         return [*(link.nest for link in self.links), self.last]
+
+    @property
+    def products(self) -> int:
+        """How many products the last one is computed from."""
+        loops = [any(isinstance(n, For) for n in link.body) for link in self.links]
+        return sum(has and link.of_elements for has, link in zip(loops, self.links, strict=True))
+
+    @property
+    def needs(self) -> set[Buffer]:
+        """Buffers that are written before."""
+        return {b.base for n in self.nests for b in reads(n)} - self.passed - self.held
 
 
 def chain_to(
@@ -94,11 +110,31 @@ def chain_to(
     found = _between(last, parts, products, stages, users)
     if found is None:
         return None
-    shell, _ = parallel_shell(last.body)
-    (column,), (step,) = parts.columns, parts.reduction.order
-    rows = [loop.var for loop in shell if loop.var is not column]
-    links = _Links(rows, step, users, {*found, last})
-    return links.chain(sorted(found, key=users.position), last, parts)
+    links = _Links(last, parts, users, {*found, last})
+    return links.chain(sorted(found, key=users.position))
+
+
+def elements_to(last: Nest, products: Collection[Nest], users: Users) -> ProductChain | None:
+    """The chain of all that computes elements of a product's rows and steps; None if none does.
+
+    Numbers of a row or of a step alone are there before. So there may be several products in
+    it: a block's elements of all of them are at hand.
+
+    Args:
+        last: a product.
+        products: all nests that are one.
+        users: of all buffers.
+    """
+    parts = product_of(last)
+    if parts is None or len(parts.columns) != 1 or len(parts.reduction.loops) != 1:
+        return None
+    without: set[Nest] = set()
+    while True:
+        links = _Links(last, parts, users, {last}, set(parts.rows), without)
+        chain = links.grown(products)
+        if links.refused is None:
+            return chain if chain is not None and chain.products else None
+        without.add(links.refused)
 
 
 def _between(
@@ -134,16 +170,30 @@ def _between(
 class _Links:
     """Finds what the variables of nests are, from the last one back."""
 
-    def __init__(self, rows: list[Var], step: Var, users: Users, inside: set[Nest]) -> None:
-        self.rows, self.step, self.users, self.inside = rows, step, users, inside
+    def __init__(
+        self,
+        last: Nest,
+        parts: Contraction,
+        users: Users,
+        inside: set[Nest],
+        own_rows: Collection[Var] = (),
+        without: Collection[Nest] = (),
+    ) -> None:
+        shell, _ = parallel_shell(last.body)
+        (column,), (self.step,) = parts.columns, parts.reduction.order
+        self.rows = [loop.var for loop in shell if loop.var is not column]
+        self.last, self.parts, self.users, self.inside = last, parts, users, inside
+        #: Nests that write elements of these rows are taken in, but for some.
+        self.own_rows, self.without = own_rows, without
+        self.refused: Nest | None = None
         #: Where the readers seen so far load a buffer's elements.
         self.wanted: dict[Buffer, tuple[Expr, ...]] = {}
         self.passed: set[Buffer] = set()
         self.held: set[Buffer] = set()
 
-    def chain(self, nests: list[Nest], last: Nest, parts: Contraction) -> ProductChain | None:
+    def chain(self, nests: list[Nest]) -> ProductChain | None:
         """See :func:`chain_to`."""
-        if not self._read(walk(last.body), {}):
+        if not self._read(walk(self.last.body), {}):
             return None
         links = []
         for nest in reversed(nests):
@@ -151,10 +201,32 @@ class _Links:
             if link is None:
                 return None
             links.append(link)
-        links.reverse()
-        if self._moves(last) or not self.passed:
+        return self._whole(links[::-1])
+
+    def grown(self, products: Collection[Nest]) -> ProductChain | None:
+        """See :func:`elements_to`; the nest that cannot be part of it is ``refused``."""
+        if not self._read(walk(self.last.body), {}):
             return None
-        return ProductChain(links, last, parts, self.rows, self.step, self.passed, self.held)
+        links: list[Link] = []
+        done = {self.last}
+        while rest := self.inside - done:
+            nest = max(rest, key=self.users.position)
+            done.add(nest)
+            link = self._link(nest)
+            loops = link is not None and any(isinstance(n, For) for n in link.body)
+            if link is None or not link.of_elements or (loops and nest not in products):
+                self.refused = nest
+                return None
+            links.append(link)
+        return self._whole(links[::-1])
+
+    def _whole(self, links: list[Link]) -> ProductChain | None:
+        if self._moves(self.last) or not self.passed:
+            return None
+        given = links, self.last, self.parts, self.rows, self.step, self.passed, self.held
+        chain = ProductChain(*given)
+        chain.places = {buffer: self.wanted[buffer] for buffer in self.held}
+        return chain
 
     def _moves(self, last: Nest) -> bool:
         """Whether others between the nests change what these read, or need what they write."""
@@ -173,7 +245,12 @@ class _Links:
             return None
         if any(isinstance(n, For) and (n.bounded or n.level or n.schedule) for n in nodes):
             return None
-        variables = self._variables(shell, [n for n in nodes if isinstance(n, Store)])
+        stores = [n for n in nodes if isinstance(n, Store)]
+        if self.own_rows:
+            # Stores that others need are theirs.
+            body = [n for n in body if not isinstance(n, Store) or n.buffer in self.wanted]
+            stores = [n for n in stores if n.buffer in self.wanted]
+        variables = self._variables(shell, stores)
         if variables is None:
             return None
         link = Link(nest, variables, body)
@@ -212,24 +289,38 @@ class _Links:
         return found
 
     def _is_inside(self, buffer: Buffer) -> bool:
-        """Whether one nest of the chain writes a buffer, and nothing else touches it."""
+        """Whether one nest of the chain writes a buffer, and nothing else does."""
         if not self.users.is_only_accessed(buffer):
             return False
-        writers = self.users.writers(buffer)
-        inside = all(item in self.inside for item in [*writers, *self.users.readers(buffer)])
-        return inside and len(writers) == 1
+        (writer, *others) = self.users.writers(buffer)
+        return not others and writer in self.inside
 
     def _read(self, nodes: Iterable[Node], variables: dict[Var, Expr]) -> bool:
         """Take note of where nodes load elements; whether all load the same one in an iteration."""
         for node in nodes:
             if isinstance(node, Load):
                 writers = self.users.writers(node.buffer.base)
+                place = tuple(e.substitute(variables) for e in node.index)
+                if self._is_of_elements(place):
+                    self.inside.update(self._to_take_in(node.buffer))
                 if not any(not isinstance(w, Opaque) and w in self.inside for w in writers):
                     continue
-                place = tuple(e.substitute(variables) for e in node.index)
                 if node.where or self.wanted.setdefault(node.buffer, place) != place:
                     return False
         return True
+
+    def _is_of_elements(self, place: tuple[Expr, ...]) -> bool:
+        """Whether a place is another one for each row and step."""
+        found = {v for e in place for v in e.variables()}
+        return self.step in found and any(v in found for v in self.own_rows)
+
+    def _to_take_in(self, buffer: Buffer) -> list[Nest]:
+        """The only nest that writes a buffer of elements."""
+        writers = self.users.writers(buffer.base)
+        if not self.users.is_only_accessed(buffer) or len(writers) != 1:
+            return []
+        found = [w for w in writers if isinstance(w, Nest) and w not in self.without]
+        return [w for w in found if self.users.before(w, self.last)]
 
 
 def _over(loops: list[For], step: Var) -> For | None:

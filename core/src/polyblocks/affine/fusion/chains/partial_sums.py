@@ -149,8 +149,11 @@ class PartialSums:
 def has_parts(chain: ProductChain) -> bool:
     """Whether parts of a chain's steps can be joined: sums begin with zero.
 
-    The largest of numbers may begin with any number.
+    The largest of numbers may begin with any number. Numbers of a row that others read are stored
+    where a kernel has all of its steps.
     """
+    if chain.kept:
+        return False
     product = chain.product
     reductions = [(product.reduction.loops[0], product.before)]
     reductions += [(n.reduction, n.body) for n in chain.links if n.reduction is not None]

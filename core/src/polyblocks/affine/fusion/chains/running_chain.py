@@ -241,5 +241,7 @@ class _Writer:
             inner.out.append(self.partial.store_total(total, var))
         else:
             correction = self.code.finish(results, out)
+            kept = sorted(chain.kept, key=lambda b: b.number)
+            out.out += [Store(self.code.held[b], b, chain.places[b]) for b in kept]
             self.code.finish_sum(total, correction, var, inner)
         return [*out.out, For(var, inner.out)]

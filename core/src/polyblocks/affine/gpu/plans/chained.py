@@ -1,4 +1,4 @@
-"""A chain of two products as a nest: its rows, and what a block of steps does in each of them."""
+"""A chain of products as a nest: its rows, and what a block of steps does in each of them."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from polyblocks.affine.model import (
     Node,
     clone,
     nested,
+    transform_indices,
     walk,
 )
 from polyblocks.affine.subnests import parallel_shell
@@ -34,20 +35,20 @@ class ChainedProducts:
     the products are contractions like others.
 
     Attributes:
-        first, second: the products; what is before and behind them is that of a block.
+        firsts, second: the products; what is before and behind them is that of a block.
         before: code of a row before the first block.
         blocks: the loop over blocks, and what it carries.
-        statements: of a block: code of the row, loops over steps (one with the first product in
-            it), and the loop over columns with the second one.
+        statements: of a block: code of the row, loops over steps (some with one of the first
+            products in it), and the loop over columns with the second one.
         after: code of a row behind the last block; stores are of numbers of the row.
         last: the second product with what is done with its totals.
         passed: buffers of elements that one statement passes to the next ones.
         block: steps of a block.
         totals: the buffer of the second one's sums.
-        made, used: the statements of the first product and of the second one.
+        made, used: the statements of the first products and of the second one.
     """
 
-    first: Contraction
+    firsts: tuple[Contraction, ...]
     second: Contraction
     before: list[Node]
     blocks: For
@@ -57,8 +58,13 @@ class ChainedProducts:
     passed: set[Buffer]
     totals: Buffer
     block: int
-    made: For
+    made: tuple[For, ...]
     used: For
+
+    @property
+    def first(self) -> Contraction:
+        """The first of the first products, which have the same rows and steps."""
+        return self.firsts[0]
 
     @cached_property
     def touched_bytes(self) -> int:
@@ -106,25 +112,28 @@ def chained_products(nest: Nest) -> ChainedProducts | None:
     statements = [n for n in blocks.body if not isinstance(n, Alloca)]
     local = [n.buffer for n in blocks.body if isinstance(n, Alloca)]
     around = [n for n in statements if isinstance(n, For) and any(map(_is_loop, n.body))]
-    if len(around) != 2 or not isinstance(finish, For) or not local:
+    if len(around) < 2 or not isinstance(finish, For) or not local:
         return None
-    made, used = around
+    *made, used = around
+    for statement in (n for n in statements if isinstance(n, For) and n is not used):
+        _rename(statement, made[0].var)
     block = local[0].shape[0]
     # Variables of parts of the steps move bounds alone.
     moving = {v for n in walk(blocks.body) if not isinstance(n, For) for v in n.variables()}
     parts, rows = [v for v in rows if v not in moving], [v for v in rows if v in moving]
-    wide = {buffer: _of_rows(buffer, rows, made.var.extent) for buffer in local}
+    wide = {buffer: _of_rows(buffer, rows, made[0].var.extent) for buffer in local}
     _widen(body, rows, wide, Expr.of(blocks.var) * block)
     sums = _of_rows(totals, rows, used.var.extent)
     _widen(body, rows, {totals: sums}, Expr(0))
-    first = product_of(Nest(nested([*rows, made.var], made.body), []))
+    firsts = [product_of(Nest(nested([*rows, each.var], each.body), [])) for each in made]
     used_body = [_unbounded(n) for n in used.body]
     second = product_of(Nest(nested([*rows, used.var], used_body), []))
-    if first is None or second is None:
+    found = [replace(c, batch=[*parts, *c.batch]) for c in (*firsts, second) if c is not None]
+    if len(found) < len(around):
         return None
-    first, second = (replace(each, batch=[*parts, *each.batch]) for each in (first, second))
+    *all_firsts, second = found
     return ChainedProducts(
-        first=first,
+        firsts=tuple(all_firsts),
         second=second,
         before=[n for n in body[1:at] if not isinstance(n, For)],
         blocks=blocks,
@@ -134,7 +143,7 @@ def chained_products(nest: Nest) -> ChainedProducts | None:
         passed=set(wide.values()),
         totals=sums,
         block=block,
-        made=made,
+        made=tuple(made),
         used=used,
     )
 
@@ -194,6 +203,13 @@ def _widen(nodes: list[Node], rows: list[Var], wide: dict[Buffer, Buffer], first
         if isinstance(node, AffineAccess) and node.buffer in wide:
             node.buffer = wide[node.buffer]
             node.index = (*(Expr.of(var) for var in rows), node.index[0] + first)
+
+
+def _rename(loop: For, var: Var) -> None:
+    """Let a loop count with a variable, in place."""
+    known = {loop.var: Expr.of(var)}
+    transform_indices(loop.body, lambda expr: expr.substitute(known))
+    loop.var = var
 
 
 def _unbounded(node: Node) -> Node:

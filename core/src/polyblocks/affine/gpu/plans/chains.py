@@ -1,7 +1,7 @@
-"""Plans of chains of two products by a matrix unit: the results of one are operands of the next.
+"""Plans of chains of products by a matrix unit: results of the first ones are operands of the last.
 
-A lane's sums of the first product are the elements that it needs of the second one's rows, where
-the unit's accumulator and its first operand have rows, and columns or steps, in the same lanes.
+A lane's sums of a first product are the elements that it needs of the second one's rows, where the
+unit's accumulator and its first operand have rows, and columns or steps, in the same lanes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from polyblocks.affine.gpu.plans.sizes import TileSizes, extent
 from polyblocks.affine.gpu.plans.unit_access import UnitAccess, unit_accesses
 from polyblocks.affine.gpu.plans.unit_plan import unit_plan
 from polyblocks.affine.gpu.plans.units import UnitPlan
-from polyblocks.affine.model import For
+from polyblocks.affine.model import For, Load
 from polyblocks.affine.plan.keys import PlanKind
 from polyblocks.affine.plan.tiles import Tiles
 from polyblocks.target import MatrixUnit, Multiprocessor, TargetDescription
@@ -39,20 +39,30 @@ class ChainPlan:
 
     Attributes:
         parts: of the nest.
-        first, second: how the products are computed; a block has all columns of the second one,
-            and all steps of the first one at once.
+        firsts, second: how the products are computed; a block has all columns of the second one,
+            and all steps of a first one at once.
     """
 
     kind: ClassVar[PlanKind] = PlanKind.CHAIN
 
     parts: ChainedProducts
-    first: UnitPlan
+    firsts: tuple[UnitPlan, ...]
     second: UnitPlan
+
+    @property
+    def first(self) -> UnitPlan:
+        """The first of the first ones: all have the same rows and steps."""
+        return self.firsts[0]
 
     @property
     def unit(self) -> MatrixUnit:
         """The matrix unit."""
         return self.first.unit
+
+    @property
+    def plans(self) -> tuple[UnitPlan, ...]:
+        """Of all products."""
+        return *self.firsts, self.second
 
     @property
     def threads(self) -> int:
@@ -86,9 +96,12 @@ class ChainPlan:
 
     @cached_property
     def shared(self) -> tuple[tuple[int, ...], ...]:
-        """Shapes in shared memory: of the first product's operands, and of the second one's."""
-        rows, steps = (self.first.shape(o) for o in self.first.product.operands)
-        return (1, *rows[1:]), steps, self.second.shape(self.second.product.operands[1])
+        """Shapes in shared memory: of each first product's operands, and of the second one's."""
+        found: list[tuple[int, ...]] = []
+        for first in self.firsts:
+            rows, steps = (first.shape(o) for o in first.product.operands)
+            found += [(1, *rows[1:]), steps]
+        return *found, self.second.shape(self.second.product.operands[1])
 
     def shared_bytes(self) -> int:
         """Bytes of shared memory of a block."""
@@ -104,19 +117,32 @@ class ChainPlan:
         assert self.unit.fragments is not None
         a, b, _ = self.unit.fragments
         rows = self.first.of_warp[0] * a.elements * width // 4
+        elements = len(self.firsts) * r * c + self._of_columns * c
         if self.through_registers:
             # Rows of this call and of the next one, a part of the columns, and what is on its way.
             columns = self.first.read_ahead * b.elements * width // 4
-            copied = sum(p.copied_words(p.product.operands[1]) for p in (self.first, self.second))
+            copied = sum(p.copied_words(p.product.operands[1]) for p in self.plans)
             # Of masks, where each column is.
             masks = c if any(map(is_at_border, self._of_steps)) else 0
-            sums = r * c + r * d + (self._exchanged(r * c) if exchanges_of(self.unit) else 0)
+            sums = elements + r * d + (self._exchanged(r * c) if exchanges_of(self.unit) else 0)
             return sums + 2 * rows + columns + copied + masks + _THROUGH
-        columns = max(p.of_warp[1] for p in (self.first, self.second)) * b.elements * width // 4
+        columns = max(p.of_warp[1] for p in self.plans) * b.elements * width // 4
         # Elements become operands one after the other, in place of sums; a part of a call's columns
         # is on its way from shared memory.
-        elements = r * c + r * c // 8
+        elements += r * c // 8
         return elements + r * d + rows + columns // 8 + _OTHER + ADDRESSES
+
+    @cached_property
+    def _of_columns(self) -> int:
+        """Numbers of each step that statements of a block load, whatever the row is."""
+        rows = {v for first in self.parts.firsts for v in first.rows}
+        return sum(
+            not rows.intersection(node.variables())
+            for statement in self._of_steps
+            if statement is not self.parts.used
+            for node in statement.body
+            if isinstance(node, Load) and statement.var in node.variables()
+        )
 
     @property
     def _of_steps(self) -> list[For]:
@@ -150,7 +176,7 @@ class ChainPlan:
 
 def chain_plan(
     parts: ChainedProducts,
-    pair: tuple[UnitAccess, UnitAccess],
+    accesses: tuple[UnitAccess, ...],
     chip: Multiprocessor,
     warps: int,
     height: int,
@@ -160,31 +186,37 @@ def chain_plan(
 
     Args:
         parts: of the nest.
-        pair: see :func:`chain_accesses`.
+        accesses: see :func:`chain_accesses`.
         chip: with that unit.
         warps: of a block.
         height: rows of each.
         stages: blocks of steps in shared memory.
     """
-    (first, second), (m, n, k) = pair, pair[0].unit.shape
+    *firsts, second = accesses
+    m, n, k = second.unit.shape
     block = parts.block
     if height % m or block % n or block % k or block % 16:
         return None
-    depth = -(-first.product.contraction.reduction.trips // k) * k
     width = -(-extent(second.product.columns) // _COLUMNS) * _COLUMNS
     rows = warps * height
-    plans = [
+    wanted = [(first, block, -(-_trips(first) // k) * k) for first in firsts]
+    *plans, last = [
         unit_plan(chip, access, Tiles((height, columns), (rows, columns), steps), stages)
-        for access, columns, steps in ((first, block, depth), (second, width, block))
+        for access, columns, steps in (*wanted, (second, width, block))
     ]
-    plan = ChainPlan(parts, *plans)
+    plan = ChainPlan(parts, tuple(plans), last)
     return plan if _is_possible(plan, chip) else None
+
+
+def _trips(access: UnitAccess) -> int:
+    return access.product.contraction.reduction.trips
 
 
 def _is_possible(plan: ChainPlan, chip: Multiprocessor) -> bool:
     """Whether operands can be copied to shared memory, and a block has room for them."""
-    first, second = plan.first, plan.second
-    copied = [*((first, o) for o in first.product.operands), (second, second.product.operands[1])]
+    second = plan.second
+    copied = [(first, o) for first in plan.firsts for o in first.product.operands]
+    copied.append((second, second.product.operands[1]))
     if plan.through_registers:
         if plan.stages > 1 or not all(e.along(o) in ("steps", "outer") for e, o in copied):
             return False
@@ -197,27 +229,29 @@ def _is_possible(plan: ChainPlan, chip: Multiprocessor) -> bool:
 
 def chain_accesses(
     parts: ChainedProducts, target: TargetDescription
-) -> tuple[UnitAccess, UnitAccess] | None:
-    """How a unit finds the operands of both products; None if no unit computes both in turn."""
+) -> tuple[UnitAccess, ...] | None:
+    """How a unit finds the operands of all products; None if no unit computes them in turn."""
     units = [unit for unit in target.matrix_units if unit.fragments is not None]
     units += [turned(unit) for unit in units]
-    firsts, seconds = (unit_accesses(p, units) for p in (parts.first, parts.second))
-    for first in firsts:
-        for second in seconds:
-            if first.unit is not second.unit or not _fit(first, second, parts):
-                continue
-            return first, second
+    firsts = [unit_accesses(p, units) for p in parts.firsts]
+    for second in unit_accesses(parts.second, units):
+        fitting = [next((f for f in found if _fit(f, second)), None) for found in firsts]
+        given = [f for f in fitting if f is not None]
+        if len(given) == len(firsts) and _takes_passed(second, parts):
+            return *given, second
     return None
 
 
-def _fit(first: UnitAccess, second: UnitAccess, parts: ChainedProducts) -> bool:
-    """Whether both products have the same rows, and the second one takes what the first one gives.
-
-    Its operand is what is passed, as it is.
-    """
+def _fit(first: UnitAccess, second: UnitAccess) -> bool:
+    """Whether two products are by the same unit, and have the same rows."""
     one, other = first.product, second.product
     same = [one.batch, one.rows] == [other.batch, other.rows]
-    operand = other.operands[0]
+    return first.unit is second.unit and same and len(one.columns) == 1
+
+
+def _takes_passed(second: UnitAccess, parts: ChainedProducts) -> bool:
+    """Whether the last product takes what the others give: its operand is passed, as it is."""
+    operand = second.product.operands[0]
     passed = operand.load.buffer in parts.passed and not operand.on_the_way
-    single = len(one.columns) == 1 and len(other.columns) == 1 and len(other.steps) == 1
-    return same and passed and single and exchanges_of(first.unit) is not None
+    single = len(second.product.columns) == 1 and len(second.product.steps) == 1
+    return passed and single and exchanges_of(second.unit) is not None

@@ -24,13 +24,13 @@ BLOCKS = (64, 32, 128)
 
 def chain_plans(parts: ChainedProducts, target: TargetDescription) -> Iterator[ChainPlan]:
     """Candidates for a chain."""
-    pair, chip = chain_accesses(parts, target), target.multiprocessor
-    if pair is None or chip is None:
+    accesses, chip = chain_accesses(parts, target), target.multiprocessor
+    if accesses is None or chip is None:
         return
     for warps in _WARPS:
         for height in _HEIGHTS:
             for stages in _STAGES:
-                plan = chain_plan(parts, pair, chip, warps, height, stages)
+                plan = chain_plan(parts, accesses, chip, warps, height, stages)
                 if plan is not None:
                     yield plan
 
@@ -60,7 +60,7 @@ def predict_chain(
     resident = min(needed.blocks, ceil(blocks / units))
     on_chip, cache = rates_of_memory(target)
     rows, width, block = plan.tile
-    depth, size = plan.first.tile[2], plan.first.element_bytes
+    depth, size = sum(p.tile[2] for p in plan.firsts), plan.first.element_bytes
     waves = ceil(blocks / (units * resident))
     copied = block * (depth + width) * size
     ends = (rows * depth + rows * width) * size + bytes_around(plan.parts.last) * rows
@@ -154,7 +154,6 @@ def _turns(plan: ChainPlan) -> float:
 def _issued(plan: ChainPlan) -> float:
     """Instructions of a thread for a block of steps."""
     (r, c), (_, d) = plan.first.sizes.of_thread, plan.second.sizes.of_thread
-    copying = plan.first.copying(plan.first.product.operands[1])
-    copying += plan.second.copying(plan.second.product.operands[1])
-    reading = plan.first.reading + plan.second.reading
-    return r * c * (plan.parts.operations + 1) + r * d + copying + reading
+    copying = sum(p.copying(p.product.operands[1]) for p in plan.plans)
+    reading = sum(p.reading for p in plan.plans)
+    return r * c * (plan.parts.operations + len(plan.firsts)) + r * d + copying + reading

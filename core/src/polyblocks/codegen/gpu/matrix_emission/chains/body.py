@@ -1,7 +1,7 @@
-"""The body of a kernel whose warps compute chains of two products by a matrix unit.
+"""The body of a kernel whose warps compute chains of products by a matrix unit.
 
 A warp has some rows. Its lanes keep their elements of a block of steps in registers: sums of the
-first product, what is computed of these, and operands of the second one.
+first products, what is computed of these, and operands of the second one.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class ChainEmitter:
         plan: of the chain.
         memrefs: of buffers of the program.
         externals: values that come from around the nest.
-        shared: memory of the three operands.
+        shared: memory of two operands of each first product, and of one of the last.
     """
 
     def __init__(
@@ -51,16 +51,20 @@ class ChainEmitter:
         shared: list[Any],
     ) -> None:
         self.code, self.plan, self.parts = code, plan, plan.parts
-        rows, steps, columns = shared
+        *pairs, columns = shared
 
         def tile(sizes: Any) -> TileEmitter:
             return TileEmitter(code, sizes, memrefs, externals)
 
-        self.first = ChainProduct(tile(plan.first.sizes), plan.first, [rows, steps])
+        self.firsts = [
+            ChainProduct(tile(first.sizes), first, pairs[2 * n : 2 * n + 2])
+            for n, first in enumerate(plan.firsts)
+        ]
+        self.first = self.firsts[0]
         self.second = ChainProduct(tile(plan.second.sizes), plan.second, [None, columns])
         self.last = tile(plan.last_sizes())
         # All know the numbers of a row.
-        for other in (self.second.tile, self.last):
+        for other in (*(p.tile for p in self.firsts[1:]), self.second.tile, self.last):
             other.found, other.levels = self.first.tile.found, self.first.tile.levels
         self.passed: dict[Buffer, Grid] = {}
         self.stage: Any = None
@@ -70,11 +74,12 @@ class ChainEmitter:
         code, plan, tile = self.code, self.plan, self.second.tile
         thread, block = code.id("thread"), code.id("block")
         tile.begin(block)
-        self.first.tile.first = [tile.first[0], code.integer(0)]
-        self.first.tile.nodes.variables.update(tile.nodes.variables)
-        for product in (self.first, self.second):
+        for product in self.firsts:
+            product.tile.first = [tile.first[0], code.integer(0)]
+            product.tile.nodes.variables.update(tile.nodes.variables)
+        for product in (*self.firsts, self.second):
             product.place(thread)
-        copies = chain_copies(code, plan, (self.first, self.second), thread)
+        copies = chain_copies(code, plan, [*self.firsts, self.second], thread)
         copies.begin()
         self._run(self.parts.before)
         blocks, sums = self.parts.blocks, self.second.sums
@@ -119,8 +124,8 @@ class ChainEmitter:
             elif is_at_border(statement):
                 self._mask(statement)
             else:
-                self._elements(statement.body)
-            if statement is self.parts.made:
+                self._elements(statement)
+            if statement is self.parts.made[-1]:
                 copies.between(number)
         return totals
 
@@ -160,11 +165,13 @@ class ChainEmitter:
 
     # Elements of a block
 
-    def _elements(self, nodes: list[Node]) -> None:
+    def _elements(self, statement: For, without: Op | None = None) -> None:
         """Code of all elements of the thread."""
-        for node in nodes:
+        for node in statement.body:
+            if node is without:
+                continue
             if isinstance(node, For):
-                self._make(node)
+                self._make(node, self.parts.made.index(statement))
             elif isinstance(node, Store):
                 self.passed[node.buffer] = self._grid(node.value)
             elif isinstance(node, Load) and node.buffer in self.passed:
@@ -225,9 +232,9 @@ class ChainEmitter:
             for j, element in enumerate(row):
                 tile.found[value, i, j] = element
 
-    def _make(self, loop: For) -> None:
-        """The first product's sums of a block."""
-        product, plan = self.first, self.plan.first
+    def _make(self, loop: For, number: int) -> None:
+        """A first product's sums of a block."""
+        product, plan = self.firsts[number], self.plan.firsts[number]
         r, c = plan.sizes.of_thread
         inits = [product.tile.of(loop.inits[0], i, j) for i in range(r) for j in range(c)]
         sums = product.multiply(None, self.stage, product.sums.packed(inits))
@@ -238,7 +245,7 @@ class ChainEmitter:
         """A reduction over the steps of a block: of the lane's, then of all lanes of a row."""
         chain = StraightLineCode(loop.body).chain(loop.yields[0])
         assert chain is not None
-        self._elements([n for n in loop.body if n is not chain.last])
+        self._elements(loop, chain.last)
         (term,) = (t for t in chain.terms if t is not loop.arguments[0])
         neutral = self.code.constant(identity(chain.last.name, term.type))
         starts = self._rows(loop.inits[0])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from polyblocks.affine.gpu.plans.chains import ChainPlan
@@ -19,7 +19,7 @@ class ChainCopies:
     Args:
         code: of the kernel.
         plan: of the chain.
-        products: the first one and the second one.
+        products: the first ones and the second one.
         thread: its number.
 
     Attributes:
@@ -28,11 +28,12 @@ class ChainCopies:
     """
 
     def __init__(
-        self, code: Code, plan: ChainPlan, products: tuple[ChainProduct, ChainProduct], thread: Any
+        self, code: Code, plan: ChainPlan, products: list[ChainProduct], thread: Any
     ) -> None:
-        self.code, self.plan, (self.first_product, self.second_product) = code, plan, products
-        self.rows = self.first_product.copy(0, thread)
-        self.steps = self.first_product.copy(1, thread)
+        self.code, self.plan = code, plan
+        *self.first_products, self.second_product = products
+        self.rows = [product.copy(0, thread) for product in self.first_products]
+        self.steps = [product.copy(1, thread) for product in self.first_products]
         self.columns = self.second_product.copy(1, thread)
         self.first, self.end = self._bounds()
         self.carried: list[Any] = []
@@ -68,18 +69,21 @@ class ChainCopies:
             end = code.value("arith.minsi", code.index, end, nodes.expr(bound))
         return first, end
 
-    @property
-    def _is_whole(self) -> bool:
-        return self.plan.first.sizes.counts[2] % self.plan.first.sizes.depth == 0
+    def _of_each(self) -> Iterator[tuple[int, bool]]:
+        """The number of each first product, and whether it has whole tiles of its own steps."""
+        for number, first in enumerate(self.plan.firsts):
+            yield number, first.sizes.counts[2] % first.sizes.depth == 0
 
-    def _with_steps(self, number: Any, copy: Callable[[], Any]) -> Any:
-        """The result of a copy of the first product's operand of a block of steps."""
-        tile = self.first_product.tile
-        known = tile.first
-        tile.first = [known[0], self.code.times(number, self.plan.parts.block)]
-        found = copy()
-        tile.first = known
-        return found
+    def _with_steps(self, number: Any, copy: Callable[[int, bool], Any]) -> list[Any]:
+        """The results of copies of the first products' operands of a block of steps."""
+        results = []
+        for each, whole in self._of_each():
+            tile = self.first_products[each].tile
+            known = tile.first
+            tile.first = [known[0], self.code.times(number, self.plan.parts.block)]
+            results.append(copy(each, whole))
+            tile.first = known
+        return results
 
     def _of_columns(self, number: Any) -> tuple[Sum, bool]:
         """The first step of a block of the second product, and whether all of them exist."""
@@ -94,8 +98,9 @@ class CopiesPastRegisters(ChainCopies):
     def begin(self) -> None:
         """See :meth:`ChainCopies.begin`."""
         zero = self.code.integer(0)
-        for round_ in self.rows.rounds:
-            self.rows.start(round_, Sum(zero), zero, self._is_whole)
+        for each, whole in self._of_each():
+            for round_ in self.rows[each].rounds:
+                self.rows[each].start(round_, Sum(zero), zero, whole)
         if self.plan.stages == 1:
             self._later(self.first, 0, self._start_steps)
             self._pipeline.close()
@@ -146,10 +151,10 @@ class CopiesPastRegisters(ChainCopies):
         """Copies of the first product's operand of a block of steps."""
         code = self.code
 
-        def start() -> None:
+        def start(each: int, whole: bool) -> None:
             stage = code.remainder(number, self.plan.stages)
-            for round_ in self.steps.rounds:
-                self.steps.start(round_, Sum(code.integer(0)), stage, self._is_whole)
+            for round_ in self.steps[each].rounds:
+                self.steps[each].start(round_, Sum(code.integer(0)), stage, whole)
 
         self._with_steps(number, start)
 
@@ -172,15 +177,18 @@ class CopiesThroughRegisters(ChainCopies):
         """See :meth:`ChainCopies.begin`."""
         zero = self.code.integer(0)
         self.carried = self._load_steps(self.first)
-        self.rows.store(zero, iter(self.rows.load(Sum(zero), self._is_whole)))
+        for (_, whole), rows in zip(self._of_each(), self.rows, strict=True):
+            rows.store(zero, iter(rows.load(Sum(zero), whole)))
 
     def turn(self, number: Any) -> Any:
         """See :meth:`ChainCopies.turn`. All have read the operand before at the last barrier."""
         zero = self.code.integer(0)
-        self.steps.store(zero, iter(self.carried))
+        loaded = iter(self.carried)
+        for steps in self.steps:
+            steps.store(zero, loaded)
         barrier(self.code)
         self._columns = self.columns.load(*self._of_columns(number))
-        self.first_product.fence()
+        self.first_products[0].fence()
         return zero
 
     def between(self, number: Any) -> None:
@@ -188,25 +196,24 @@ class CopiesThroughRegisters(ChainCopies):
         self.columns.store(self.code.integer(0), iter(self._columns))
         barrier(self.code)
         self.carried = self._load_steps(self.code.plus(number, 1))
-        self.first_product.fence()
+        self.first_products[0].fence()
 
     def _load_steps(self, number: Any) -> list[Any]:
         """The first product's operand of a block of steps; behind the last one, of any other.
 
         Without a branch: products would be moved past it, to where their sums are used.
         """
-        code, copy = self.code, self.steps
+        code = self.code
         last = code.value("arith.subi", code.index, self.end, code.integer(1))
         there = code.value("arith.minsi", code.index, number, last)
         there = code.value("arith.maxsi", code.index, there, code.integer(0))
-        loaded: list[Any] = self._with_steps(
-            there, lambda: copy.load(Sum(code.integer(0)), self._is_whole)
-        )
-        return loaded
+        zero = Sum(code.integer(0))
+        loaded = self._with_steps(there, lambda n, whole: self.steps[n].load(zero, whole))
+        return [value for values in loaded for value in values]
 
 
 def chain_copies(
-    code: Code, plan: ChainPlan, products: tuple[ChainProduct, ChainProduct], thread: Any
+    code: Code, plan: ChainPlan, products: list[ChainProduct], thread: Any
 ) -> ChainCopies:
     """The copies of a plan."""
     kind = CopiesThroughRegisters if plan.through_registers else CopiesPastRegisters

@@ -1,0 +1,113 @@
+"""Gradients of attention on simulated GPUs: chains of products that compute the scores again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import inf
+from typing import Any
+
+import pytest
+import torch
+from simulated_attention import named_results
+from sweeps import sweep
+from torch.nn import functional
+
+from polyblocks.affine.gpu.tiles import chain_cost
+from polyblocks.passes.contraction import chain_products
+from polyblocks.simt import LaunchResult
+
+pytestmark = pytest.mark.cpu
+
+Inputs = list[torch.Tensor]
+attention = functional.scaled_dot_product_attention
+forward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
+backward = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward
+
+
+def halves(*shapes: tuple[int, ...], dtype: torch.dtype = torch.float16) -> Inputs:
+    return [torch.randn(shape).to(dtype) for shape in shapes]
+
+
+def operands(
+    heads: int, rows: int, steps: int, size: int, dtype: torch.dtype = torch.float16
+) -> Inputs:
+    """The gradient of the result, queries, keys and values."""
+    queries, keys = (1, heads, rows, size), (1, heads, steps, size)
+    return halves(queries, queries, keys, keys, dtype=dtype)
+
+
+def whole(gradient: torch.Tensor, *given: torch.Tensor, **options: Any) -> tuple[torch.Tensor, ...]:
+    """The result, and all gradients."""
+    q, k, v = (x.detach().requires_grad_() for x in given)
+    out = attention(q, k, v, **options)
+    return (out, *torch.autograd.grad(out, (q, k, v), gradient))
+
+
+def causal(*given: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    return whole(*given, is_causal=True)
+
+
+def gradients(
+    gradient: torch.Tensor,
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    out: torch.Tensor,
+    logarithms: torch.Tensor,
+) -> tuple[torch.Tensor, ...]:
+    """As a program of its own, from what the result's program leaves."""
+    found: tuple[torch.Tensor, ...] = backward(gradient, q, k, v, out, logarithms, 0.0, False)
+    return found
+
+
+def left(heads: int, rows: int, steps: int, size: int) -> Inputs:
+    given = operands(heads, rows, steps, size)
+    return [*given, *(x.contiguous() for x in forward(*given[1:]))]
+
+
+#: Function, inputs and kernels: of the result, of numbers of its rows, and of each gradient.
+PROGRAMS: dict[str, tuple[Callable[..., Any], Callable[[], Inputs], int]] = {
+    "whole": (whole, lambda: operands(2, 64, 64, 64), 5),
+    "odd lengths": (whole, lambda: operands(2, 50, 77, 64), 5),
+    "heads of 40": (whole, lambda: operands(1, 77, 33, 40), 5),
+    "heads of 128": (whole, lambda: operands(1, 40, 70, 128), 5),
+    "causal": (causal, lambda: operands(1, 100, 100, 64), 5),
+    "bfloat16": (whole, lambda: operands(1, 50, 77, 64, torch.bfloat16), 5),
+    "gradients": (gradients, lambda: left(2, 50, 77, 64), 4),
+}
+
+
+@pytest.fixture(autouse=True)
+def _chains_pay(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For sizes that a simulator computes in seconds, the model prefers other kernels."""
+    monkeypatch.setattr(chain_products, "_least_seconds", lambda nests, target: inf)
+    monkeypatch.setattr(chain_products, "parts_to_try", lambda blocks, steps, target: [])
+
+
+def check(name: str, arch: str) -> tuple[LaunchResult, ...]:
+    """Errors are at most twice PyTorch's, of all results, and chains are one kernel each."""
+    torch.manual_seed(0)
+    function, make, kernels = PROGRAMS[name]
+    inputs = make()
+    found, launches = named_results(function, inputs, arch)
+    assert [str(f) for launch in launches for f in launch.findings] == []
+    exact = function(*(x.double() for x in inputs))
+    for ours, eager, right in zip(found, function(*inputs), exact, strict=True):
+        error, allowed = ((x.double() - right).abs().max() for x in (ours, eager))
+        assert error <= 2 * allowed
+    assert len(launches) == kernels
+    return launches
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "gfx1100"])
+@pytest.mark.parametrize("name", sweep(PROGRAMS, "odd lengths", "causal", "gradients"))
+def test_each_gradient_is_one_kernel(name: str, arch: str) -> None:
+    launches = check(name, arch)
+    assert sum(launch.counts.instructions.get("matrix", 0) > 0 for launch in launches) in (3, 4)
+
+
+@pytest.mark.parametrize("stages", [1, 2, 3])
+def test_stages_of_several_operands(stages: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chain_products, "BLOCKS", (32,))
+    monkeypatch.setattr(chain_cost, "_STAGES", (stages,))
+    check("odd lengths", "sm_80")
