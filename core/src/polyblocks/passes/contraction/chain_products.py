@@ -53,7 +53,8 @@ class ChainProductsPass(NestPass):
     elements by a sum of their row becomes one of the results. Blocks whose scores are all minus
     infinity by an affine condition are left out.
 
-    Nests that several chains go through are computed again in each, if that is quicker for all together.
+    Nests that several chains go through are computed again in each, if that is quicker for all of
+    them together.
 
     Such a nest has its schedule, by which a matrix unit computes it, and no pass changes it any
     more. It is made where the unit's sums are in the lanes that multiply them next, operands are
