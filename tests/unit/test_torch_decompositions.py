@@ -99,6 +99,7 @@ def test_zeta_equals_eager() -> None:
         -0.5,
         -3.7,
         -30.2,
+        -1e-6,
         0.01,
         0.5,
         1,

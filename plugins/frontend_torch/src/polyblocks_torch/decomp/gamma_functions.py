@@ -206,7 +206,8 @@ def special_zeta(s: Tensor, q: Tensor) -> Tensor:
     ahead = torch.where(defined, torch.where(below, fraction, q), 1.0)
     parity = torch.where(order == 2 * (order / 2).floor(), 1.0, -1.0)
     sign = torch.where(below & defined, parity, 0.0)
-    mirrored = torch.where(below & defined, 1 - fraction, 1.0)
+    # Not one minus the fraction, which is rounded.
+    mirrored = torch.where(below & defined, q.floor() + 1 - q, 1.0)
     beyond = torch.where(below & defined, 1 - q, 1.0)
     places = [x.unsqueeze(-1) for x in (ahead, mirrored, beyond)]
     number = torch.arange(3, device=q.device)
