@@ -24,6 +24,7 @@ from torch._functorch._aot_autograd.runtime_wrappers import RuntimeWrapper
 from torch._functorch._aot_autograd.schemas import PlainTensorMeta, ViewAndMutationMeta
 from torch.utils import _pytree as pytree
 
+from polyblocks_torch.gradients.plain_functions import call_plainly, is_plain
 from polyblocks_torch.gradients.second_gradients import refuse_second_gradients
 
 aten = torch.ops.aten
@@ -57,8 +58,13 @@ def _post_compile(
         # The ``apply`` of the autograd function that AOTAutograd makes of the two graphs.
         function = compiled_fn.__self__  # type: ignore[attr-defined]
         refuse_second_gradients(function)
-        if _may_be_absent(runtime_metadata):
+        may_be_absent = _may_be_absent(runtime_metadata)
+        if may_be_absent:
             _tell(function)
+        made = _theirs(self, compiled_fn, *args, runtime_metadata=runtime_metadata, **options)
+        if may_be_absent and not self.disable_amp and is_plain(function, runtime_metadata):
+            return call_plainly(function, made, runtime_metadata, self.indices_of_inps_to_detach)
+        return made
     return _theirs(self, compiled_fn, *args, runtime_metadata=runtime_metadata, **options)
 
 
