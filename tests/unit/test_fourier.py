@@ -53,7 +53,7 @@ def test_roots_are_rounded_once(n):
 
 @pytest.mark.each_choice
 @pytest.mark.parametrize("sign", [-1, 1])
-@pytest.mark.parametrize("r", [1, 2, 3, 4, 5, 7, 8, 11, 13, 16, 17, 19, 47])
+@pytest.mark.parametrize("r", [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 16, 17, 19, 47])
 @pytest.mark.parametrize("real", [False, True])
 def test_butterflies(r, sign, real):
     rng = np.random.default_rng(r)
@@ -68,6 +68,14 @@ def test_butterflies(r, sign, real):
 def test_radices_multiply_to_the_length(n):
     assert factors.is_smooth(n)
     assert prod(factors.radices(n)) == n
+
+
+def test_radices_are_few():
+    assert factors.radices(720) == [8, 9, 10]
+    assert factors.radices(1000) == [10, 10, 10]
+    assert factors.radices(1024) == [8, 8, 4, 4]
+    assert factors.radices(1536) == [8, 8, 8, 3]
+    assert factors.radices(2 * 47) == [2, 47]
 
 
 def test_splits_are_near_each_other_and_full_of_lanes():
@@ -116,6 +124,7 @@ CASES = [
     (Kind.COMPLEX, (37, 16, 1)),
     (Kind.COMPLEX, (3, 64, 1)),
     (Kind.COMPLEX, (2, 24, 40)),
+    (Kind.COMPLEX, (2, 90, 40)),
     (Kind.COMPLEX, (2, 9, 3)),
     (Kind.REAL, (2, 1, 1)),
     (Kind.REAL, (2, 9, 2)),

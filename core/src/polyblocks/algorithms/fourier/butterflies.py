@@ -14,7 +14,7 @@ from polyblocks.algorithms.fourier.roots import root
 Number = tuple[Any, Any]
 
 #: Radices with code of their own, or made of two others.
-COMPOSITE = {8: (2, 4), 16: (4, 4)}
+COMPOSITE = {6: (2, 3), 8: (2, 4), 9: (3, 3), 10: (2, 5), 16: (4, 4)}
 
 
 class Arithmetic(Protocol):
