@@ -144,7 +144,8 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], Callable[[], list[torch.Tensor]]]]
 
 
 @pytest.mark.each_choice
-@pytest.mark.parametrize("arch", sweep(TARGETS, "sm_90a", "gfx1100"))
+# On others of NVIDIA the same is held to PyTorch below, beside its PTX.
+@pytest.mark.parametrize("arch", sweep(["sm_90a", "gfx1100", "gfx1200"], "sm_90a", "gfx1100"))
 @pytest.mark.parametrize(
     "name",
     # The others are looked at below, beside what becomes of them.
