@@ -101,6 +101,40 @@ class Library:
     source: Source
 
 
+@dataclass(frozen=True)
+class Attention:
+    """Attention of float16 by one kernel, whose machine code is there as well.
+
+    Attributes:
+        chip: by the target's name of it.
+        listing: name of the file.
+        heads: of all of a batch.
+        length: rows of a head, and keys and values of each.
+        size: of a head.
+        teraflops: measured; of a causal one a half of the operations count.
+        rows: of a block.
+        registers, shared_bytes: of a thread, of a block.
+        source: of the number.
+        causal: whether a row attends to those up to its own number only.
+        threads: of a block.
+        gigahertz: the clock that the measurement names; 0 for that of the chip's description.
+    """
+
+    chip: str
+    listing: str
+    heads: int
+    length: int
+    size: int
+    teraflops: float
+    rows: int
+    registers: int
+    shared_bytes: int
+    source: Source
+    causal: bool = False
+    threads: int = 128
+    gigahertz: float = 0.0
+
+
 _PROBE = Source(
     "Blackwell Tensor Core Kernels: results/mma_rate_probe.csv",
     "Wei Cheng Chiu",
@@ -173,6 +207,31 @@ _WMMA_GEMM = Source(
     "Adel Johar",
     2026,
     "https://github.com/adelj88/rocm_wmma_gemm",
+)
+
+_DAO = Source(
+    "FlashAttention-2: Faster Attention with Better Parallelism and Work Partitioning, section 4",
+    "Tri Dao",
+    2023,
+    "https://arxiv.org/abs/2307.08691",
+)
+_A5000 = Source(
+    "ring-attention, issue 10: benchmark_flash_attention.py on an RTX A5000",
+    "Iron-Bound",
+    2024,
+    "https://github.com/gpu-mode/ring-attention/issues/10",
+)
+_TILE = Source(
+    "TVM: tl_doc/flash_perf.md",
+    "Apache TVM",
+    2024,
+    "https://github.com/apache/tvm/blob/aa7b939ef40286df05b401d2b8e9dbc217d81a30/tl_doc/flash_perf.md",
+)
+_TRITON = Source(
+    "Triton: python/test/regression/test_performance.py",
+    "Triton's authors",
+    2023,
+    "https://github.com/triton-lang/triton",
 )
 
 RATES = (
@@ -250,4 +309,51 @@ LIBRARIES = (
     Library("rx-7900-gre", "rocBLAS", "float16", "float16", (8192, 8192, 8192), 78.13, _WMMA_GEMM),
     Library("rx-7900-gre", "rocBLAS", "float16", "float16", (4096, 4096, 4096), 75.27, _WMMA_GEMM),
     Library("8060s", "rocBLAS", "float16", "float16", (4096, 4096, 4096), 40.38, _WMMA_GEMM),
+)
+
+
+def _flash(
+    chip: str, size: int, length: int, teraflops: float, source: Source, *, causal: bool = False
+) -> Attention:
+    """FlashAttention-2 on 16,384 rows of 2,048 elements, as its benchmark and its paper have it."""
+    narrow = chip != "a100-sxm4-80gb"
+    kernels = {
+        (64, False): ("64", 128, 255, 48 << 10),
+        (64, True): ("64-causal", 128, 255, 48 << 10),
+        (128, False): ("128-short", 128, 240, 48 << 10) if narrow else ("128", 128, 255, 64 << 10),
+        (128, True): ("128-causal", 64, 184, 48 << 10),
+    }
+    name, *needs = kernels[size, causal]
+    heads, listing = (16384 // length) * (2048 // size), f"sm_80-flash-attention-{name}"
+    return Attention(chip, listing, heads, length, size, teraflops, *needs, source, causal)
+
+
+def _triton(causal: bool, of_peak: float) -> Attention:
+    """Stated is the part of the peak of 108 multiprocessors at the clock that it sets."""
+    listing = f"sm_80-triton-attention-64{'-causal' if causal else ''}"
+    peak, shared = 2048 * 108 * 1.35e-3, 81922
+    teraflops = of_peak * peak
+    return Attention(
+        "a100", listing, 192, 4096, 64, teraflops, 128, 229, shared, _TRITON, causal, 128, 1.35
+    )
+
+
+#: FlashAttention-2's kernels are those of 2.3.6, Triton's of 2.1.0, the releases of these months.
+#: For AMD's chips with such units no such number was found whose kernel is at hand.
+ATTENTION = (
+    # "Up to": heads of 128 are the fastest of those shown.
+    _flash("a100-sxm4-80gb", 128, 4096, 230.0, _DAO),
+    _flash("rtx-a5000", 64, 512, 84.08, _A5000),
+    _flash("rtx-a5000", 64, 1024, 81.02, _A5000),
+    _flash("rtx-a5000", 64, 2048, 81.31, _A5000),
+    _flash("rtx-a5000", 64, 4096, 81.69, _A5000),
+    _flash("rtx-a5000", 64, 8192, 81.86, _A5000),
+    # The size of the batch is not stated: as in FlashAttention's benchmark.
+    _flash("rtx-4090", 64, 2048, 168.91, _TILE),
+    _flash("rtx-4090", 128, 2048, 169.28, _TILE),
+    _flash("rtx-4090", 64, 2048, 142.23, _TILE, causal=True),
+    _flash("rtx-4090", 128, 2048, 151.19, _TILE, causal=True),
+    # A half of the operations counts there for those that are not causal, too.
+    _triton(False, 2 * 0.306),
+    _triton(True, 0.542),
 )

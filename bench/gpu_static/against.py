@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bench.gpu import published
-from bench.gpu.published import Kernel, Library, Rate
+from bench.gpu.published import Attention, Kernel, Library, Rate
 from bench.gpu_static import listing
 from bench.gpu_static.build import describe
 from bench.gpu_static.machines import Machine, machine
@@ -93,6 +93,32 @@ def kernel(row: Kernel) -> Compared:
     )
 
 
+def attention(row: Attention) -> Compared:
+    """The model's rate of attention."""
+    found = machine(describe(row.chip))
+    if row.gigahertz:
+        found = _at(found, row.gigahertz * 1e9)
+    parts = listing.load((LISTINGS / f"{row.listing}.txt").read_text())
+    rows = row.heads * row.length
+    problem = Problem(
+        rows,
+        row.length,
+        2 * row.size,
+        4 * rows * row.size * OPERAND_BYTES,
+        sequence=row.length,
+        causal=row.causal,
+    )
+    blocks = row.heads * -(-row.length // row.rows)
+    launch = Launch(blocks, row.threads, row.registers, row.shared_bytes)
+    estimate = predict(parts, launch, problem, found)
+    operations = 4 * rows * row.length * row.size / (2 if row.causal else 1)
+    predicted = 1e-12 * operations / estimate.seconds
+    name = f"{row.listing} {row.heads}x{row.length}x{row.size}"
+    return Compared(
+        row.chip, name, row.teraflops, predicted, "TFLOP/s", KERNEL_TOLERANCE, row.source.title
+    )
+
+
 def library(row: Library) -> Compared:
     """The described peak, which no library exceeds."""
     found = machine(describe(row.chip))
@@ -112,6 +138,7 @@ def everything() -> dict[str, list[Compared]]:
     return {
         "instructions": [rate(row) for row in published.RATES],
         "kernels": [kernel(row) for row in published.KERNELS],
+        "attention": [attention(row) for row in published.ATTENTION],
         "libraries, against the described peak": [library(row) for row in published.LIBRARIES],
     }
 

@@ -202,7 +202,10 @@ def trips_of(parts: Parts, problem: Problem, launch: Launch, warps: int) -> int:
             return max(1, ceil(ceil(problem.columns / max(columns, 1)) / shares))
         of_warp = problem.rows / (launch.blocks * warps)
         columns = round(products(parts.loop, kind) / of_warp / problem.steps)
-        return ceil(problem.blocks_met(round(of_warp * warps), max(columns, 1)))
+        met = problem.blocks_met(round(of_warp * warps), max(columns, 1))
+        # Those of a mask's border may stand around the loop.
+        outside = products((*parts.before, *parts.after), kind) / max(products(parts.loop, kind), 1)
+        return max(1, ceil(met - outside))
     sums = sums_of_warp(parts.loop, kind)
     covered = launch.blocks * warps * sums
     parted = max(1, covered // (problem.rows * problem.columns))

@@ -18,7 +18,12 @@ def groups() -> dict[str, list[Compared]]:
 
 
 def test_there_are_enough_measurements_with_sources() -> None:
-    rows = (*published.RATES, *published.KERNELS, *published.LIBRARIES)
+    rows = (
+        *published.RATES,
+        *published.KERNELS,
+        *published.ATTENTION,
+        *published.LIBRARIES,
+    )
     assert len(rows) >= 20
     assert all(row.source.title and row.source.url and row.source.authors for row in rows)
     assert len({row.chip for row in rows}) >= 8
@@ -30,6 +35,17 @@ def test_rates_of_instructions(groups: dict[str, list[Compared]]) -> None:
 
 def test_times_of_kernels(groups: dict[str, list[Compared]]) -> None:
     assert [row.name for row in groups["kernels"] if not row.holds] == [KNOWN_MISS]
+
+
+def test_times_of_attention(groups: dict[str, list[Compared]]) -> None:
+    rows = groups["attention"]
+    assert [row.name for row in rows if not row.holds] == []
+    for name in ("flash-attention", "triton-attention"):
+        found = [row for row in rows if name in row.name]
+        assert any(row.chip.startswith("a100") for row in found)
+        # A causal one is predicted slower for its operations, as it was measured.
+        assert any("causal" in row.name for row in found)
+    assert against.misordered(rows) == []
 
 
 def test_kernels_are_in_the_order_of_their_measured_rates(
