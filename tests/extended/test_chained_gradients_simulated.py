@@ -111,3 +111,17 @@ def test_stages_of_several_operands(stages: int, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(chain_products, "BLOCKS", (32,))
     monkeypatch.setattr(chain_cost, "_STAGES", (stages,))
     check("odd lengths", "sm_80")
+
+
+def test_blocks_of_masked_steps_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chain_products, "BLOCKS", (32,))
+    monkeypatch.setattr(chain_cost, "_WARPS", (1,))
+    monkeypatch.setattr(chain_cost, "_HEIGHTS", (32,))
+    counts = []
+    for function in (whole, causal):
+        _, launches = named_results(function, operands(1, 256, 256, 64), "sm_80")
+        found = [launch.counts.instructions.get("matrix", 0) for launch in launches]
+        counts.append([number for number in found if number])
+    # Tiles on the diagonal are computed: of rows before, and of columns behind.
+    assert len(counts[0]) == 4
+    assert [number * 9 for number in counts[0]] == [number * 16 for number in counts[1]]

@@ -14,6 +14,8 @@
 // CHECK:                 affine.load %arg0[%[[H]], %[[I]], %{{.*}}]
 // CHECK:                 affine.load %arg1[%[[H]], %[[J]], %{{.*}}]
 // CHECK:                 affine.load %arg4[%[[H]], %[[I]]]
+// CHECK-NOT:             math.exp
+// CHECK:                 llvm.call_intrinsic "llvm.exp2.f32"
 // CHECK:                 affine.store
 // CHECK:               affine.for %[[J:.*]] = {{.*}}(%[[T]]) to
 // CHECK:                 affine.load %arg2[%[[H]], %[[I]], %{{.*}}]

@@ -194,7 +194,7 @@ class LinkCode:
             if isinstance(node, Store) and node.buffer in self.chain.held:
                 self.held[node.buffer] = values.get(node.value, node.value)
                 continue
-            if isinstance(node, Op) and self.power and self._as_power(node, values, kept):
+            if isinstance(node, Op) and self.power and self._as_power(node, values, kept, step):
                 continue
             (copy,) = clone([node], values, known)
             kept.append(copy)
@@ -205,13 +205,23 @@ class LinkCode:
                     inner.index = (Expr.of(step) - self.first,)
         return kept
 
-    def _as_power(self, op: Op, values: dict[Value, Value], out: list[Node]) -> bool:
-        """Write the power of two for an exponential less a shift, or for the less; if it is one.
+    def _as_power(
+        self, op: Op, values: dict[Value, Value], out: list[Node], step: Var | None
+    ) -> bool:
+        """Write the power of two for an exponential of an element, or for the less; if it is one.
 
         The product with the logarithm is exact but for a rounding of the shift, which all numbers
-        of a row have in common.
+        of a row have in common. That of an element without a shift is as exact as numbers of 16
+        bits need, which is what the last product multiplies.
         """
         ops = Ops(out, op.location)
+        plain = step is not None and self.rescaling.of(op.results[0]) is Kind.PLAIN
+        if plain and op.name == "math.exp" and dtype_of(op.results[0].type) == F32:
+            exponent = values.get(op.operands[0], op.operands[0])
+            factor = ops.constant(log2(e), exponent.type)
+            power = ops.op("arith.mulf", [exponent, factor])
+            values[op.results[0]] = ops.intrinsic(self.power, [power])
+            return True
         if op in self.rescaling.exponentials:
             (power,) = op.operands
             values[op.results[0]] = ops.intrinsic(self.power, [values[power]])

@@ -6,13 +6,13 @@ element.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.masks.absence import Absence, Number, constants_of
 from polyblocks.affine.masks.constraints import Bound, bound_of, conditions_of
-from polyblocks.affine.model import Buffer, For, Node, Op, Store, Value, clone
+from polyblocks.affine.model import Buffer, For, Load, Node, Op, Store, Value, clone
 
 
 def bound_blocks(
@@ -29,7 +29,36 @@ def bound_blocks(
         rows: variables of the loops around.
         size: steps of a block.
     """
-    for bound in (bound for mask in _masks(elements, scores, rows) for bound in mask.cuts):
+    _leave_out(blocks, _masks(elements, scores, rows), size)
+
+
+def bound_absent_blocks(
+    blocks: For, statements: list[For], operand: Buffer, rows: Collection[Var], size: int
+) -> None:
+    """Let the loop over blocks leave out those whose elements masks make zero, in place.
+
+    Such elements are exponentials of minus infinity, or multiples of them; what they are multiplied
+    by does not matter.
+
+    Args:
+        blocks: the loop over blocks of steps.
+        statements: those of its statements that go over the steps of a block.
+        operand: the buffer of the elements that the last product multiplies.
+        rows: variables of the loops around.
+        size: steps of a block.
+    """
+    for statement in statements:
+
+        def hides(value: Value, outcome: bool, at: For = statement) -> bool:
+            known = _numbers(statements, at, value, outcome).get(operand)
+            return known is not None and known.is_absent
+
+        _leave_out(blocks, _masks_that(hides, statement, rows), size)
+
+
+def _leave_out(blocks: For, masks: list[_Mask], size: int) -> None:
+    """Bound the loop over blocks by those with elements that masks leave."""
+    for bound in (bound for mask in masks for bound in mask.cuts):
         end = (bound.at + (size - 1)) // size if bound.upper else bound.at // size
         if bound.upper and end.range()[0] < blocks.var.extent:
             blocks.upper = (*blocks.upper, end)
@@ -131,14 +160,41 @@ class _Mask:
 
 def _masks(elements: For, scores: Buffer, rows: Collection[Var]) -> list[_Mask]:
     """The conditions that mask scores outside of ranges of steps."""
+
+    def hides(value: Value, outcome: bool) -> bool:
+        known = _numbers([elements], elements, value, outcome).get(scores)
+        return known is not None and known.is_lowest
+
+    return _masks_that(hides, elements, rows)
+
+
+def _numbers(statements: list[For], at: For, value: Value, outcome: bool) -> dict[Buffer, Number]:
+    """Elements that statements pass on as known numbers, if a condition in one of them is known."""
+    found: dict[Buffer, Number] = {}
+    for statement in statements:
+        known = constants_of(statement.body)
+        for node in statement.body:
+            if isinstance(node, Load) and node.buffer in found:
+                known[node.result] = found[node.buffer]
+        if statement is at:
+            known[value] = Number(outcome)
+        absence = Absence(known, ())
+        absence.run(statement.body)
+        for store, stored in absence.stored.items():
+            found.pop(store.buffer, None)
+            if isinstance(stored, Number):
+                found[store.buffer] = stored
+    return found
+
+
+def _masks_that(
+    hides: Callable[[Value, bool], bool], elements: For, rows: Collection[Var]
+) -> list[_Mask]:
+    """The conditions in a statement one of whose outcomes hides elements outside of ranges."""
     found = []
-    constants = constants_of(elements.body)
     for value, condition in conditions_of(elements.body).items():
         for outcome in (False, True):
-            absence = Absence({**constants, value: Number(outcome)}, ())
-            absence.run(elements.body)
-            stored = [known for store, known in absence.stored.items() if store.buffer is scores]
-            if not stored or not all(isinstance(n, Number) and n.is_lowest for n in stored):
+            if not hides(value, outcome):
                 continue
             needed = condition.needed_for(not outcome)
             bounds = [bound_of(number, elements.var, rows, ()) for number in needed]

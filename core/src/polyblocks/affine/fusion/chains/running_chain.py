@@ -7,7 +7,12 @@ from dataclasses import dataclass
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.fusion.chains.chained_products import Link, ProductChain
 from polyblocks.affine.fusion.chains.link_code import LinkCode
-from polyblocks.affine.fusion.chains.masked_blocks import bound_blocks, masks_at_borders, most_runs
+from polyblocks.affine.fusion.chains.masked_blocks import (
+    bound_absent_blocks,
+    bound_blocks,
+    masks_at_borders,
+    most_runs,
+)
 from polyblocks.affine.fusion.chains.partial_sums import PartialSums
 from polyblocks.affine.fusion.chains.row_kinds import Rescaling
 from polyblocks.affine.model import (
@@ -155,11 +160,18 @@ class _Writer:
 
     def _mask(self, blocks: For, out: Ops) -> None:
         """Leave out blocks whose elements are all masked, and mask those of others."""
+        around = self.chain.rows, self.block
+        elements = [n for n in out.out if isinstance(n, For) and not n.inits]
+        if not blocks.inits:
+            # As the program has them, of exponentials that masks make zero.
+            plain = _Writer(self.chain, self.rescaling, self.block, "", None)
+            before = [plain._elements(link) for link in self.chain.links]
+            (operand,) = self._passed(self.chain.product.reduction.loops[0].body)
+            bound_absent_blocks(blocks, before, plain.local[operand], *around)
+            return
         scores = self._scores()
         if scores is None:
             return
-        around = self.chain.rows, self.block
-        elements = [n for n in out.out if isinstance(n, For) and not n.inits]
         for statement in elements:
             bound_blocks(blocks, statement, scores, *around)
         # A block alone has constant bounds, from which a border would not be told.
