@@ -37,7 +37,8 @@ def linalg_cholesky_ex(
     return factor, info
 
 
-@decomposition(aten.cholesky.default)
+# PyTorch 2.15 has ``torch.linalg.cholesky`` only.
+@decomposition(*([aten.cholesky.default] if hasattr(aten, "cholesky") else []))
 def cholesky(a: Tensor, upper: bool = False) -> Tensor:
     if not is_real(a):
         return NotImplemented
