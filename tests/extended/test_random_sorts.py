@@ -12,7 +12,6 @@ from sweeps import sweep
 
 from polyblocks.torch_polyblocks_compiler import polyblocks_jit_torch
 
-
 #: Of so many samples each program, kind of numbers and type is one.
 EACH = range(27)
 
