@@ -123,3 +123,62 @@ def test_no_rows() -> None:
 
 def test_without_dependent_reductions() -> None:
     check(log_sum, *points(), polyblocks_disable_reduce_reduce_fusion=True)
+
+
+def picked(x: Tensor, y: Tensor, classes: Tensor) -> Tensor:
+    return torch.nn.functional.cross_entropy(x @ y.T, classes, reduction="none")
+
+
+def by_hand(x: Tensor, y: Tensor, classes: Tensor) -> Tensor:
+    return -torch.log_softmax(x @ y.T, -1).gather(1, classes[:, None])[:, 0]
+
+
+def by_sums(x: Tensor, y: Tensor, classes: Tensor) -> Tensor:
+    scores = x @ y.T
+    return torch.logsumexp(scores, -1) - scores[torch.arange(len(scores)), classes]
+
+
+@pytest.mark.parametrize("function", [picked, by_hand, by_sums], ids=lambda f: f.__name__)
+def test_classes_are_picked_without_all_scores(function: Callable[..., Tensor]) -> None:
+    x, y = points("nan")
+    classes = torch.arange(ROWS) * 211 % COLUMNS
+    # The first and the last column, and those at both sides of a border between blocks.
+    classes[:4] = torch.tensor([0, COLUMNS - 1, 8191, 8192])
+    y[5, 0] = float("-inf")
+    torch._dynamo.reset()
+    compiled = polyblocks_jit_torch(function, compile_options={"strict_target": True})
+    ours, eager = compiled(x, y, classes), function(x, y, classes)
+    exact = function(x.double(), y.double(), classes)
+    assert torch.equal(ours.isnan(), eager.isnan())
+    errors = [
+        (r.double() - exact).nan_to_num(0.0, 0.0, 0.0).abs().max().item() for r in (ours, eager)
+    ]
+    assert errors[0] <= max(
+        2 * errors[1], 4e-6 * exact.nan_to_num(0.0, 0.0, 0.0).abs().max().item()
+    )
+    (part,) = compiled.polyblocks_report().parts
+    assert part.workspace_bytes < 4 * ROWS * COLUMNS // 8
+
+
+def test_ignored_classes_and_those_that_there_are_not() -> None:
+    x, y = points()
+    classes = torch.arange(ROWS) * 211 % COLUMNS
+    classes[3] = -100
+    check(lambda x, y: torch.nn.functional.cross_entropy(x @ y.T, classes), x, y)
+    torch._dynamo.reset()
+    compiled = polyblocks_jit_torch(by_hand, compile_options={"strict_target": True})
+    compiled(x, y, classes.clamp(min=0))
+    classes[3] = COLUMNS
+    with pytest.raises(RuntimeError, match="index must be smaller than dim size"):
+        compiled(x, y, classes)
+
+
+def test_of_several_look_ups_in_a_row_all_scores_are_kept() -> None:
+    x, y = points()
+    places = torch.arange(ROWS * 3).reshape(ROWS, 3)
+
+    def several(x: Tensor, y: Tensor) -> Tensor:
+        scores = x @ y.T
+        return scores.gather(1, places) - scores.logsumexp(-1, keepdim=True)
+
+    check(several, x, y)

@@ -13,7 +13,8 @@ from polyblocks.affine.fusion.candidates import candidate_buffers
 from polyblocks.affine.fusion.column_blocks import in_blocks
 from polyblocks.affine.fusion.column_chains import ColumnChain
 from polyblocks.affine.fusion.column_copies import straightened
-from polyblocks.affine.model import For, Nest, Sequence, walk
+from polyblocks.affine.fusion.column_picks import ColumnPicks
+from polyblocks.affine.model import Buffer, For, Nest, Sequence, walk, writes
 from polyblocks.affine.naming.names import name_nests
 from polyblocks.affine.users import Users
 from polyblocks.passes import facts
@@ -39,7 +40,9 @@ class SplitColumnsPass(NestPass):
     maximum, those of a softmax and the products with them, take each block's own maximum, and are
     scaled again where blocks are joined (:mod:`polyblocks.affine.fusion.rescaling`): with one sweep
     over the columns in place of one for each reduction. That is left out with
-    `polyblocks_disable_reduce_reduce_fusion`, and where rounding is not free.
+    `polyblocks_disable_reduce_reduce_fusion`, and where rounding is not free. An element of a row
+    that is looked up, such as the score of its class, is a sum over the row as well
+    (:mod:`polyblocks.affine.fusion.column_picks`).
 
     Before::
 
@@ -83,20 +86,39 @@ class SplitColumnsPass(NestPass):
             for dimension in reversed(range(len(buffer.shape))):
                 if _rows_at_once(buffer.shape[dimension] * buffer.bytes_per_element, target) > ROWS:
                     continue
-                chain = ColumnChain.of(buffer, dimension, users)
-                if chain is None:
-                    continue
-                rescaled = any(s for r in chain.reductions for s in r.rescaling)
-                if rescaled and options.polyblocks_disable_reduce_reduce_fusion:
-                    continue
-                length = _length(chain, target)
-                if length * 2 > chain.columns:
-                    continue
-                self._cut(chain, length, sequence, users, context)
-                users, done = Users(sequence), True
-                break
+                if self._cut_where_it_pays(buffer, dimension, sequence, users, context):
+                    users, done = Users(sequence), True
+                    break
         if done:
             name_nests(self.name, sequence, context)
+
+    def _cut_where_it_pays(
+        self, buffer: Buffer, dimension: int, sequence: Sequence, users: Users, context: Any
+    ) -> bool:
+        """Cut the columns of an array if all goes through them in order; whether that is so."""
+        picks = ColumnPicks.of(buffer, dimension, users, sequence)
+        if picks is not None:
+            picks.make()
+            users = Users(sequence)
+        chain = ColumnChain.of(buffer, dimension, users)
+        if chain is not None:
+            rescaled = any(s for r in chain.reductions for s in r.rescaling)
+            allowed = not (rescaled and context.options.polyblocks_disable_reduce_reduce_fusion)
+            length = _length(chain, context.target)
+            if allowed and length * 2 <= chain.columns:
+                if picks is not None:
+                    # A maximum that others scale by stays alone.
+                    scaling = {*chain.maxima}
+                    reducing = [r.nest for r in chain.reductions]
+                    picks.join([n for n in reducing if scaling.isdisjoint(writes(n))])
+                    users = Users(sequence)
+                    chain = ColumnChain.of(buffer, dimension, users)
+                    assert chain is not None
+                self._cut(chain, length, sequence, users, context)
+                return True
+        if picks is not None:
+            picks.undo()
+        return False
 
     def _cut(
         self, chain: ColumnChain, length: int, sequence: Sequence, users: Users, context: Any
