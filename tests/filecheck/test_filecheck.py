@@ -36,10 +36,10 @@ FILES = sorted(Path(__file__).parent.glob("*.mlir"))
 def run_passes(text: str) -> str:
     """The module after the passes that the text's own header names."""
     names = _header(text, "PASSES").split(",")
-    given: dict[str, str | bool] = {"arch": _header(text, "ARCH", "x86-64-v4")}
+    given: dict[str, str | bool | int] = {"arch": _header(text, "ARCH", "x86-64-v4")}
     for option in filter(None, _header(text, "OPTIONS", "").split(",")):
         name, _, value = option.strip().partition("=")
-        given[name] = value or True
+        given[name] = int(value) if value.isdigit() else value or True
     options = CompileOptions.from_dict(given)
     *having, kind = _header(text, "TARGET", "cpu").split()
     describe_kind = describe_amdgpu if kind == "amdgpu" else describe

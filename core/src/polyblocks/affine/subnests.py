@@ -46,6 +46,29 @@ def perfect_loops(nodes: list[Node]) -> tuple[list[For], list[Node]]:
     return loops, nodes
 
 
+def tile_of(nodes: list[Node]) -> tuple[list[For], list[Node]]:
+    """The loops around the tile of a nest, from the outside in, and what the tile holds.
+
+    Beside the loop over tiles there may be others that fill panels for them.
+    """
+    loops: list[For] = []
+    while True:
+        more, nodes = parallel_shell(nodes)
+        loops += more
+        inner = [n for n in nodes if isinstance(n, For) and _goes_over_tiles(n)]
+        if len(inner) != 1:
+            return loops, nodes
+        nodes = [*inner]
+
+
+def _goes_over_tiles(loop: For) -> bool:
+    """Whether the tiles of a loop have buffers of their own; a product in a tile is one piece."""
+    loops, inner = parallel_shell([loop])
+    if not loops or loops[0].trips < 2 or not loops[-1].tile:
+        return False
+    return any(isinstance(n, Alloca) for n in inner)
+
+
 def straight_loops(
     nodes: list[Node], *without: type[Node], bounded: bool = False
 ) -> tuple[list[For], list[Node]] | None:

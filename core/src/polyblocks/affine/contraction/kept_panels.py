@@ -123,18 +123,41 @@ class KeptPanels:
         self._nest = nest
         self._buffers: dict[Operand, Buffer] = {}
         self._copies: list[tuple[Operand, list[Node]]] = []
+        #: Of panels that a thread fills for itself, the loops that it does so in.
+        self._own: dict[Operand, list[For]] = {}
 
     def add(self, operand: Operand) -> None:
         """Keep a panel of an operand."""
-        batch = [Var(each.extent) for each in batch_of(operand, self._product)]
+        self._own[operand] = self._own_loops(operand)
+        batch = [Var(each.extent) for each in self._batch(operand)]
         fill = self._by_rows if operand.of_rows else self._by_panels
         self._copies.append((operand, fill(operand, batch)))
+
+    def _own_loops(self, operand: Operand) -> list[For]:
+        """The loops in which a thread fills the panel of an operand; none if it is for all."""
+        prologue = self._prologues.of(operand.nodes)
+        if not isinstance(prologue, TilePrologue):
+            return []
+        product = self._product
+        side = product.row if operand.of_rows else product.column
+        moves = prod(each.extent for each in batch_of(operand, product))
+        elements = moves * side.extent * product.step.extent
+        return prologue.own_loops(operand.nodes, elements * element_bytes(operand.value.type))
+
+    def _batch(self, operand: Operand) -> list[Moved]:
+        """The variables that its panel has dimensions for, but for its side and the step."""
+        own = {loop.var for loop in self._own[operand]}
+        return [each for each in batch_of(operand, self._product) if each.var not in own]
 
     def prepare(self) -> None:
         """Let code ahead fill the panels, when it is certain that they are used."""
         for operand, nodes in self._copies:
             prologue = self._prologues.of(operand.nodes)
             assert prologue is not None
+            if own := self._own[operand]:
+                assert isinstance(prologue, TilePrologue)
+                prologue.fill(nodes, self._buffers[operand], own)
+                continue
             prologue.keep(self._buffers[operand])
             prologue.append(nodes, self._nest, f"{self._nest.name}_panel", "copy")
 
@@ -158,7 +181,7 @@ class KeptPanels:
             lane: the column in it.
         """
         product = self._product
-        batch = tuple(each.number(place) for each in batch_of(operand, product))
+        batch = tuple(each.number(place) for each in self._batch(operand))
         if operand.of_rows:
             return (*batch, place[product.row], place[product.step])
         return (*batch, panel, place[product.step], lane)
@@ -195,7 +218,8 @@ class KeptPanels:
         type_ = operand.value.type
         shape = (*(v.extent for v in batch), *extents)
         size = element_bytes(type_)
-        self._buffers[operand] = Buffer(shape, type_, "alloc", bytes_per_element=size)
+        kind = "local" if self._own[operand] else "alloc"
+        self._buffers[operand] = Buffer(shape, type_, kind, bytes_per_element=size)
 
     def _copied(
         self,
@@ -206,7 +230,7 @@ class KeptPanels:
         lane: Expr,
     ) -> list[Node]:
         """Copies one element."""
-        moved = zip(batch_of(operand, self._product), batch, strict=True)
+        moved = zip(self._batch(operand), batch, strict=True)
         at = {**{old.var: Expr.of(new) * old.every for old, new in moved}, **place}
         values: dict[Value, Value] = {}
         body = clone(operand.nodes, values, dict(at))

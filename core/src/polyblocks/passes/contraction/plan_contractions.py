@@ -99,7 +99,8 @@ class PlanContractionsPass(NestPass):
             reason = "no tile fits"
             # Inside of a tile there is one thread.
             threads = 1 if around else None
-            ahead = prologues_of(sequence, nest, around, prologue)
+            team = target.shared_level.size
+            ahead = prologues_of(sequence, nest, around, prologue, team)
             found = tilings_of(contraction, views, target, threads, ahead, choices)
             if not has_enough(contraction):
                 # Operands that are used so seldom are not worth packing.

@@ -73,12 +73,13 @@ class TileContractionsPass(NestPass):
         views = FlatViews(sequence)
         prologue = Preparation.of(sequence) or Preheader.of(sequence)
         margins = margins_of(sequence)
+        threads = context.target.shared_level.size
         for nest in sequence.nests():
 
             def change(
                 nodes: list[Node], around: list[For], nest: Nest = nest
             ) -> list[Node] | None:
-                ahead = prologues_of(sequence, nest, around, prologue)
+                ahead = prologues_of(sequence, nest, around, prologue, threads)
                 return self._tiled(*(nodes, nest, around, views, ahead, margins, context))
 
             if change_subnests(nest, change):

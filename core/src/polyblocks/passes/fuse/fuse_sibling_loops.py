@@ -13,7 +13,7 @@ from polyblocks.affine.model import (
     Sequence,
 )
 from polyblocks.affine.naming.names import name_nests
-from polyblocks.affine.subnests import has_register_tile, parallel_shell
+from polyblocks.affine.subnests import has_register_tile, tile_of
 from polyblocks.passes import facts
 from polyblocks.passes.base import NestPass
 
@@ -71,7 +71,7 @@ class FuseSiblingLoopsPass(NestPass):
 
     def _beside_register_tiles(self, siblings: SiblingFusion, nest: Nest) -> int:
         """Merge loops between contractions of one tile, which stay as they are made."""
-        loops, body = parallel_shell(nest.body)
+        loops, body = tile_of(nest.body)
         if not loops or not loops[-1].tile:
             return 0
         count = 0

@@ -235,7 +235,7 @@ class _Grouping:
                 if by_code:
                     seconds = known[choices.code]
                 else:
-                    ahead = prologues_of(sequence, nest, [], prologue)
+                    ahead = prologues_of(sequence, nest, [], prologue, target.shared_level.size)
                     tilings = tilings_of(contraction, views, target, None, ahead, choices)
                     seconds = tilings[0].seconds if tilings else None
                     known[choices.code] = seconds
@@ -557,7 +557,7 @@ class _Grouping:
         if bodies is None:
             return None
         target = self.context.target
-        views = FlatViews(self.sequence)
+        views, threads = FlatViews(self.sequence), target.shared_level.size
         found: list[float] = []
 
         def see(nodes: list[Node], around: list[For]) -> None:
@@ -565,7 +565,7 @@ class _Grouping:
             if contraction is None or not _has_register_tiles(contraction, target):
                 return
             choices = Choices(self.sequence, nodes)
-            ahead = prologues_of(self.sequence, within, around, self.preparation)
+            ahead = prologues_of(self.sequence, within, around, self.preparation, threads)
             tilings = tilings_of(contraction, views, target, 1, ahead, choices)
             if tilings and tilings[0].seconds is not None:
                 runs = prod(loop.trips for loop in around)

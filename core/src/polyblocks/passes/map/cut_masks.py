@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from polyblocks.affine.expr import Var
 from polyblocks.affine.masks.cutting import TileCuts
-from polyblocks.affine.model import Alloca, For, Nest, Node, Sequence
+from polyblocks.affine.model import Alloca, Sequence
+from polyblocks.affine.subnests import tile_of
 from polyblocks.passes.base import NestPass
 
 
@@ -38,21 +38,11 @@ class CutMasksPass(NestPass):
     def transform(self, sequence: Sequence, context: Any) -> None:
         """Bound the loops of every nest of tiles."""
         for nest in sequence.nests():
-            around, nodes = _tile(nest)
-            if not around or not any(isinstance(n, Alloca) for n in nodes):
+            loops, nodes = tile_of(nest.body)
+            if not loops or not any(isinstance(n, Alloca) for n in nodes):
                 continue
             step = self.vectors * max(context.target.vector_bits // 32, 1)
-            count = TileCuts(around, nodes, step).cut()
+            count = TileCuts([loop.var for loop in loops], nodes, step).cut()
             if count:
                 nest.replace()
                 context.decide(self.name, nest.name, "bounds of masks", loops=count)
-
-
-def _tile(nest: Nest) -> tuple[list[Var], list[Node]]:
-    """The variables of the loops around the tile of a nest, and the nodes in it."""
-    variables: list[Var] = []
-    nodes = nest.body
-    while len(nodes) == 1 and isinstance(nodes[0], For):
-        variables.append(nodes[0].var)
-        nodes = nodes[0].body
-    return variables, nodes

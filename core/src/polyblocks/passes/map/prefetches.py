@@ -12,6 +12,7 @@ from polyblocks.affine.access import address, stride_along
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
     AffineAccess,
+    Alloca,
     Buffer,
     For,
     Index,
@@ -23,6 +24,7 @@ from polyblocks.affine.model import (
     Store,
     walk,
 )
+from polyblocks.affine.subnests import tile_of
 
 #: Bytes that a sweep reads ahead at least, if it goes from row to row.
 AHEAD = 4096
@@ -33,6 +35,8 @@ APART = 1024
 MINOR = 4
 #: A cache is asked to take this part of its size ahead at most, beside what is in use.
 CACHE_PART = 4
+#: The part of a cache in which a tile and what all tiles read have room together.
+TILE_PART = 0.75
 
 
 def mark_prefetches(nest: Nest, target: Any) -> None:
@@ -51,9 +55,10 @@ def mark_prefetches(nest: Nest, target: Any) -> None:
     caches = [level for level in target.memory if level.size]
     if len(caches) < 2:
         return
-    tile, body = _tile_loop(nest)
-    if tile is None:
+    loops, body = tile_of(nest.body)
+    if not loops:
         return
+    tile = loops[-1]
     sweeps = [sweep for node in body if (sweep := _Sweep.of(node)) is not None]
     # Small loops, as of borders, do not count.
     most = max((sweep.elements for sweep in sweeps), default=0)
@@ -124,7 +129,8 @@ def mark_next_panel(nest: Nest, lanes: For, around: list[For], target: Any) -> N
     caches = [level for level in target.memory if level.size]
     if len(caches) < 2:
         return
-    made = {n.buffer.base for n in walk(nest.body) if isinstance(n, Store)}
+    made = {n.buffer.base for n in walk(tile_of(nest.body)[1]) if isinstance(n, Store)}
+    own = sum(n.buffer.nbytes for n in walk(nest.body) if isinstance(n, Alloca))
     # The remaining rows have another tile behind.
     tiles = next((n for n in lanes.body if isinstance(n, For)), None)
     if tiles is None or tiles.inits or tiles.trips < 2 or lanes.var.extent != lanes.lanes:
@@ -135,7 +141,10 @@ def mark_next_panel(nest: Nest, lanes: For, around: list[For], target: Any) -> N
         for node in steps.body:
             if not isinstance(node, Load) or node.buffer.base in made:
                 continue
-            panel = _panel_loop(node, steps, lanes, around, caches)
+            far = not _is_near(node.buffer, caches)
+            # A cache without room for a panel of all tiles beside a tile's own arrays loses it.
+            far = far or node.buffer.kind == "local" and own > TILE_PART * caches[-2].size
+            panel = _panel_loop(node, steps, lanes, around, caches) if far else None
             if panel is not None:
                 line = target.memory[0].line // node.buffer.bytes_per_element
                 steps.prefetches += _lines_of_next(node, panel, lanes, tiles, max(1, line))
@@ -144,10 +153,8 @@ def mark_next_panel(nest: Nest, lanes: For, around: list[For], target: Any) -> N
 def _panel_loop(
     node: Load, steps: For, lanes: For, around: list[For], caches: list[Any]
 ) -> Var | None:
-    """The loop over panels, if a load is of columns in one that comes from far away."""
+    """The loop over panels, if a load is of columns in one."""
     buffer, size = node.buffer, node.buffer.bytes_per_element
-    if _is_near(buffer, caches):
-        return None
     if stride_along(buffer, node.index, steps.var) != lanes.lanes:
         return None
     if stride_along(buffer, node.index, lanes.var) != 1:
@@ -321,16 +328,6 @@ class _Sweep:
         nbytes = elements * node.buffer.bytes_per_element
         levels = [i for i, cache in enumerate(caches[:2]) if nbytes <= cache.size // CACHE_PART]
         return levels[0] if levels else None
-
-
-def _tile_loop(nest: Nest) -> tuple[For | None, list[Node]]:
-    """The innermost loop that is alone in the one around it, and what is in it."""
-    tile: For | None = None
-    body = nest.body
-    while len(body) == 1 and isinstance(body[0], For) and not body[0].inits:
-        tile = body[0]
-        body = tile.body
-    return tile, body
 
 
 def _next_row(sweep: _Sweep, buffer: Buffer, caches: list[Any]) -> bool:
