@@ -15,6 +15,7 @@ from tests.support.sweeps import sweep
 from torch.nn import functional
 
 from polyblocks.affine.cost.predicted import Predicted
+from polyblocks.affine.gpu.plans import unit_plan
 from polyblocks.affine.gpu.plans.group_units import GroupUnitPlan
 from polyblocks.affine.gpu.plans.units import UnitPlan
 from polyblocks.affine.gpu.tiles.units_cost import predict_units
@@ -83,6 +84,12 @@ def plans(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> li
     return seen
 
 
+@pytest.fixture
+def pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Threads copy pieces, even where boxes could be copied."""
+    monkeypatch.setattr(unit_plan, "boxed_arrays", lambda *given: None)
+
+
 def errors(name: str, outputs: list[Any], inputs: list[torch.Tensor]) -> tuple[float, float]:
     """Ours, and eager mode's, against float64."""
     function = PROGRAMS[name][0]
@@ -107,6 +114,17 @@ def test_units_of_groups_compute_what_pytorch_does(
     inputs = inputs_of(name, dtype)
     outputs, launches = simulate(PROGRAMS[name][0], inputs, ARCH, ptx=ptx)
     assert plans
+    assert findings(launches) == []
+    error, eager = errors(name, outputs, inputs)
+    assert error <= 2 * eager + 1e-6
+
+
+@pytest.mark.parametrize("name", ["rows of both", "columns of the other", "many steps"])
+def test_pieces_compute_what_boxes_do(name: str, pieces: None, plans: list[GroupUnitPlan]) -> None:
+    inputs = inputs_of(name, torch.float16)
+    outputs, launches = simulate(PROGRAMS[name][0], inputs, ARCH)
+    assert plans
+    assert {plan.bulk for plan in plans} == {None}
     assert findings(launches) == []
     error, eager = errors(name, outputs, inputs)
     assert error <= 2 * eager + 1e-6
@@ -175,7 +193,7 @@ FAULTS: dict[str, tuple[Callable[[str], str], str]] = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_faults_are_found(fault: str, plans: list[GroupUnitPlan]) -> None:
+def test_faults_are_found(fault: str, pieces: None, plans: list[GroupUnitPlan]) -> None:
     change, expected = FAULTS[fault]
     a, b = r(128, 640).half(), r(640, 128).half()
     outputs, launches = simulate(torch.matmul, [a, b], ARCH, optimize=change)
@@ -188,7 +206,7 @@ def test_faults_are_found(fault: str, plans: list[GroupUnitPlan]) -> None:
 
 
 def test_a_stage_that_is_filled_too_early_is_found(
-    plans: list[GroupUnitPlan], monkeypatch: pytest.MonkeyPatch
+    pieces: None, plans: list[GroupUnitPlan], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(GroupUnitPlan, "ahead", property(lambda plan: plan.stages - 1))
     _, launches = simulate(torch.matmul, [r(128, 1024).half(), r(1024, 128).half()], ARCH)
@@ -200,7 +218,10 @@ def test_a_stage_that_is_filled_too_early_is_found(
     "layout", [(), (Swizzle(1, 2, (16, 8, 32)),)], ids=["none", "bits that change places"]
 )
 def test_another_swizzle_gives_wrong_sums(
-    layout: tuple[Swizzle, ...], plans: list[GroupUnitPlan], monkeypatch: pytest.MonkeyPatch
+    layout: tuple[Swizzle, ...],
+    pieces: None,
+    plans: list[GroupUnitPlan],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(GroupUnitPlan, "layout", lambda plan, operand: layout)
     a, b = r(128, 64).half(), r(64, 64).half()

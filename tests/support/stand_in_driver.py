@@ -60,6 +60,7 @@ CUDA = {
     "cuModuleGetFunction": ("ppp", "find_function"),
     "cuFuncSetAttribute": ("pii", "set_function_attribute"),
     "cuLaunchKernel": ("puuuuuuuppp", "launch"),
+    "cuTensorMapEncodeTiled": ("piuppppp" + "iiii", "encode_map"),
     "cuMemAlloc_v2": ("pq", "allocate"),
     "cuMemFree_v2": ("q", "free"),
     "cuMemHostAlloc": ("pqu", "allocate_host"),
@@ -305,21 +306,26 @@ class StandIn:
         simulator, kernel = self._functions[function]
         types = simulator._program(kernel).argument_types
         # The operands are copied when the driver is called.
-        bits = []
+        bits: list[Any] = []
         if types:
             places = (ctypes.c_uint64 * len(types)).from_address(operands)
-            bits = [ctypes.c_uint64.from_address(place).value for place in places]
+            for place, kind in zip(places, types, strict=True):
+                is_map = isinstance(kind, Pointer) and kind.space == 0
+                words = list((ctypes.c_uint64 * (16 if is_map else 1)).from_address(place))
+                bits.append(words if is_map else words[0])
         if self.keep_calls:
             self.launches.append((kernel, grid, block, shared))
         return lambda: self._run(simulator, kernel, grid, block, shared, types, bits)
 
     def _run(self, simulator: Any, kernel: str, grid: Any, block: Any, shared: int, types: Any,
-             bits: list[int]) -> None:  # fmt: skip
+             bits: list[Any]) -> None:  # fmt: skip
         with simulator.scratch():
             buffers: dict[int, Any] = {}
             values: list[Any] = []
             for kind, value in zip(types, bits, strict=True):
-                if isinstance(kind, Pointer):
+                if isinstance(value, list):
+                    values.append(self._tensor_map(simulator, buffers, value))
+                elif isinstance(kind, Pointer):
                     start = self._start(value)
                     if start not in buffers:
                         buffers[start] = simulator.buffer(self.view(start))
@@ -335,6 +341,37 @@ class StandIn:
             assert not result.findings, "\n".join(map(str, result.findings))
             for start, buffer in buffers.items():
                 buffer.get(self.view(start))
+
+    def encode_map(
+        self, result: int, kind: int, rank: int, address: int, extents: int, strides: int,
+        box: int, steps: int, *form: int,
+    ) -> None:  # fmt: skip
+        """A tensor map of its own form: the address comes first, as it does with CUDA's."""
+        assert result % 64 == 0
+        assert address % 16 == 0
+        assert form == (0, 3, 3, 0)
+        sizes = list((ctypes.c_uint64 * rank).from_address(extents))
+        apart = list((ctypes.c_uint64 * (rank - 1)).from_address(strides)) if rank > 1 else []
+        boxes = list((ctypes.c_uint32 * rank).from_address(box))
+        assert list((ctypes.c_uint32 * rank).from_address(steps)) == [1] * rank
+        assert all(stride % 16 == 0 for stride in apart)
+        assert all(0 < extent <= 256 for extent in boxes)
+        assert boxes[0] << kind == 128
+        words = [address, kind, rank, *sizes, *apart, *boxes]
+        (ctypes.c_uint64 * 16).from_address(result)[:] = [*words, *[0] * (16 - len(words))]
+
+    def _tensor_map(self, simulator: Any, buffers: dict[int, Any], words: list[int]) -> Any:
+        address, kind, rank, *rest = words
+        start = self._start(address)
+        if start not in buffers:
+            buffers[start] = simulator.buffer(self.view(start))
+        described = {
+            "element_bytes": 1 << kind,
+            "extents": rest[:rank],
+            "strides": rest[rank : 2 * rank - 1],
+            "box": rest[2 * rank - 1 : 3 * rank - 1],
+        }
+        return simulator.tensor_map(buffers[start] + (address - start), described)
 
     def _start(self, address: int) -> int:
         for start, (_, _, size) in self.memory.items():

@@ -420,6 +420,58 @@ class AsynchronousCopies:
 
 
 @dataclass(frozen=True)
+class BulkCopies:
+    """Boxes of arrays that one thread copies to shared memory, while the others go on.
+
+    What lies outside of the array arrives as zeros. Pieces of 16 bytes of a box's rows, which are
+    lines of ``line`` bytes, are swizzled as :class:`GroupUnit` reads them. A copy counts its bytes
+    at a *barrier*, 8 bytes of shared memory. A phase of a barrier ends when as many threads have
+    arrived as it was made for, and all bytes that they expect are there.
+
+    Attributes:
+        line: bytes of a row of a box.
+        rows: of a box along each other dimension, at most.
+        dimensions: of an array, at most.
+        alignment: bytes of which the address of an array and its strides are multiples.
+        start: LLVM's function that starts a copy: takes the addresses in shared memory, of the
+            barrier and of the array; for each dimension the first element (``i32``), the innermost
+            one first; and of the array, as constants (``i64``): bytes of an element, the number of
+            dimensions, the extents of these, their strides in bytes but for the innermost one's,
+            and the extents of the box.
+        prepare: takes the address of a barrier, and how many arrive at it (``i32``).
+        visible: what a thread calls when it has prepared barriers.
+        expect: takes the address of a barrier, and bytes (``i32``): the thread expects these, and
+            arrives.
+        arrive: takes the address of a barrier.
+        is_over: whether the phase of a barrier has ended that has a parity (``i32``): takes both,
+            and returns ``i1``, maybe after a while.
+        uniform: returns a number (``i32``) that is the same in all threads of a warp.
+        elect: whether a thread is the one of its warp that is chosen (``i1``).
+        release, take: how a group of warps, all of whose threads call it, gives registers away, or
+            takes them: functions of the registers that a thread has then (a constant ``i32``).
+        least: registers that a thread keeps at least.
+        most: registers that it has at most.
+    """
+
+    line: int
+    rows: int
+    dimensions: int
+    alignment: int
+    start: str
+    prepare: str
+    visible: str
+    expect: str
+    arrive: str
+    is_over: str
+    uniform: str
+    elect: str
+    release: str
+    take: str
+    least: int
+    most: int
+
+
+@dataclass(frozen=True)
 class BoundedLoads:
     """Loads from a buffer that find zeros where their place is beyond its end, without a branch.
 
@@ -510,6 +562,7 @@ class Multiprocessor:
         sector: bytes of the smallest transaction with the memory behind, and their alignment.
         tile_loads: None where there are none.
         asynchronous_copies: None where data goes to shared memory through registers alone.
+        bulk_copies: None where there are none.
         scheduling_fence: LLVM's function across which its code generator moves no instruction;
             takes which ones it may move all the same (a constant ``i32``: 0). Empty where what
             makes machine code overlaps accesses and matrix instructions by itself.
@@ -550,6 +603,7 @@ class Multiprocessor:
     access_bits: int = 128
     sector: int = 32
     asynchronous_copies: AsynchronousCopies | None = None
+    bulk_copies: BulkCopies | None = None
     bounded_loads: BoundedLoads | None = None
     tile_loads: TileLoads | None = None
     scheduling_fence: str = ""

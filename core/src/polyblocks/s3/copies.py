@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from polyblocks.affine.buffers.copies import KINDS, PACK, SCOPES, from_to
+from polyblocks.affine.buffers.copies import ASYNCHRONOUS, BULK, KINDS, PACK, SCOPES, USES, from_to
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.mlir.affine_maps import expr_of
 from polyblocks.mlir import ir
@@ -29,8 +29,8 @@ def check(op: Any) -> None:
         raise violation(op, f"its kind is one of {', '.join(_KINDS)}")
     if spaces not in _KINDS[kind]:
         raise violation(op, f"one of kind '{kind}' is {' or '.join(map(from_to, _KINDS[kind]))}")
-    if kind == "asynchronous" and "conversions" in given:
-        raise violation(op, "an asynchronous one converts nothing")
+    if kind in (ASYNCHRONOUS, BULK) and "conversions" in given:
+        raise violation(op, f"one of kind '{kind}' converts nothing")
     shape = list(ir.DenseI64ArrayAttr(given["shape"]))
     count = len(op.operands) - 2
     for name, memref in zip(("from", "to"), op.operands, strict=False):
@@ -48,6 +48,11 @@ def check(op: Any) -> None:
             low, high = expr_of(result, around, own).range()
             if low >= extent or high < 0:
                 raise violation(op, f"the box of '{name}' lies inside of its memref")
+
+
+def is_of_uses(op: Any) -> bool:
+    """Whether a wait is for places to be free, as they are at the beginning."""
+    return "of" in op.attributes and op.attributes["of"].value == USES
 
 
 def check_wait(op: Any, grouped: bool) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from polyblocks.simt.address_space import Window, window_of
+from polyblocks.simt.bulk_copies import BulkCopies, TensorMap
 from polyblocks.simt.chip import Chip
 from polyblocks.simt.copies import Copies
 from polyblocks.simt.counts import Counts
@@ -83,6 +84,10 @@ class Accesses:
         self.traffic.begin(device.size)
         self.memories = {"global": device}
         self.shadows = {"global": Shadow(device.size // granule + 2, granule)}
+        #: Arrays that parameters describe, by the addresses of these.
+        self.tensor_maps: dict[int, TensorMap] = {}
+        #: Whether lanes wait for others to go on.
+        self.gives_turn = False
         self.site = 0
         #: Which lanes use what is loaded now; None if all do. See `speculation`.
         self.needed: Array | None = None
@@ -115,6 +120,7 @@ class Accesses:
         self.atomic_tick = np.zeros(self.lanes, np.int32)
         self.copies = Copies(self.lanes)
         self.products = GroupProducts(self.lanes)
+        self.bulk = BulkCopies()
 
     # Findings.
     def report(self, kind: str, message: str, lanes: Array | None = None) -> None:

@@ -14,6 +14,7 @@ KINDS = (
     "unwaited copy",
     "unwaited product",
     "missing fence",
+    "wrong barrier",
     "divergent barrier",
     "inactive lane",
     "replicated half",

@@ -7,7 +7,7 @@ be the same, and nothing else may write them in between. The sums have the produ
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -45,9 +45,8 @@ class _Flight:
     address: Array
     words: Array
     group: Array
+    lanes: Array
     site: int
-    #: The lanes that called: those of other blocks may be elsewhere.
-    active: Array
 
 
 class GroupProducts:
@@ -73,23 +72,22 @@ class GroupProducts:
 
     def wait(self, machine: Accesses, keep: int) -> None:
         """The executing lanes wait until at most ``keep`` groups are under way."""
-        left = []
         measure, machine.measure = machine.measure, False
+        executing, count, site = machine.mask, machine.active, machine.site
         for flight in self._flights:
-            waiting = flight.active & machine.mask
-            if not waiting.any() or not (flight.group < self.closed - keep)[waiting].all():
-                left.append(flight)
+            done = flight.lanes & executing & (flight.group < self.closed - keep)
+            if not done.any():
                 continue
-            if (others := flight.active & ~waiting).any():
-                left.append(replace(flight, active=others))
-            site, machine.site = machine.site, flight.site
-            words = _load(machine, flight.address)
-            changed = (words != flight.words).any(axis=0) & waiting
-            if changed.any():
+            machine.site = flight.site
+            machine.set_mask(done, int(np.count_nonzero(done)))
+            changed = (_load(machine, flight.address) != flight.words).any(axis=0)
+            if (changed & done).any():
                 message = "reads shared memory that was written before its products were done"
                 machine.report("unwaited product", message, changed)
-            machine.site = site
-        self._flights, machine.measure = left, measure
+            flight.lanes = flight.lanes & ~done
+        machine.set_mask(executing, count)
+        self._flights = [flight for flight in self._flights if flight.lanes.any()]
+        machine.measure, machine.site = measure, site
 
     def finish(self, machine: Accesses) -> None:
         """Report products that nothing has waited for when all threads have ended."""
@@ -103,8 +101,8 @@ class GroupProducts:
     ) -> tuple[Array, ...]:
         """The sums with the products of a call added, exact to float64 and rounded once."""
         width = unit.warps * machine.chip.subgroup_width
-        active = machine.mask.reshape(-1, width)
-        if (active.any(axis=1) & ~active.all(axis=1)).any():
+        executing = machine.mask.reshape(-1, width)
+        if (executing.any(axis=1) != executing.all(axis=1)).any():
             machine.report("inactive lane", "a matrix unit needs all lanes of its warps")
         a, b = (self._operand(machine, unit, side, tile) for side, tile in enumerate(tiles))
         fragment = unit.sums
@@ -144,9 +142,8 @@ class GroupProducts:
             address = address ^ (address // unit.line % _PIECES * _PIECE)
             words = _load(machine, address)
             self._check_fences(machine, address)
-            self._flights.append(
-                _Flight(address, words, self.closed.copy(), machine.site, machine.mask.copy())
-            )
+            lanes = machine.mask.copy()
+            self._flights.append(_Flight(address, words, self.closed.copy(), lanes, machine.site))
             values = from_words(words, dtype)
             found.append(values.reshape(length, -1, width))
         # (rounds, elements, groups, lanes) -> (groups, pieces, elements)
@@ -167,6 +164,7 @@ class GroupProducts:
             late = (shadow.write_tick[at] >= machine.clock.start) & (
                 self.visible[writer] <= shadow.write_tick[at]
             )
+            late &= machine.bulk.needs_fence(at, shadow.write_tick[at])
             if late.any():
                 lanes = np.zeros(machine.lanes, bool)
                 lanes[place.lanes[late]] = True

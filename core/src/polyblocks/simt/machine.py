@@ -56,6 +56,7 @@ class Machine(Accesses):
         self.pc = np.where(self.thread < self.threads, 0, EXITED).astype(np.int32)
         self._padding = self.pc == EXITED
         self.alive = int(self.lanes - self._padding.sum())
+        self._turns = 0
         self._executed = np.zeros(len(kernel.segments), np.int64)
         self.begin_blocks()
 
@@ -142,8 +143,9 @@ class Machine(Accesses):
                     self._release()
                     continue
                 mask = pc == at
-                if steps > _FAIR_AFTER and steps % _FAIR_EVERY == 0:
-                    at, mask = self._other_turn(steps)
+                if self.gives_turn or (steps > _FAIR_AFTER and steps % _FAIR_EVERY == 0):
+                    at, mask = self._other_turn()
+                    self.gives_turn = False
                 count = int(np.count_nonzero(mask))
                 self.set_mask(mask, count)
                 self._executed[at] += count
@@ -159,6 +161,7 @@ class Machine(Accesses):
                     self.report("step limit", f"has not ended after {max_steps} basic blocks")
                     break
         self.products.finish(self)
+        self.bulk.finish(self)
         self.counts.steps += steps
         for segment, times in zip(segments, self._executed.tolist(), strict=True):
             for kind, number in segment.counts.items():
@@ -166,13 +169,14 @@ class Machine(Accesses):
                 known[kind] = known.get(kind, 0) + number * times
         return steps <= max_steps
 
-    def _other_turn(self, steps: int) -> tuple[int, Array]:
+    def _other_turn(self) -> tuple[int, Array]:
         """A segment that some subgroup would run next, each in turn."""
         self._release(complete_only=True)
         width = self.chip.subgroup_width
         nearest = self.pc.reshape(-1, width).min(axis=1)
         choices = np.unique(nearest[nearest < WAITING])
-        at = int(choices[(steps // _FAIR_EVERY) % choices.size])
+        self._turns += 1
+        at = int(choices[self._turns % choices.size])
         return at, (self.pc == at) & np.repeat(nearest == at, width)
 
     def _release(self, complete_only: bool = False) -> None:

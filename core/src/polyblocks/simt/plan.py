@@ -27,8 +27,8 @@ def run_plan(
         simulator: holds the kernels.
         plan: ``arguments`` (rows of the manifest, each with a ``role``), ``launches`` and
             ``workspace_bytes``. A launch has ``kernel``, ``grid``, ``block``, ``shared_bytes``
-            and ``arguments``: ``{"argument": n}`` (the n-th row), ``{"workspace": bytes}``, or
-            ``{"value": number}``.
+            and ``arguments``: ``{"argument": n}`` (the n-th row), ``{"workspace": bytes}``,
+            ``{"value": number}``, or ``{"tensor_map": {...}}`` with a place and a description.
         arrays: one array per row whose role is ``input`` or ``output``, in order. Outputs, and
             inputs that kernels write, are changed in place. Initial contents of outputs and of the
             workspace count as not written.
@@ -67,7 +67,7 @@ def run_plan(
                 launch["kernel"],
                 launch["grid"],
                 launch["block"],
-                [_argument(a, buffers, workspace) for a in launch["arguments"]],
+                [_argument(simulator, a, buffers, workspace) for a in launch["arguments"]],
                 launch.get("shared_bytes", 0),
                 sample,
             )
@@ -80,15 +80,25 @@ def run_plan(
 
 
 def _argument(
-    argument: Mapping[str, Any], buffers: Mapping[int, Buffer], workspace: Buffer
+    simulator: Simulator,
+    argument: Mapping[str, Any],
+    buffers: Mapping[int, Buffer],
+    workspace: Buffer,
 ) -> Buffer | Address | int | float:
     if "argument" in argument and argument["argument"] in buffers:
         return buffers[argument["argument"]] + int(argument.get("offset", 0))
     if "workspace" in argument:
-        return workspace + int(argument["workspace"])
+        return workspace + int(argument["workspace"]) + int(argument.get("offset", 0))
     if "value" in argument:
         value: int | float = argument["value"]
         return value
+    if "tensor_map" in argument:
+        described = argument["tensor_map"]
+        place = _argument(simulator, described, buffers, workspace)
+        if isinstance(place, Buffer):
+            place = place + 0
+        assert isinstance(place, Address)
+        return simulator.tensor_map(place, described)
     raise InputError(
         f"expected an argument, a workspace offset or a value of the plan, got {dict(argument)}"
     )

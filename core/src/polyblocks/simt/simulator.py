@@ -13,6 +13,7 @@ from polyblocks.errors import InputError, TargetError
 from polyblocks.simt import modules
 from polyblocks.simt.address_space import global_window
 from polyblocks.simt.buffers import Address, Buffer, span
+from polyblocks.simt.bulk_copies import TensorMap
 from polyblocks.simt.chip import Chip
 from polyblocks.simt.counts import Counts
 from polyblocks.simt.decode import Decoder
@@ -26,6 +27,8 @@ from polyblocks.simt.types import Array, Float, Int, Layout, Pointer, Type, dtyp
 
 #: Lanes that run at once, and most bytes of their shared and private memory.
 _LANES, _LOCAL_BYTES = 16384, 1 << 26
+#: Bytes of a parameter that describes an array.
+TENSOR_MAP_BYTES = 128
 #: The golden ratio less 1.
 _GOLDEN = 0.6180339887498949
 Index = tuple[int, int, int]
@@ -85,6 +88,7 @@ class Simulator:
         self._decoder = Decoder(self._functions, placed, semantics, self._layout)
         self._kernels: dict[str, Kernel] = {}
         self._tick = 0
+        self._tensor_maps: dict[int, TensorMap] = {}
 
     @property
     def kernels(self) -> tuple[str, ...]:
@@ -117,6 +121,19 @@ class Simulator:
                 self._device.state[part] = 0
         elif written:
             self._device.state[part] = WRITTEN
+        return buffer
+
+    def tensor_map(self, place: Address, described: Mapping[str, Any]) -> Buffer:
+        """The parameter of a kernel that copies boxes of an array.
+
+        Args:
+            place: of the array's first element.
+            described: see :mod:`polyblocks.codegen.gpu.plan`.
+        """
+        buffer = self.buffer(TENSOR_MAP_BYTES, name="tensor map")
+        parts = (tuple(described[key]) for key in ("extents", "strides", "box"))
+        made = TensorMap(place.value, int(described["element_bytes"]), *parts)
+        self._tensor_maps[(buffer + 0).value] = made
         return buffer
 
     @contextmanager
@@ -169,6 +186,7 @@ class Simulator:
             raise InputError(f"expected a grid of fewer than 2^30 threads, got {grid} x {block}")
         clock = Clock(total, lanes, width, self._tick + 1)
         machine = Machine(self.chip, windows, self._device, clock, program.granule, self.measure)
+        machine.tensor_maps = self._tensor_maps
         local = program.shared.used + lanes * program.private.used
         batch = max(1, min(_LANES // lanes, _LOCAL_BYTES // max(local, 1)))
         finished = True

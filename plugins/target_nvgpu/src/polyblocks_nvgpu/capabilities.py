@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from polyblocks.target import AsynchronousCopies, Multiprocessor
 from polyblocks.targets.gpu_description import COMMON_LATENCIES, UnitRate
 from polyblocks_nvgpu import group_units
+from polyblocks_nvgpu.bulk_copies import BULK_COPIES
 from polyblocks_nvgpu.fragments import TF32_ROUNDING, TILE_LOADS, UNITS
 
 KIB = 1024
@@ -60,8 +61,9 @@ def _multiprocessor(
     per_block: int,
     modern: bool = True,
     loading: bool = True,
+    bulk: bool = False,
 ) -> Multiprocessor:
-    """Sizes of shared memory in KiB; ``modern`` is 8.0 and later, ``loading`` 7.5."""
+    """Sizes of shared memory in KiB; ``modern`` is 8.0 and later, ``loading`` 7.5, ``bulk`` 9.0."""
     return Multiprocessor(
         warp=WARP,
         threads=threads,
@@ -81,6 +83,7 @@ def _multiprocessor(
         shared_granularity=128 if modern else 256,
         shared_reserved=KIB if modern else 0,
         asynchronous_copies=_COPIES if modern else None,
+        bulk_copies=BULK_COPIES if bulk else None,
         tile_loads=TILE_LOADS if loading else None,
         power_of_two="llvm.nvvm.ex2.approx.ftz.f32",
         latencies=COMMON_LATENCIES,
@@ -201,7 +204,7 @@ _TABLE = (
                _rates(128, 128, 128, 2), 32, _mma(1024)),
     Capability((8, 9), _multiprocessor(1536, 24, 100, 99),
                _rates(128, 128, 128, 2), 16, _mma(512, 0, 1024)),
-    Capability((9, 0), _multiprocessor(2048, 32, 228, 227),
+    Capability((9, 0), _multiprocessor(2048, 32, 228, 227, bulk=True),
                _rates(256, 256, 128, 64), 22, *_HOPPER, 1.8),
     Capability((10, 0), _multiprocessor(2048, 32, 228, 227),
                _rates(256, 256, 128, 64), 30, *_BLACKWELL),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from polyblocks.errors import ArtifactError, TargetError
@@ -17,7 +17,8 @@ from polyblocks.runtime.device.launches.native_driver import (
     NativeDriver,
     open_loaded,
 )
-from polyblocks.runtime.device.plan import Launch
+from polyblocks.runtime.device.plan import Launch, TensorMap
+from polyblocks_nvgpu import tensor_maps
 
 #: ``CUstream`` of the legacy default stream; DLPack gives it the same number.
 LEGACY_STREAM = 1
@@ -46,6 +47,9 @@ NAMES = Names(
 #: of an update is not published: it copies the operands, as a launch does, and submits nothing;
 #: half of that.
 COSTS = Costs(launch=2e-6, replay=2.5e-6, replayed_node=0.2e-6, update_node=1e-6)
+
+#: Bytes between two addresses for which tensor maps are compared.
+_APART = 256
 
 _ARCH = re.compile(r"sm_(\d+)(\d)([af]?)$")
 
@@ -100,6 +104,7 @@ class CudaDriver(BindingsDriver):
     def __init__(self, api: Any, library: Any = None) -> None:
         super().__init__()
         self._api = api
+        self._library = library
         self.native = NativeDriver.of(library, NAMES, COSTS, node_parameters, self._failure_of)
         self._contexts: dict[int, Any] = {}
         self._lock = forks.lock()
@@ -258,6 +263,17 @@ class CudaDriver(BindingsDriver):
                 raise failure(f"cuLaunchKernel of '{kernel}'", status)
 
         return run
+
+    def encode_map(self, device: int, described: TensorMap) -> Sequence[int]:
+        """See Driver."""
+        function = getattr(self._library, tensor_maps.FUNCTION, None)
+        # Of memory that there is: the driver may look at addresses.
+        address = self.allocate(device, 2 * _APART)
+        try:
+            addresses = address, address + _APART
+            return tensor_maps.words_of_any(function, described, addresses, self._failure_of)
+        finally:
+            self.free(device, address)
 
     # --- memory ----------------------------------------------------------------------------------
 

@@ -119,3 +119,21 @@ static int prepare_function(void *function, unsigned shared_bytes) {
   /* More than 48 KiB must be asked for: CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES. */
   return shared_bytes ? api.set_function_attribute(function, 8, (int)shared_bytes) : 0;
 }
+
+/* As tensor_maps.py: numbers without a sign, no interleaving, a swizzle of 128 bytes, L2 loads 256
+ * bytes at once, zeros outside of the array. A tensor map lies on 64 bytes.
+ */
+static int encode_map(const struct tensor_map *map, uint64_t address, uint64_t *words) {
+  int (*encode)(void *, int, uint32_t, void *, const uint64_t *, const uint64_t *, const uint32_t *,
+                const uint32_t *, int, int, int, int);
+  *(void **)&encode = dlsym(driver, "cuTensorMapEncodeTiled");
+  if (!encode) return NOT_FOUND; /* CUDA 12 or later has it */
+  _Alignas(64) uint64_t made[MAP_WORDS];
+  uint32_t steps[MAP_DIMENSIONS];
+  for (int k = 0; k < MAP_DIMENSIONS; ++k) steps[k] = 1;
+  int type = map->element_bytes == 1 ? 0 : map->element_bytes == 2 ? 1 : 2;
+  int status = encode(made, type, map->rank, (void *)(uintptr_t)address, map->extents, map->strides,
+                      map->box, steps, 0, 3, 3, 0);
+  memcpy(words, made, sizeof made);
+  return status;
+}

@@ -19,6 +19,7 @@ from polyblocks.target import TargetDescription
 from polyblocks_nvgpu import ptxas, register_pressure
 from polyblocks_nvgpu.emit import compile_ptx, optimized_ir
 from polyblocks_nvgpu.passes.finish_kernels import FinishKernelsPass
+from polyblocks_nvgpu.passes.lower_bulk_copies import LowerBulkCopiesPass
 from polyblocks_nvgpu.passes.lower_group_units import LowerGroupUnitsPass
 
 
@@ -39,7 +40,7 @@ def stage_s4(target: TargetDescription) -> list[Any]:
         )
     )
     # When nothing looks for calls any more: PTX has instructions for these.
-    return [*stage, LowerGroupUnitsPass()]
+    return [*stage, LowerGroupUnitsPass(), LowerBulkCopiesPass()]
 
 
 def lower_program(module: Any, target: TargetDescription, options: CompileOptions) -> Artifact:

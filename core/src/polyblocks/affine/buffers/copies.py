@@ -19,12 +19,16 @@ from polyblocks.affine.subnests import perfect_loops
 MAIN, SHARED, REGISTERS = "", "shared", "registers"
 #: The kind that fills a panel in the default space.
 PACK = "pack"
+#: The kind that one thread starts for all of a block, and that of a thread's own.
+BULK, ASYNCHRONOUS = "bulk", "asynchronous"
 #: Kind of a copy -> the spaces that it is from and to.
 KINDS: dict[str, tuple[tuple[str, str], ...]] = {
     # Into the order in which elements are used.
     PACK: ((MAIN, MAIN),),
     # It goes on while its threads do, until they wait for the group that it is in.
-    "asynchronous": ((MAIN, SHARED),),
+    ASYNCHRONOUS: ((MAIN, SHARED),),
+    # The same of a box as a whole, which one thread starts for those that wait for it.
+    BULK: ((MAIN, SHARED),),
     # By the loads, or the stores, of each thread.
     "registers": ((MAIN, REGISTERS), (REGISTERS, SHARED)),
     # The operands of a matrix unit, as its registers hold them.
@@ -33,8 +37,9 @@ KINDS: dict[str, tuple[tuple[str, str], ...]] = {
 #: All threads of a block; and what a barrier can be for.
 BLOCK = "block"
 SCOPES = (BLOCK,)
-#: Asynchronous work of threads: copies, or multiplications of a unit.
-COPIES, PRODUCTS = "copies", "products"
+#: Asynchronous work of threads: copies, or multiplications of a unit; and uses of tiles, behind
+#: which their places are free for other ones. At the beginning all places are free.
+COPIES, PRODUCTS, USES = "copies", "products", "uses"
 
 
 class CopyError(Exception):
@@ -77,8 +82,8 @@ class BoxCopy:
         if spaces not in KINDS[copy.kind]:
             possible = " or ".join(map(from_to, KINDS[copy.kind]))
             raise CopyError(f"a copy of kind '{copy.kind}' is {possible}, not {from_to(spaces)}")
-        if copy.kind == "asynchronous" and copy.conversions:
-            raise CopyError("an asynchronous copy converts nothing")
+        if copy.kind in (ASYNCHRONOUS, BULK) and copy.conversions:
+            raise CopyError(f"a copy of kind '{copy.kind}' converts nothing")
         return copy
 
     @classmethod
@@ -153,7 +158,7 @@ def from_to(spaces: tuple[str, str]) -> str:
 
 @dataclass(eq=False, slots=True)
 class Commit(Node):
-    """The asynchronous copies, or multiplications, since the one before are a group."""
+    """The asynchronous copies, multiplications or uses since the one before are a group."""
 
     location: Any = None
     of: str = COPIES

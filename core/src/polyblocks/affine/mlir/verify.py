@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from polyblocks.affine.buffers.copies import SCOPES, Barrier, BoxCopy, Commit, CopyError, Wait
+from polyblocks.affine.buffers.copies import (
+    SCOPES,
+    USES,
+    Barrier,
+    BoxCopy,
+    Commit,
+    CopyError,
+    Wait,
+)
 from polyblocks.affine.expr import Var
 from polyblocks.affine.model import Access, Alloca, Buffer, For, Nest, Node, Value, walk
 from polyblocks.affine.multiply import UnitSteps, UnitTile, UnitTileError, is_tile
@@ -51,7 +59,7 @@ def _check(body: list[Node]) -> None:
 
 def _check_groups(body: list[Node]) -> None:
     """Check that nothing is waited for in front of the first group of its kind."""
-    formed: set[str] = set()
+    formed = {USES}
     for node in walk(body):
         if isinstance(node, Commit):
             formed.add(node.of)

@@ -14,6 +14,8 @@
  *                                                     the less the better, negative: does not run
  *   int load_code(const char *code, void **module, char *log, size_t bytes)
  *   int prepare_function(void *function, unsigned shared_bytes)
+ *   int encode_map(const struct tensor_map *map, uint64_t address, uint64_t *words)
+ *                                                     the MAP_WORDS words of a tensor map
  *
  * Functions of drivers return 0, or an error. An address on a device is a number of 64 bits.
  */

@@ -29,6 +29,7 @@ struct device {
   const struct plan *plan;
   void *module;
   void **functions; /* one per launch */
+  uint64_t *map_words;
   uint64_t *stored;
   struct lane *idle[2]; /* for calls with all arrays, and with bound weights */
   pthread_mutex_t lock; /* of the lanes, or of the word */
@@ -112,6 +113,31 @@ static int32_t load_stored(struct device *device) {
   return STATUS_OK;
 }
 
+/* The words of all tensor maps, but for the addresses, which come with each call. */
+static int32_t load_maps(struct device *device) {
+  const struct plan *plan = device->plan;
+  enum { APART = 256 };
+  uint64_t memory = 0;
+  if (!plan->map_count) return STATUS_OK;
+  device->map_words = calloc(plan->map_count, MAP_WORDS * sizeof *device->map_words);
+  if (!device->map_words) return no_host_memory();
+  TRY(CALL(allocate, &memory, 2 * APART));
+  int32_t status = STATUS_OK;
+  for (uint32_t k = 0; !status && k < plan->map_count; ++k) {
+    uint64_t *words = device->map_words + k * MAP_WORDS, other[MAP_WORDS];
+    int said = encode_map(&plan->maps[k], memory, words);
+    if (!said) said = encode_map(&plan->maps[k], memory + APART, other);
+    if (said)
+      status = driver_failed("making a tensor map", said, "");
+    else if (words[0] != memory || other[0] != memory + APART ||
+             memcmp(words + 1, other + 1, (MAP_WORDS - 1) * sizeof *words))
+      status = fail(STATUS_DRIVER_ERROR, "%s: the " DRIVER " makes tensor maps of another form",
+                    PROGRAM);
+  }
+  int said = api.free(memory);
+  return said && !status ? driver_failed(symbols.free, said, "") : status;
+}
+
 #if ARRAYS_ON_DEVICE
 static int32_t clear_word(struct device *device) {
   const int32_t zero = 0;
@@ -156,8 +182,9 @@ static int32_t unload(struct device *device) {
   GIVE_UP(device->module, unload_module, device->module)
   free(device->stored);
   free(device->functions);
+  free(device->map_words);
   device->stored = NULL, device->functions = NULL, device->seen = NULL, device->module = NULL;
-  device->word = 0;
+  device->word = 0, device->map_words = NULL;
   device->is_loaded = 0;
   return first;
 }
@@ -168,6 +195,7 @@ static int32_t load(int number, struct device *device) {
   device->plan = &_library_program.plans[image ? image->plan : 0];
   int32_t status = image ? load_functions(device, image) : STATUS_OK;
   if (!status) status = load_stored(device);
+  if (!status) status = load_maps(device);
 #if ARRAYS_ON_DEVICE
   if (!status && device->plan->has_status) status = make_word(device);
 #endif
@@ -230,7 +258,10 @@ static int32_t launch_all(const struct device *device, void *stream, const uint6
     const struct slot *slot = &plan->slots[k];
     uint64_t base[] = {[ROW] = 0, [WORKSPACE] = workspace, [STATUS_WORD] = word, [VALUE] = 0};
     if (slot->kind == ROW) base[ROW] = rows[slot->row];
-    arguments[k] = base[slot->kind] + slot->number;
+    if (slot->kind == MAP_WORD)
+      arguments[k] = device->map_words[slot->row * MAP_WORDS + slot->number];
+    else
+      arguments[k] = base[slot->kind] + slot->number;
   }
   for (uint32_t k = 0; k < plan->launch_count; ++k) {
     const struct launch *launch = &plan->launches[k];

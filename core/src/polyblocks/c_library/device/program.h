@@ -11,8 +11,10 @@ struct launch {
   const uint32_t *slots; /* where each of them is in the argument block */
 };
 
-/* What a slot of the argument block holds: an address plus a number of bytes, or a number. */
-enum kind { ROW, WORKSPACE, STATUS_WORD, VALUE };
+/* What a slot of the argument block holds: an address plus a number of bytes, a number, or a word of
+ * a tensor map, which a row counts.
+ */
+enum kind { ROW, WORKSPACE, STATUS_WORD, VALUE, MAP_WORD };
 
 struct slot {
   enum kind kind;
@@ -29,14 +31,26 @@ struct row {
   int is_read, is_written;
 };
 
+enum { MAP_WORDS = 16, MAP_DIMENSIONS = 5 };
+
+/* An array of which kernels copy boxes, the innermost dimension first. Its address is the first word
+ * of the tensor map that the driver makes of it, and in no other word.
+ */
+struct tensor_map {
+  uint32_t element_bytes, rank;
+  uint64_t extents[MAP_DIMENSIONS], strides[MAP_DIMENSIONS]; /* of strides rank - 1 */
+  uint32_t box[MAP_DIMENSIONS];
+};
+
 /* The program for one architecture. */
 struct plan {
   const char *arch;
-  uint32_t launch_count, slot_count, row_count, check_count;
+  uint32_t launch_count, slot_count, row_count, check_count, map_count;
   const struct launch *launches;
   const struct slot *slots;
   const struct row *rows;
   const char *const *checks;
+  const struct tensor_map *maps;
   uint64_t workspace_bytes;
   int has_status;
 };

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Sequence
 from polyblocks.artifact import Artifact
 from polyblocks.c_library.interface import places
 from polyblocks.c_library.source import c_string
-from polyblocks.runtime.device.plan import LaunchPlan, read_plan
+from polyblocks.runtime.device.plan import LaunchPlan, TensorMap, read_plan
 
-_KINDS = {"argument": "ROW", "workspace": "WORKSPACE", "status": "STATUS_WORD", "value": "VALUE"}
+_KINDS = {"argument": "ROW", "workspace": "WORKSPACE", "status": "STATUS_WORD", "value": "VALUE",
+          "map": "MAP_WORD"}  # fmt: skip
 
 
 def plan_tables(number: int, artifact: Artifact, stored: Sequence[int]) -> tuple[str, str]:
@@ -29,6 +30,7 @@ def plan_tables(number: int, artifact: Artifact, stored: Sequence[int]) -> tuple
         "slots": ("struct slot", slots),
         "rows": ("struct row", _rows(plan, artifact, stored)),
         "checks": ("char *const", [c_string(text) for text in plan.checks]),
+        "maps": ("struct tensor_map", [_tensor_map(each) for each in plan.tensor_maps]),
         "launches": ("struct launch", _launches(number, plan)),
     }
     lines = [
@@ -43,6 +45,7 @@ def plan_tables(number: int, artifact: Artifact, stored: Sequence[int]) -> tuple
         slot_count=len(plan.slots),
         row_count=len(plan.rows),
         check_count=len(plan.checks),
+        map_count=len(plan.tensor_maps),
         **{name: f"{name}_{number}" if table[1] else "NULL" for name, table in tables.items()},
         workspace_bytes=plan.workspace_bytes,
         has_status=int(plan.has_status),
@@ -88,6 +91,16 @@ def _launches(number: int, plan: LaunchPlan) -> list[str]:
         )
         for k, launch in enumerate(plan.launches)
     ]
+
+
+def _tensor_map(described: TensorMap) -> str:
+    return initializer(
+        element_bytes=described.element_bytes,
+        rank=len(described.extents),
+        extents=f"{{{_numbers(described.extents)}}}",
+        strides=f"{{{_numbers(described.strides)}}}" if described.strides else "{0}",
+        box=f"{{{_numbers(described.box)}}}",
+    )
 
 
 def _table(name: str, of: str, rows: Iterable[str]) -> str:

@@ -11,7 +11,11 @@ An argument of a kernel is one of
 * ``argument``: the address of the program's argument of that number (a row of the manifest's
   ``arguments``, whatever its role), plus ``offset`` bytes if there is such a key;
 * ``workspace``: an offset in bytes from the workspace's address;
-* ``value``: a number, passed by value as ``dtype``.
+* ``value``: a number, passed by value as ``dtype``;
+* ``tensor_map``: an array of which the kernel copies boxes, passed by value in 128 bytes as the
+  vendor's driver describes it: ``{"argument": 0, "offset": 0, "element_bytes": 2, "extents": [512,
+  256], "strides": [1024], "box": [64, 128]}``. The innermost dimension comes first; strides, of the
+  others, are in bytes. The box's rows have 128 bytes, in which pieces of 16 bytes are swizzled.
 
 ``shared_bytes`` is the shared memory that the launch has to ask for, on top of what the kernel
 declares itself; it is 0 unless that would be more than a kernel may declare.

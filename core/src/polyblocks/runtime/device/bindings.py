@@ -9,11 +9,12 @@ import contextlib
 import ctypes
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from polyblocks.errors import ExecutionError
 from polyblocks.runtime.device.launches.native_driver import NativeDriver
+from polyblocks.runtime.device.plan import TensorMap
 
 
 class BindingsDriver(ABC):
@@ -60,6 +61,11 @@ class BindingsDriver(ABC):
                 "support: start processes with the method 'spawn'"
             )
         return MemoryError(text) if self.is_no_memory(status) else ExecutionError(text)
+
+    def encode_map(self, device: int, described: TensorMap) -> Sequence[int]:
+        """See Driver."""
+        del device
+        raise ExecutionError(f"this vendor's driver makes no tensor maps: {described}")
 
     # --- the primitives of what follows ----------------------------------------------------------
 

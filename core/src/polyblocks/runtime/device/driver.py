@@ -7,11 +7,11 @@ thread; those that take a stream want its device to be current, see :meth:`Drive
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from polyblocks.runtime.device.launches.native_driver import NativeDriver
-from polyblocks.runtime.device.plan import Launch
+from polyblocks.runtime.device.plan import Launch, TensorMap
 
 
 class StatusWord(Protocol):
@@ -117,6 +117,13 @@ class Driver(Protocol):
 
         Raises:
             ArtifactError: the module has no such kernel.
+        """
+
+    def encode_map(self, device: int, described: TensorMap) -> Sequence[int]:
+        """The words of a tensor map, whatever the address of its array, which is the first one.
+
+        Raises:
+            ExecutionError: the driver makes none, or none of this form.
         """
 
     # --- memory ----------------------------------------------------------------------------------

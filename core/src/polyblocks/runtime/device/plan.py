@@ -6,8 +6,9 @@ can be replayed, captured into a graph, and executed by a simulator.
 
 from __future__ import annotations
 
+import dataclasses
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,8 +22,11 @@ ON_DEVICE = "on_gpu_tensors"
 ALIGNMENT = 256
 
 #: Kinds of operands of a launch in the manifest: ``{"argument": 0}`` (which may also have an
-#: ``offset`` in bytes), ``{"workspace": 1024}``, ``{"value": 3, "dtype": "int64"}``.
-OPERANDS = ("argument", "workspace", "value")
+#: ``offset`` in bytes), ``{"workspace": 1024}``, ``{"value": 3, "dtype": "int64"}``, and
+#: ``{"tensor_map": {...}}``, see :mod:`polyblocks.codegen.gpu.plan`.
+OPERANDS = ("argument", "workspace", "value", "tensor_map")
+#: Words of 64 bits of a tensor map; the first one is the array's address.
+MAP_WORDS = 16
 
 Extent = tuple[int, int, int]
 
@@ -57,14 +61,36 @@ class Slot:
     """A slot of the argument block.
 
     Attributes:
-        kind: ``argument`` or ``workspace`` for an address, ``status``, or ``value``.
-        row: number of the row whose address it is; 0 for others.
-        number: bytes behind the address, or the value's bits.
+        kind: ``argument`` or ``workspace`` for an address, ``status``, ``value``; or ``map`` for a
+            word of a tensor map that the driver makes.
+        row: number of the row whose address it is, or of the tensor map; 0 for others.
+        number: bytes behind the address, the value's bits, or the number of the word.
+        of_map: the tensor map of which it is the first word, counted from 1; 0 for none.
     """
 
     kind: str
     row: int = 0
     number: int = 0
+    of_map: int = 0
+
+
+@dataclass(frozen=True)
+class TensorMap:
+    """An array of which kernels copy boxes, the innermost dimension first.
+
+    Attributes:
+        place: of its first element.
+        element_bytes: of an element.
+        extents: of the dimensions.
+        strides: bytes between neighbours along each dimension but the first.
+        box: extents of what is copied at once.
+    """
+
+    place: Slot
+    element_bytes: int
+    extents: tuple[int, ...]
+    strides: tuple[int, ...]
+    box: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -78,10 +104,11 @@ class LaunchPlan:
         launches: in order.
         rows: the manifest's rows of inputs and outputs; ``updates`` counts these rows.
         numbers: which arguments of the manifest the rows are.
-        slots: what the argument block holds; ``value`` comes last.
+        slots: what the argument block holds; tensor maps come last, ``value`` before them.
         workspace_bytes: size of the workspace.
         checks: what the failures of run-time checks mean; the status word is the index plus 1.
         profile: names of what is timed, the program and each launch; empty if nothing is.
+        tensor_maps: arrays of which kernels copy boxes.
     """
 
     name: str
@@ -92,6 +119,20 @@ class LaunchPlan:
     workspace_bytes: int
     checks: tuple[str, ...]
     profile: tuple[dict[str, str], ...] = ()
+    tensor_maps: tuple[TensorMap, ...] = ()
+
+    def with_maps(self, encode: Callable[[TensorMap], Sequence[int]]) -> LaunchPlan:
+        """The plan with the words of its tensor maps as values.
+
+        Args:
+            encode: gives the words of one; its first is not used.
+        """
+        words = [encode(each) for each in self.tensor_maps]
+        slots = [
+            Slot("value", 0, words[slot.row][slot.number]) if slot.kind == "map" else slot
+            for slot in self.slots
+        ]
+        return dataclasses.replace(self, slots=tuple(slots), tensor_maps=())
 
     @property
     def has_status(self) -> bool:
@@ -152,7 +193,16 @@ def read_plan(manifest: Mapping[str, Any]) -> LaunchPlan:
         grid, block = _extent(launch, where, "grid"), _extent(launch, where, "block")
         read.append((kernel, grid, block, shared, operands))
     found = {operand for *_, operands in read for operand in operands}
-    slots = sorted(found, key=lambda o: (o.kind == "value", o.kind, o.row, o.number))
+    maps = arguments.maps
+    slots = sorted(found, key=lambda o: (o.of_map, o.kind == "value", o.kind, o.row, o.number))
+    slots = [
+        word
+        for slot in slots
+        for word in (
+            slot,
+            *(Slot("map", slot.of_map - 1, k) for k in range(1, MAP_WORDS) if slot.of_map),
+        )
+    ]
     place = {operand: slot for slot, operand in enumerate(slots)}
     return LaunchPlan(
         name=manifest.get("name", "main"),
@@ -166,6 +216,7 @@ def read_plan(manifest: Mapping[str, Any]) -> LaunchPlan:
         workspace_bytes=arguments.workspace_bytes,
         checks=tuple(manifest.get("checks", ())),
         profile=_profile(manifest.get("profile", []), len(read)),
+        tensor_maps=tuple(maps),
     )
 
 
@@ -191,6 +242,7 @@ class _Arguments:
                 end += -(-row["shape"][0] // ALIGNMENT) * ALIGNMENT
         self.workspace_bytes = max(workspace_bytes, end)
         self.numbers = list(self._row)
+        self.maps: list[TensorMap] = []
         self.rows = [self._renamed(arguments[index]) for index in self._row]
 
     def _renamed(self, row: dict[str, Any]) -> dict[str, Any]:
@@ -204,6 +256,8 @@ class _Arguments:
         known = isinstance(given, dict) and sum(kind in given for kind in OPERANDS) == 1
         what = f"an object with one of {', '.join(OPERANDS)}"
         _expect(known, where, what, given)
+        if "tensor_map" in given:
+            return self._map(f"{where}.tensor_map", given["tensor_map"])
         if "value" in given:
             bits = _bits(given["value"], given.get("dtype"))
             _expect(bits is not None, where, "a number with the dtype that it has", given)
@@ -221,6 +275,28 @@ class _Arguments:
         if role == "workspace":
             return self._in_workspace(where, self._buffer[number] + offset)
         return Slot("argument", self._row[number], offset)
+
+    def _map(self, where: str, given: Any) -> Slot:
+        """The first word of a tensor map."""
+        _expect(isinstance(given, dict), where, "an object", given)
+        known = [key for key in ("argument", "workspace") if key in given]
+        _expect(len(known) == 1, where, "an array in an argument or in the workspace", given)
+        sizes = {}
+        for key in ("extents", "strides", "box"):
+            value = given.get(key)
+            ok = isinstance(value, (list, tuple)) and all(_is_count(n) and n for n in value)
+            _expect(ok, f"{where}.{key}", "positive numbers", value)
+            sizes[key] = tuple(value)
+        rank = len(sizes["extents"])
+        ok = rank > 0 and len(sizes["box"]) == rank and len(sizes["strides"]) == rank - 1
+        _expect(ok, where, "as many extents, one stride less, and as many extents of a box", given)
+        size = given.get("element_bytes")
+        _expect(size in (1, 2, 4), f"{where}.element_bytes", "1, 2 or 4", size)
+        place = self.operand(where, {key: given[key] for key in (*known, "offset") if key in given})
+        made = TensorMap(place, size, sizes["extents"], sizes["strides"], sizes["box"])
+        if made not in self.maps:
+            self.maps.append(made)
+        return dataclasses.replace(place, of_map=1 + self.maps.index(made))
 
     def _in_workspace(self, where: str, offset: int) -> Slot:
         below = f"an offset below workspace_bytes, {self.workspace_bytes}"

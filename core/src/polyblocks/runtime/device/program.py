@@ -82,9 +82,9 @@ class DeviceProgram:
         use_graph: bool | str,
         times: KernelTimes | None = None,
     ) -> None:
-        self.plan = plan
         self.device = device
         self.driver = driver
+        self.plan = plan = plan.with_maps(lambda each: driver.encode_map(device, each))
         #: A program that computes nothing has no code.
         self._module = driver.load_module(device, image) if plan.launches else None
         self._closed = False
@@ -234,15 +234,18 @@ class DeviceProgram:
         return memory, tuple(launches), tables
 
     def _packed(self, source: Source, block: str) -> None:
-        """Write the line that puts the addresses of a call into an argument block."""
-        values = []
-        for slot in self.plan.slots:
+        """Write the lines that put the addresses of a call into an argument block."""
+        runs: dict[int, list[str]] = {}
+        begin = end = -1
+        for number, slot in enumerate(self.plan.slots):
             if slot.kind != "value":
+                begin, end = begin if end == number else number, number + 1
                 name = f"p{slot.row}" if slot.kind == "argument" else slot.kind
-                values.append(f"{name} + {slot.number}" if slot.number else name)
-        if values:
-            pack = source.name("pack", struct.Struct(f"{len(values)}Q").pack_into)
-            source.add(f"{pack}({block}, 0, {', '.join(values)})")
+                text = f"{name} + {slot.number}" if slot.number else name
+                runs.setdefault(begin, []).append(text)
+        for begin, values in runs.items():
+            pack = source.name(f"pack{begin}", struct.Struct(f"{len(values)}Q").pack_into)
+            source.add(f"{pack}({block}, {8 * begin}, {', '.join(values)})")
 
     def _pointers(self) -> list[str]:
         return [f"p{i}" for i in range(len(self.plan.rows))]

@@ -203,8 +203,8 @@ def symbol(token: str) -> str:
 
 
 def skip_attributes(cursor: Cursor) -> None:
-    """Pass the attributes of an operand: ``noundef``, ``align 4``, ``range(i32 0, 8)``."""
-    while cursor.ahead in _ATTRIBUTES:
+    """Pass the attributes of an operand: ``noundef``, ``align 4``, ``range(i32 0, 8)``, ``"own"``."""
+    while cursor.ahead in _ATTRIBUTES or cursor.ahead.startswith('"'):
         word = cursor.take()
         if cursor.ahead == "(":
             cursor.skip_group()

@@ -171,6 +171,8 @@ class Emitter:
     def _immediate(self, operand: str, type_: str) -> str:
         if operand in self.symbols:
             return self.symbol(operand)
+        if any(operand == name for name, *_ in self.entry.parameters):
+            return self.once(f"llvm.ptrtoint %arg_{operand} : !llvm.ptr<1> to i64")
         if _SPECIAL.match(operand):
             name = operand[1:].replace("_", ".")
             intrinsic = f"llvm.nvvm.read.ptx.sreg.{name}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from polyblocks_nvgpu.bulk_copies import BULK_COPIES
+from polyblocks_nvgpu.ptx_reader.bulk_copies import copy_box
 from polyblocks_nvgpu.ptx_reader.conversions import parts_of
 from polyblocks_nvgpu.ptx_reader.emitter import SPACES, Emitter, Handler, pointer
 from polyblocks_nvgpu.ptx_reader.statements import Instruction
@@ -160,8 +162,9 @@ def _update(e: Emitter, i: Instruction) -> None:
 
 def _fence(e: Emitter, i: Instruction) -> None:
     """``fence`` and ``membar``."""
-    if i.name[1] == "proxy":
-        e.call("llvm.nvvm.fence.proxy.async.shared_cta", [], [], "()")
+    if i.name[1] in ("proxy", "mbarrier_init"):
+        proxy = "llvm.nvvm.fence.proxy.async.shared_cta"
+        e.call(proxy if i.name[1] == "proxy" else BULK_COPIES.visible, [], [], "()")
         return
     local = i.name[-1] == "cta"
     e.call(f"llvm.nvvm.membar.{'cta' if local else 'gl'}", [], [], "()")
@@ -169,7 +172,9 @@ def _fence(e: Emitter, i: Instruction) -> None:
 
 def _copy(e: Emitter, i: Instruction) -> None:
     """``cp.async``."""
-    if i.name[:3] == ("cp", "async", "commit_group"):
+    if i.name[:4] == ("cp", "async", "bulk", "tensor"):
+        copy_box(e, i)
+    elif i.name[:3] == ("cp", "async", "commit_group"):
         e.call("llvm.nvvm.cp.async.commit.group", [], [], "()")
     elif i.name[:3] == ("cp", "async", "wait_group"):
         kept = e.constant(int(i.operands[0]), "i32")

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from polyblocks_nvgpu.ptx_reader import arithmetic, conversions, memory, subgroups
+from polyblocks_nvgpu.ptx_reader import arithmetic, bulk_copies, conversions, memory, subgroups
 from polyblocks_nvgpu.ptx_reader.emitter import SPACES, Emitter, Handler, pointer
 from polyblocks_nvgpu.ptx_reader.statements import Array, Block, Entry, Instruction, parse
 
 _HANDLERS: dict[str, Handler] = {
     **arithmetic.HANDLERS, **conversions.HANDLERS, **memory.HANDLERS, **subgroups.HANDLERS,
+    **bulk_copies.HANDLERS,
 }  # fmt: skip
 _ENDS = ("bra", "ret", "exit", "trap")
 _SILENT = {"nanosleep", "prefetch", "prefetchu", "griddepcontrol", "setmaxnreg"}

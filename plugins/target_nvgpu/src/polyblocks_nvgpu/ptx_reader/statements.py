@@ -18,6 +18,7 @@ _ARRAY = re.compile(
     r"^(?:\.visible |\.extern |\.weak )*\.(shared|local|global|const)\s+(?:\.align\s+(\d+)\s+)?"
     r"\.([bsuf])(\d+)\s+([\w$.]+)\s*(?:\[(\d*)\])?\s*(?:=\s*\{?(.*?)\}?)?$"
 )
+_ARRAY_PARAMETER = re.compile(r"^\.param\s+\.align\s+\d+\s+\.b8\s+([\w$]+)\[\d+\]$")
 _PARAMETER = re.compile(r"^\.param\s+\.([bsuf]\d+)\s+(\.ptr\s+)?.*?([\w$]+)$")
 #: An instruction with a register of its own for what nothing reads.
 _WITH_REST = re.compile(r"^\{\s*\.reg \.b\d+ (\w+);\s*(.*?;)\s*\}$")
@@ -75,7 +76,7 @@ class Entry:
     """A kernel.
 
     Attributes:
-        parameters: name, type (``u64``) and whether it is an address.
+        parameters: name, type (``u64``) and whether it is an address, as that of an array is.
         block: threads along x, y, z, where they are known.
         widths: prefix of registers -> bits; ``%p`` is 1.
         arrays: shared and private ones.
@@ -141,6 +142,10 @@ def _continues(part: str) -> bool:
 
 
 def _header(entry: Entry, statement: str) -> None:
+    array = _ARRAY_PARAMETER.match(statement.rstrip(","))
+    if array is not None:
+        entry.parameters.append((array[1], "u64", True))
+        return
     parameter = _PARAMETER.match(statement.rstrip(","))
     if parameter is not None:
         kind, pointer, name = parameter.groups()

@@ -17,7 +17,7 @@ from polyblocks.simt.subgroups import ballot, check_members, exchange, reduce_la
 from polyblocks.simt.types import Int, Pointer, Struct, signed, unsigned
 from polyblocks.target import MatrixUnit
 from polyblocks_nvgpu.fragments import TF32_ROUNDING, TILE_LOADS, UNITS
-from polyblocks_nvgpu.simt import group_units
+from polyblocks_nvgpu.simt import bulk_copies, group_units
 
 _AXES = "xyz"
 
@@ -382,5 +382,6 @@ SEMANTICS = Semantics(
         "llvm.nvvm.membar.gl": _membar(whole_device=True),
         "llvm.nvvm.membar.sys": _membar(whole_device=True),
         **group_units.INTRINSICS,
+        **bulk_copies.INTRINSICS,
     },
 )

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 from typing import ClassVar
 
 from polyblocks.affine.analysis.contractions import Operand
 from polyblocks.affine.expr import Expr
+from polyblocks.affine.gpu.plans.boxed_arrays import BoxedArray
 from polyblocks.affine.gpu.plans.fragments import ACCESS_BYTES
 from polyblocks.affine.gpu.plans.units import UnitPlan
 from polyblocks.affine.swizzles import Swizzle, doubling
-from polyblocks.target import GroupUnit
+from polyblocks.target import BulkCopies, GroupUnit
 
 #: Rows of a tile after which the swizzle is the same again.
 ROWS = 8
 #: Registers that copies, descriptors of tiles and loops need.
 _OTHER = 40
+#: Registers of a thread that are given away or taken are a multiple of this.
+_GIVEN = 8
 #: Instructions that call a unit: the descriptors of both operands, and the call.
 _OF_CALL = 5
 #: Instructions of a tile's fences, groups and waits.
@@ -32,11 +36,68 @@ class GroupUnitPlan(UnitPlan):
     ``warp`` is the threads of such a group. Operands are copied past the registers. A tile's steps
     are those of a line of the unit; products of a tile go on while the copies that follow it, and
     the products of the next one, begin.
+
+    With ``bulk`` copies warps have roles: a thread of one more group starts copies, and the others
+    multiply.
+
+    Attributes:
+        bulk: how boxes are copied; None if threads copy pieces.
+        arrays: of which they are, of rows first.
+        pool: registers of a multiprocessor, which are given to the warps of one block.
     """
 
     kept: ClassVar[int] = IN_FLIGHT
     exchanges: ClassVar[int] = 0
     shares_reads: ClassVar[bool] = False
+
+    bulk: BulkCopies | None = None
+    arrays: tuple[BoxedArray, ...] = ()
+    pool: int = 0
+
+    @property
+    def consumers(self) -> int:
+        """Threads that multiply."""
+        return self.sizes.threads
+
+    @property
+    def threads(self) -> int:
+        """Threads of a block."""
+        return self.consumers + (self.warp if self.bulk is not None else 0)
+
+    @property
+    def given(self) -> tuple[int, int] | None:
+        """Registers of a thread that copies, and of one that multiplies; None: as they begin."""
+        if self.bulk is None:
+            return None
+        least, groups = self.bulk.least, self.consumers // self.warp
+        all_ = self.begins * (groups + 1)
+        most = min((all_ - least) // groups // _GIVEN * _GIVEN, self.bulk.most)
+        return (least, most) if most > self.begins else None
+
+    @property
+    def begins(self) -> int:
+        """Registers of a thread with which a block begins that has all of them."""
+        return min(self.pool // self.threads, 255) // _GIVEN * _GIVEN
+
+    def box(self, operand: Operand) -> tuple[int, ...]:
+        """Extents of what is copied at once, innermost dimension first; of batches it is one."""
+        array = self.arrays[operand.side]
+        lines = self.sizes.depth if self.is_transposed(operand) else self.sizes.tile[operand.side]
+        return (self.line, lines, *[1] * (len(array.extents) - 2))
+
+    def boxes(self, operand: Operand) -> int:
+        """Boxes of a tile: panels."""
+        return self.sizes.tile[operand.side] // self.line if self.is_transposed(operand) else 1
+
+    @property
+    def tile_bytes(self) -> int:
+        """Bytes of the boxes of a tile of both operands."""
+        return sum(prod(self.shape(o)[1:]) for o in self.product.operands) * self.element_bytes
+
+    @property
+    def barriers(self) -> int:
+        """Of stages that are filled, of stages that are free, and one of the threads that multiply."""
+        return 0 if self.bulk is None else 2 * self.stages + 1
 
     @cached_property
     def _unit(self) -> GroupUnit:
@@ -78,6 +139,15 @@ class GroupUnitPlan(UnitPlan):
         del operand
         return (Swizzle(1, 2, doubling(self.piece, self._unit.line // ACCESS_BYTES)),)
 
+    def shared_bytes(self) -> int:
+        """Bytes of tiles, and of barriers at the alignment of tiles."""
+        bytes_ = super().shared_bytes()
+        return bytes_ + self.alignment if self.barriers else bytes_
+
+    def copying(self, operand: Operand) -> int:
+        """Instructions of a thread that multiplies, for a copy: those of bulk copies are another's."""
+        return 0 if self.bulk is not None else super().copying(operand)
+
     @property
     def ahead(self) -> int:
         """Tiles whose copies are begun before a tile is used.
@@ -105,8 +175,17 @@ class GroupUnitPlan(UnitPlan):
     def words(self) -> int:
         """32-bit registers: sums, copies, and addresses."""
         rows, columns = self.sizes.of_thread
+        if self.bulk is not None:
+            return rows * columns + _OTHER
         copied = 0
         for operand in self.product.operands:
             rounds = -(-self.pieces(operand) // self.threads)
             copied += 4 + rounds * self.of_places(operand)
         return rows * columns + copied + _OTHER
+
+    def registers(self) -> int:
+        """32-bit registers of a thread, about: a block whose warps have roles has all of them."""
+        if self.bulk is None:
+            return super().registers()
+        enough = self.given or (0, self.begins)
+        return self.begins if self.words <= enough[1] else super().registers()

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from polyblocks.affine.gpu.plans.boxed_arrays import boxed_arrays
 from polyblocks.affine.gpu.plans.fragments import has_whole_tiles, outers_of, steps_of
-from polyblocks.affine.gpu.plans.group_units import GroupUnitPlan
+from polyblocks.affine.gpu.plans.group_units import ROWS, GroupUnitPlan
 from polyblocks.affine.gpu.plans.sizes import TileSizes
 from polyblocks.affine.gpu.plans.unit_access import UnitAccess
 from polyblocks.affine.gpu.plans.units import UnitPlan
@@ -26,17 +29,28 @@ def unit_plan(chip: Multiprocessor, found: UnitAccess, tiles: Tiles, stages: int
         across=(rows // height * m // own[0], columns // width * n // own[1]),
         depth=tiles.k_block,
     )
-    made = UnitPlan
+    given = (sizes, found, tiles, stages, chip.warp * unit.warps)
     if isinstance(unit, GroupUnit):
-        made, loads = GroupUnitPlan, None
-    elif loads is not None and not has_whole_tiles(
+        return _of_group(chip, GroupUnitPlan(*given, copies=chip.asynchronous_copies))
+    if loads is not None and not has_whole_tiles(
         unit, loads, of_warp, found.product.element.nbytes
     ):
         loads = None
-    return made(
-        *(sizes, found, tiles, stages, chip.warp * unit.warps),
+    return UnitPlan(
+        *given,
         copies=chip.asynchronous_copies,
         bounded=chip.bounded_loads,
         loads=loads,
         fence=chip.scheduling_fence,
     )
+
+
+def _of_group(chip: Multiprocessor, plan: GroupUnitPlan) -> GroupUnitPlan:
+    """The plan, with bulk copies where all operands can be copied in boxes."""
+    bulk = chip.bulk_copies
+    if bulk is None or bulk.line != plan.alignment // ROWS:
+        return plan
+    arrays = boxed_arrays(plan.access, bulk)
+    if arrays is None or max(plan.sizes.tile) > bulk.rows:
+        return plan
+    return replace(plan, bulk=bulk, arrays=arrays, pool=chip.registers)

@@ -363,7 +363,7 @@ class UnitPlan(TilePlan):
         columns = self.of_warp[1] * self.unit.shape[1]
         # Swizzles are for powers of two.
         fits = columns % COLUMNS_AT_ONCE == 0 and columns & (columns - 1) == 0
-        return fits and room >= self.exchanged_bytes * self.threads // self.warp
+        return fits and room >= self.exchanged_bytes * prod(self.warps)
 
     @property
     def reads(self) -> ReadSchedule:
@@ -444,7 +444,7 @@ class UnitPlan(TilePlan):
         waits = {}
         if self.copies_through_registers:
             waits = {"stored": reads.stored, "barrier": reads.barrier}
-        staging = {
+        staging: dict[str, Any] = {
             "asynchronous": [self.is_asynchronous(o) for o in operands],
             "shared": [list(self.shape(o)) for o in operands],
             **waits,

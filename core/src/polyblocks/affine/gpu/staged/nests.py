@@ -17,6 +17,7 @@ from polyblocks.affine.gpu.staged.exchange import exchange, exchange_of, layout,
 from polyblocks.affine.gpu.staged.group_pipeline import GroupPipeline
 from polyblocks.affine.gpu.staged.lane_steps import LaneSteps
 from polyblocks.affine.gpu.staged.register_pipeline import RegisterPipeline
+from polyblocks.affine.gpu.staged.role_pipeline import RolePipeline
 from polyblocks.affine.gpu.staged.steps import number_of
 from polyblocks.affine.model import Alloca, Buffer, For, Load, Node, Op, Value, clone, walk
 from polyblocks.affine.multiply import UnitSteps
@@ -42,7 +43,8 @@ def stage(body: list[Node], plan: UnitPlan | LanePlan) -> list[Node]:
     if isinstance(plan, UnitPlan):
         element = ir.Type.parse(plan.product.element.name)
         if isinstance(plan, GroupUnitPlan):
-            steps = GroupPipeline(plan, element).nodes()
+            of_groups = GroupPipeline if plan.bulk is None else RolePipeline
+            steps = of_groups(plan, element).nodes()
         else:
             pipeline = RegisterPipeline if plan.copies_through_registers else CopyPipeline
             steps = pipeline(plan, element).nodes()

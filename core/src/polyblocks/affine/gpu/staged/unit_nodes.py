@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from polyblocks.affine.analysis.contractions import Operand
-from polyblocks.affine.buffers.copies import REGISTERS, SHARED, BoxCopy
+from polyblocks.affine.buffers.copies import BULK, REGISTERS, SHARED, BoxCopy
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.gpu.plans.group_units import GroupUnitPlan
 from polyblocks.affine.gpu.plans.units import UnitPlan
@@ -88,8 +88,10 @@ class UnitNodes:
 
     def starts(self, number: Number) -> list[Node]:
         """Copies of a tile past the registers."""
+        plan = self.plan
+        bulk = isinstance(plan, GroupUnitPlan) and plan.bulk is not None
         return [
-            self._copy("asynchronous", number, each.operand, each.tiles)
+            self._copy(BULK if bulk else "asynchronous", number, each.operand, each.tiles)
             for each in self.operands
             if each.loaded is None
         ]

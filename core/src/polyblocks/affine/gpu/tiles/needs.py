@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from polyblocks.affine.gpu.plans.boxed_arrays import boxed_arrays
 from polyblocks.affine.gpu.plans.sizes import extent
 from polyblocks.affine.gpu.plans.unit_access import UnitAccess
 from polyblocks.affine.gpu.plans.units import UnitPlan
@@ -119,6 +120,7 @@ def _kind(found: UnitAccess, chip: Multiprocessor) -> tuple[Any, ...]:
         tuple(o.load.buffer.bytes_per_element for o in product.operands),
         len(product.steps),
         (len(parts.rows), extent(parts.rows), len(parts.columns), extent(parts.columns)),
+        chip.bulk_copies is not None and boxed_arrays(found, chip.bulk_copies) is not None,
         tuple((steps % lcm(found.window, depth) == 0, depth < 2 * steps) for depth in depths),
     )
 

@@ -130,6 +130,8 @@ class TileBody:
         self.plan, self._operands, self._emitter, self._more = plan, operands, emitter, more
         pairs = zip(operands, elements, strict=True)
         self.workgroup = [_shared(list(plan.shape(o)), element) for o, element in pairs]
+        if isinstance(plan, GroupUnitPlan) and plan.barriers:
+            self.workgroup.append(_shared([plan.barriers], ir.IntegerType.get_signless(64)))
         self.private: list[Any] = []
 
     @classmethod
@@ -157,15 +159,20 @@ class TileBody:
         self, code: Code, memrefs: dict[Buffer, Any], known: dict[Any, Any], values: list[Any]
     ) -> None:
         """See :class:`Body`."""
-        tiles = dict(zip(self._operands, values, strict=True))
+        tiles = dict(zip(self._operands, values, strict=False))
         tile = TileEmitter(code, self.plan.sizes, memrefs, known)
-        self._emitter(tile, self.plan, tiles, *self._more).emit()
+        barriers = values[len(tiles) :]
+        self._emitter(tile, self.plan, tiles, *self._more, *barriers).emit()
 
 
 def _unit_emitter(
-    tile: TileEmitter, plan: UnitPlan, tiles: dict[Operand, Any], pipeline: Pipeline
+    tile: TileEmitter,
+    plan: UnitPlan,
+    tiles: dict[Operand, Any],
+    pipeline: Pipeline,
+    barriers: Any = None,
 ) -> UnitEmitter:
-    return UnitEmitter(UnitScope(tile, plan, tiles), pipeline)
+    return UnitEmitter(UnitScope(tile, plan, tiles, barriers), pipeline)
 
 
 def _of_chain(kernel: Kernel) -> ChainBody:

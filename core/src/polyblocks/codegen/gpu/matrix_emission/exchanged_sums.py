@@ -18,7 +18,6 @@ from polyblocks.affine.gpu.staged.exchange import LINE, QUAD
 from polyblocks.affine.gpu.staged.warp_units import WarpUnits
 from polyblocks.affine.model import AffineAccess, Load, Store
 from polyblocks.codegen.gpu.accesses.swizzles import exchanged
-from polyblocks.codegen.gpu.emission.combine import barrier
 from polyblocks.codegen.gpu.emission.wide_body import WideBody
 from polyblocks.codegen.gpu.matrix_emission.scope import UnitScope
 from polyblocks.mlir import ir
@@ -53,7 +52,7 @@ class ExchangedSums:
         for unit in WarpUnits(self.plan, 0).with_elements():
             for node in self.exchange.nodes:
                 if isinstance(node, Barrier):
-                    barrier(self.code)
+                    self.scope.meet()
                 elif isinstance(node, Store) and node.buffer is self.buffer:
                     self._put(unit, sums)
                 elif isinstance(node, Load) and node.buffer is self.buffer:

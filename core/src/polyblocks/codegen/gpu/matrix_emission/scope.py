@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -10,6 +12,7 @@ from polyblocks.affine.gpu.plans.fragments import outers_of, steps_of
 from polyblocks.affine.gpu.plans.units import UnitPlan
 from polyblocks.affine.model import Buffer
 from polyblocks.codegen.gpu.accesses.bounded import BoundedBuffer
+from polyblocks.codegen.gpu.emission.combine import barrier
 from polyblocks.codegen.gpu.emission.tiles import TileEmitter
 from polyblocks.mlir import ir
 
@@ -21,6 +24,7 @@ class UnitScope:
         tile: the sums of the lane.
         plan: how tiles are computed.
         tiles: shared memory of both operands.
+        barriers: shared memory of barriers; None if there are none.
 
     Attributes:
         code: of the kernel.
@@ -28,17 +32,31 @@ class UnitScope:
         sums: of the unit's sums.
         lane: the thread's number in its warp.
         corner: where the warp's tile begins, along rows and along columns of the block's.
+        meet: lets the threads that have sums wait for each other.
     """
 
-    def __init__(self, tile: TileEmitter, plan: UnitPlan, tiles: dict[Operand, Any]) -> None:
+    def __init__(
+        self,
+        tile: TileEmitter,
+        plan: UnitPlan,
+        tiles: dict[Operand, Any],
+        barriers: Any = None,
+    ) -> None:
         assert plan.unit.sums is not None
         self.tile, self.code, self.plan, self.tiles = tile, tile.code, plan, tiles
         self.fragments, self.sums = plan.unit.fragments, plan.unit.sums
+        self.barriers = barriers
+        self.meet: Callable[[], None] = partial(barrier, tile.code)
         self.lane: Any = None
         self.corner: list[Any] = []
         self._aligned_memrefs: dict[Buffer, Any] = {}
         self._flat_memrefs: dict[Buffer, Any] = {}
         self._bounded: dict[Operand, BoundedBuffer] = {}
+
+    @property
+    def threads_of_warp(self) -> int:
+        """Threads of one warp, where several call the unit."""
+        return self.plan.warp // self.plan.unit.warps
 
     def place(self, thread: Any) -> tuple[list[Any], list[Any]]:
         """The rows and columns of the lane's sums, as numbers in the block's tile."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from polyblocks.affine.gpu.plans.group_units import GroupUnitPlan
@@ -10,6 +11,7 @@ from polyblocks.codegen.gpu.matrix_emission.exchanged_sums import ExchangedSums
 from polyblocks.codegen.gpu.matrix_emission.group_steps import GroupSteps
 from polyblocks.codegen.gpu.matrix_emission.operand_reads import OperandReads
 from polyblocks.codegen.gpu.matrix_emission.overlapped_steps import OverlappedSteps
+from polyblocks.codegen.gpu.matrix_emission.role_steps import Roles
 from polyblocks.codegen.gpu.matrix_emission.scope import UnitScope
 from polyblocks.codegen.gpu.matrix_emission.staged_steps import StagedSteps
 from polyblocks.codegen.gpu.matrix_emission.sums import Sums
@@ -35,20 +37,23 @@ class UnitEmitter:
         scope = self.scope
         thread, block = self.code.id("thread"), self.code.id("block")
         scope.tile.begin(block)
+        if isinstance(self.plan, GroupUnitPlan) and self.plan.bulk is not None:
+            Roles(scope, self.pipeline, thread).emit(partial(self._multiply, thread))
+        else:
+            copies = [TileCopy(scope, operand, thread) for operand in self.plan.product.operands]
+            self._multiply(thread, self._emitter(copies))
+
+    def _multiply(self, thread: Any, steps: TileLoops) -> None:
+        """All steps of the reduction, and what is done with the sums."""
+        scope = self.scope
         inits = scope.tile.place(scope.place(thread), (1, 1))
-        sums = self._steps(thread, inits)
+        order = Sums(scope)
+        sums = order.unpacked(steps.emit(order.packed(inits)))
         exchange = self.pipeline.exchange
         if exchange is None:
             scope.tile.finish(sums)
         else:
             ExchangedSums(scope, exchange, self.code.id("thread")).emit(sums)
-
-    def _steps(self, thread: Any, inits: list[Any]) -> list[Any]:
-        """All steps of the reduction: copies, and products."""
-        scope = self.scope
-        copies = [TileCopy(scope, operand, thread) for operand in self.plan.product.operands]
-        sums, steps = Sums(scope), self._emitter(copies)
-        return sums.unpacked(steps.emit(sums.packed(inits)))
 
     def _emitter(self, copies: list[TileCopy]) -> TileLoops:
         if isinstance(self.plan, GroupUnitPlan):

@@ -1,0 +1,80 @@
+"""Operands as arrays of which bulk copies take boxes: lines of their innermost dimension."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from polyblocks.affine.access import address
+from polyblocks.affine.analysis.contractions import Operand
+from polyblocks.affine.expr import Expr, Var
+from polyblocks.affine.gpu.plans.sizes import extent
+from polyblocks.affine.gpu.plans.unit_access import UnitAccess
+from polyblocks.target import BulkCopies
+
+#: Extents and strides that a chip's description of an array has room for.
+_MOST_ELEMENTS, _MOST_BYTES = 1 << 32, 1 << 40
+
+
+@dataclass(frozen=True, eq=False)
+class BoxedArray:
+    """An operand: its steps, its rows (or columns), and then what batches are of.
+
+    Attributes:
+        loops: whose iterations each dimension counts, the innermost dimension first.
+        extents: of the dimensions.
+        strides: bytes between neighbours along each of them.
+        offset: bytes before the first element.
+    """
+
+    loops: tuple[tuple[Var, ...], ...]
+    extents: tuple[int, ...]
+    strides: tuple[int, ...]
+    offset: int
+
+
+def boxed_arrays(access: UnitAccess, copies: BulkCopies) -> tuple[BoxedArray, ...] | None:
+    """Those of both operands, of rows first; None if one of them is no such array."""
+    found = [boxed_array(access, operand, copies) for operand in access.product.operands]
+    arrays = tuple(array for array in found if array is not None)
+    return arrays if len(arrays) == len(found) else None
+
+
+def boxed_array(access: UnitAccess, operand: Operand, copies: BulkCopies) -> BoxedArray | None:
+    """The array of an operand; None if it has no such dimensions, or no copies can be of it."""
+    load, parts = operand.load, access.product.contraction
+    base = load.buffer.base
+    if load.where or base.kind == "global":
+        return None
+    size, at = load.buffer.bytes_per_element, address(load.buffer, load.index)
+    outer = parts.rows if operand.of_rows else parts.columns
+    inner = [access.product.steps, outer]
+    if access.along[operand.side] == "outer":
+        inner.reverse()
+    loops = [*inner, *([var] for var in parts.batch if at.coefficient(var) != 0)]
+    known = {var for order in loops for var in order}
+    if not set(at.variables()) <= known or at.const < 0:
+        return None
+    strides = [_stride(at, order, size) for order in loops]
+    if None in strides or strides[0] != size or len(strides) > copies.dimensions:
+        return None
+    # A dimension of one element may have any stride.
+    bytes_ = [size, *(s or copies.alignment for s in strides[1:])]
+    extents = [extent(order) for order in loops]
+    aligned = all(b % copies.alignment == 0 and b < _MOST_BYTES for b in bytes_[1:])
+    if not aligned or at.const * size % copies.alignment or max(extents) >= _MOST_ELEMENTS:
+        return None
+    return BoxedArray(*(tuple(map(tuple, loops)), tuple(extents), tuple(bytes_)), at.const * size)
+
+
+def _stride(at: Expr, order: Sequence[Var], size: int) -> int | None:
+    """Bytes from one iteration of loops to the next; 0 of a single one, None if they differ."""
+    found: int | None = None
+    times = 1
+    for var in reversed([var for var in order if var.extent > 1]):
+        step = at.coefficient(var)
+        if step is None or step <= 0 or (found is not None and step != found * times):
+            return None
+        found = step if found is None else found
+        times *= var.extent
+    return 0 if found is None else found * size

@@ -1,0 +1,41 @@
+"""``cp.async.bulk.tensor`` of 9.0: boxes of arrays that one thread copies, and ``mbarrier``.
+
+Source: PTX ISA, "Data Movement and Conversion Instructions: Bulk copy", "Tensor copy", and
+"Parallel Synchronization and Communication Instructions: mbarrier"; ``setmaxnreg``.
+
+The array is a *tensor map*, a parameter of the kernel that the loader fills in with the driver's
+``cuTensorMapEncodeTiled``.
+"""
+
+from __future__ import annotations
+
+from polyblocks.target import BulkCopies
+
+#: The functions that the core calls and :mod:`polyblocks_nvgpu.passes.lower_bulk_copies` lowers.
+START = "llvm.polyblocks.bulk.start"
+UNIFORM = "llvm.polyblocks.bulk.uniform"
+ELECT = "llvm.polyblocks.bulk.elect"
+#: LLVM's function, by the number of dimensions.
+TENSOR_COPY = "llvm.nvvm.cp.async.bulk.tensor.g2s.tile.{}d"
+#: How registers are given away and taken.
+RELEASE = "llvm.nvvm.setmaxnreg.dec.sync.aligned.u32"
+TAKE = "llvm.nvvm.setmaxnreg.inc.sync.aligned.u32"
+
+BULK_COPIES = BulkCopies(
+    line=128,
+    rows=256,
+    dimensions=5,
+    alignment=16,
+    start=START,
+    prepare="llvm.nvvm.mbarrier.init.shared",
+    visible="llvm.nvvm.fence.mbarrier_init.release.cluster",
+    expect="llvm.nvvm.mbarrier.arrive.expect.tx.scope.cta.space.cta",
+    arrive="llvm.nvvm.mbarrier.arrive.shared",
+    is_over="llvm.nvvm.mbarrier.try.wait.parity.scope.cta.space.cta",
+    uniform=UNIFORM,
+    elect=ELECT,
+    release=RELEASE,
+    take=TAKE,
+    least=24,
+    most=240,
+)

@@ -1,0 +1,200 @@
+"""lower-bulk-copies: arrays of bulk copies become tensor maps, parameters of their own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from polyblocks import mlir
+from polyblocks.codegen.gpu.plan import kernels, name_of, read_launches, write_launches
+from polyblocks.codegen.walk import nested
+from polyblocks.errors import PassError
+from polyblocks_nvgpu.bulk_copies import ELECT, RELEASE, START, TENSOR_COPY, UNIFORM
+
+#: What an address goes through on its way from a parameter.
+_CASTS = ("llvm.inttoptr", "llvm.ptrtoint", "llvm.addrspacecast")
+_MAP = "{llvm.byval = !llvm.array<128 x i8>, llvm.align = 64 : i64, nvvm.grid_constant}"
+_SHUFFLE = "llvm.nvvm.shfl.sync.idx.i32"
+_ELECT = "llvm.nvvm.elect.sync"
+#: Address space of the shared memory of a cluster of blocks.
+_CLUSTER = 7
+
+
+@dataclass(frozen=True)
+class LowerBulkCopiesPass:
+    """Copies of boxes take tensor maps, which launches make of the arrays' addresses.
+
+    Before::
+
+        llvm.func @k(%x: !llvm.ptr<1>) {
+          llvm.call_intrinsic "llvm.polyblocks.bulk.start"(%to, %barrier, %x, %i, %j,
+            %c2, %c2, %c0, %c512, %c256, %c1024, %c64, %c128)
+
+    After::
+
+        llvm.func @k(%x: !llvm.ptr<1>, %map: !llvm.ptr {llvm.byval = !llvm.array<128 x i8>, ...}) {
+          llvm.call_intrinsic "llvm.nvvm.cp.async.bulk.tensor.g2s.tile.2d"(
+            %to, %barrier, %map, %i, %j, ...)
+
+    and its launches have one more argument, ``{"tensor_map": {"argument": 0, ...}}``.
+    """
+
+    name: ClassVar[str] = "lower-bulk-copies"
+
+    def run(self, module: Any, context: Any) -> bool:
+        """Rewrite the kernels and the plan in place; returns whether there were such copies."""
+        del context
+        launches = read_launches(module)
+        found = False
+        with module.context:
+            for kernel in kernels(module):
+                rows = [row for row in launches if row["kernel"] == name_of(kernel)]
+                found |= _Kernel(kernel, rows).lower()
+        if found:
+            write_launches(module, launches)
+        return found
+
+
+class _Kernel:
+    """One kernel, and its launches."""
+
+    def __init__(self, kernel: Any, launches: list[dict[str, Any]]) -> None:
+        self.kernel, self.launches = kernel, launches
+        self.block = kernel.regions[0].blocks[0] if len(kernel.regions[0].blocks) else None
+        self._maps: dict[tuple[int, ...], Any] = {}
+
+    def lower(self) -> bool:
+        ir = mlir.ir
+        found = False
+        for op in list(nested(self.kernel)):
+            if op.name != "llvm.call_intrinsic":
+                continue
+            lower = {START: self._start, UNIFORM: self._uniform, ELECT: self._elect}.get(
+                op.attributes["intrin"].value
+            )
+            if op.attributes["intrin"].value == RELEASE:
+                # The assembler has to know with how many registers a block begins.
+                i32 = ir.IntegerType.get_signless(32)
+                self.kernel.attributes["nvvm.minctasm"] = ir.IntegerAttr.get(i32, 1)
+            if lower is not None:
+                found = True
+                with op.location, ir.InsertionPoint(op):
+                    lower(op)
+                op.erase()
+        return found
+
+    def _start(self, op: Any) -> None:
+        to, barrier, base, *rest = op.operands
+        # For each dimension a coordinate, an extent, a stride but for the first, and that of a box.
+        rank = (len(rest) - 2) // 4
+        places, given = rest[:rank], [_number(v) for v in rest[rank:]]
+        map_ = self._map(self._parameter(base, op), given)
+        operands = [
+            _op("llvm.inttoptr", _pointer(_CLUSTER), _op("llvm.ptrtoint", _integer(64), to)),
+            *(barrier, map_, *places),
+            *(_constant(0, 16), _constant(0, 64), _constant(0, 1), _constant(0, 1)),
+            _constant(0, 32),
+        ]
+        _call(TENSOR_COPY.format(rank), [], operands)
+
+    def _uniform(self, op: Any) -> None:
+        members, first, all_ = _constant(-1, 32), _constant(0, 32), _constant(31, 32)
+        result = _call(_SHUFFLE, [_integer(32)], [members, op.operands[0], first, all_])
+        op.results[0].replace_all_uses_with(result)
+
+    def _elect(self, op: Any) -> None:
+        ir = mlir.ir
+        pair = _call(_ELECT, [ir.Type.parse("!llvm.struct<(i32, i1)>")], [_constant(-1, 32)])
+        position = {"position": ir.DenseI64ArrayAttr.get([1])}
+        chosen = ir.Operation.create(
+            "llvm.extractvalue", results=[_integer(1)], operands=[pair], attributes=position
+        )
+        op.results[0].replace_all_uses_with(chosen.results[0])
+
+    def _parameter(self, value: Any, op: Any) -> int:
+        """The number of the parameter that an address is."""
+        while not isinstance(value.owner, mlir.ir.Block):
+            inner = value.owner.operation
+            if inner.name not in _CASTS:
+                break
+            value = inner.operands[0]
+        if not isinstance(value.owner, mlir.ir.Block) or value.owner != self.block:
+            raise PassError(
+                "lower-bulk-copies",
+                "S4",
+                f"expected an array that is a parameter, got {value}: {op}",
+            )
+        return int(mlir.ir.BlockArgument(value).arg_number)
+
+    def _map(self, parameter: int, given: list[int]) -> Any:
+        """The parameter that is the map of an array, boxes of which are copied."""
+        key = (parameter, *given)
+        if key not in self._maps:
+            self._maps[key] = self._add_parameter()
+            size, rank, offset, *rest = given
+            described = {
+                "element_bytes": size,
+                "extents": rest[:rank],
+                "strides": rest[rank : 2 * rank - 1],
+                "box": rest[2 * rank - 1 :],
+            }
+            for row in self.launches:
+                of = dict(row["arguments"][parameter])
+                key_ = "argument" if "argument" in of else "workspace"
+                place = {key_: of[key_], "offset": of.get("offset", 0) + offset}
+                row["arguments"].append({"tensor_map": {**place, **described}})
+        return self._maps[key]
+
+    def _add_parameter(self) -> Any:
+        ir = mlir.ir
+        inputs = [str(argument.type) for argument in self.block.arguments]
+        type_ = f"!llvm.func<void ({', '.join([*inputs, '!llvm.ptr'])})>"
+        self.kernel.attributes["function_type"] = ir.TypeAttr.get(ir.Type.parse(type_))
+        known = (
+            list(ir.ArrayAttr(self.kernel.attributes["arg_attrs"]))
+            if "arg_attrs" in self.kernel.attributes
+            else [ir.DictAttr.get({}) for _ in inputs]
+        )
+        known.append(ir.Attribute.parse(_MAP))
+        self.kernel.attributes["arg_attrs"] = ir.ArrayAttr.get(known)
+        return self.block.add_argument(_pointer(0), ir.Location.unknown())
+
+
+def _op(name: str, type_: Any, *operands: Any) -> Any:
+    return mlir.ir.Operation.create(name, results=[type_], operands=list(operands)).results[0]
+
+
+def _call(name: str, results: list[Any], operands: list[Any]) -> Any:
+    ir = mlir.ir
+    made = ir.Operation.create(
+        "llvm.call_intrinsic",
+        results=results,
+        operands=operands,
+        attributes={
+            "intrin": ir.StringAttr.get(name),
+            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(operands), 0]),
+            "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
+        },
+    )
+    return made.results[0] if results else None
+
+
+def _constant(value: int, bits: int) -> Any:
+    ir = mlir.ir
+    attributes = {"value": ir.IntegerAttr.get(_integer(bits), value)}
+    return ir.Operation.create(
+        "llvm.mlir.constant", results=[_integer(bits)], attributes=attributes
+    ).results[0]
+
+
+def _integer(bits: int) -> Any:
+    return mlir.ir.IntegerType.get_signless(bits)
+
+
+def _pointer(space: int) -> Any:
+    return mlir.ir.Type.parse(f"!llvm.ptr<{space}>" if space else "!llvm.ptr")
+
+
+def _number(value: Any) -> int:
+    """A constant operand."""
+    return int(value.owner.attributes["value"].value)

@@ -1,0 +1,54 @@
+"""Bulk copies and barriers of PTX."""
+
+from __future__ import annotations
+
+from polyblocks_nvgpu.bulk_copies import BULK_COPIES, TENSOR_COPY
+from polyblocks_nvgpu.ptx_reader.conversions import parts_of
+from polyblocks_nvgpu.ptx_reader.emitter import SPACES, Emitter, Handler, pointer
+from polyblocks_nvgpu.ptx_reader.statements import Instruction
+
+
+def _barrier(e: Emitter, i: Instruction) -> None:
+    """``mbarrier``, of shared memory."""
+    what, shared = i.name[1:3], pointer(SPACES["shared"])
+    if "shared" not in i.name:
+        raise i.error("a barrier that is elsewhere")
+    if what[0] == "init":
+        given = [e.address(i.operands[0], SPACES["shared"], i), e.read(i.operands[1], "i32")]
+        e.call(BULK_COPIES.prepare, given, [shared, "i32"], "()")
+    elif what[0] == "arrive":
+        to, place, *rest = i.operands
+        given = [e.address(place, SPACES["shared"], i), *(e.read(each, "i32") for each in rest)]
+        name = BULK_COPIES.expect if what[1] == "expect_tx" else BULK_COPIES.arrive
+        e.write(to, e.call(name, given, [shared, *["i32"] * len(rest)], "i64"), "i64")
+    elif what == ("try_wait", "parity"):
+        to, place, parity = i.operands
+        given = [e.address(place, SPACES["shared"], i), e.read(parity, "i32")]
+        e.write(to, e.call(BULK_COPIES.is_over, given, [shared, "i32"], "i1"), "i1")
+    else:
+        raise i.error("a barrier of this kind")
+
+
+def copy_box(e: Emitter, i: Instruction) -> None:
+    """``cp.async.bulk.tensor`` from an array to shared memory."""
+    if "complete_tx" not in i.name[-1] or "tile" not in i.name:
+        raise i.error("a bulk copy of this kind")
+    to, (source, *rest), barrier = i.operands[0], _inside(i.operands[1]), i.operands[2]
+    places = [e.read(each, "i32") for each in parts_of(",".join(rest))]
+    given = [
+        e.address(to, SPACES["shared"], i),
+        e.address(barrier, SPACES["shared"], i),
+        e.address(f"[{source}]", SPACES["global"], i),
+        *places,
+    ]
+    shared = pointer(SPACES["shared"])
+    types = [shared, shared, pointer(SPACES["global"]), *["i32"] * len(places)]
+    e.call(TENSOR_COPY.format(len(places)), given, types, "()")
+
+
+def _inside(operand: str) -> list[str]:
+    """``[%rd1, {%r1, %r2}]`` as a list of what is between commas."""
+    return [part.strip() for part in operand.strip("[]").split(",")]
+
+
+HANDLERS: dict[str, Handler] = {"mbarrier": _barrier}

@@ -1,0 +1,62 @@
+"""Semantics of ``cp.async.bulk.tensor`` and ``mbarrier`` for the simulator.
+
+Sources: the PTX ISA (cp.async.bulk.tensor, mbarrier, setmaxnreg).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from polyblocks.simt.semantics import Instruction, Operation, Run
+from polyblocks_nvgpu.bulk_copies import BULK_COPIES, RELEASE, TAKE, TENSOR_COPY
+
+
+def _copy(rank: int) -> Operation:
+    def run(machine: Any, to: Any, barrier: Any, map_: Any, *rest: Any) -> None:
+        address = int(np.broadcast_to(map_, (machine.lanes,))[machine.positions[0]])
+        found = machine.tensor_maps.get(address)
+        if found is None or len(found.box) != rank:
+            machine.report(
+                "out of bounds", f"copies by a tensor map of {rank} dimensions, not by one"
+            )
+            return
+        machine.bulk.start(machine, to, barrier, found, rest[:rank])
+
+    return Operation(lambda i: run, "memory")
+
+
+def _prepare(instruction: Instruction) -> Run:
+    del instruction
+    return lambda m, address, count: m.bulk.prepare(m, address, count)
+
+
+def _arrive(instruction: Instruction) -> Run:
+    def run(machine: Any, address: Any, expected: Any = None) -> Any:
+        machine.bulk.arrive(machine, address, expected)
+        return np.zeros(1, np.int64) if instruction.results else None
+
+    return run
+
+
+def _is_over(instruction: Instruction) -> Run:
+    del instruction
+    return lambda m, address, parity: m.bulk.is_over(m, address, parity)
+
+
+def _nothing(instruction: Instruction) -> Run:
+    del instruction
+    return lambda machine, *operands: None
+
+
+INTRINSICS: dict[str, Operation] = {
+    **{TENSOR_COPY.format(rank): _copy(rank) for rank in range(1, BULK_COPIES.dimensions + 1)},
+    BULK_COPIES.prepare: Operation(_prepare, "memory"),
+    BULK_COPIES.visible: Operation(_nothing, "control"),
+    BULK_COPIES.expect: Operation(_arrive, "memory"),
+    BULK_COPIES.arrive: Operation(_arrive, "memory"),
+    BULK_COPIES.is_over: Operation(_is_over, "control"),
+    RELEASE: Operation(_nothing, "control"),
+    TAKE: Operation(_nothing, "control"),
+}

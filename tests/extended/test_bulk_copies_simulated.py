@@ -1,0 +1,142 @@
+"""Products whose operands one thread copies in boxes, run by the simulator: faults are found."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from tests.extended.test_group_units_simulated import ARCH, plans, without
+from tests.extended.test_kernels_simulated import simulate
+
+from polyblocks.affine.gpu.plans.group_units import GroupUnitPlan
+from polyblocks.codegen.gpu.matrix_emission.role_steps import ConsumerSteps, ProducerSteps
+
+pytestmark = pytest.mark.cpu
+
+__all__ = ["plans"]
+
+r = torch.randn
+
+
+def found_kinds(change: Callable[[str], str] | None = None) -> tuple[set[str], float]:
+    """Kinds of findings, and the largest error."""
+    torch.manual_seed(0)
+    a, b = r(64, 520).half(), r(520, 64).half()
+    given = {} if change is None else {"optimize": change}
+    outputs, launches = simulate(torch.matmul, [a, b], ARCH, **given)
+    kinds = {f.kind for launch in launches for f in launch.findings}
+    wrong = torch.from_numpy(outputs[0]).double() - a.double() @ b.double()
+    return kinds, float(wrong.abs().nan_to_num(torch.inf).max())
+
+
+def test_nothing_is_found_without_a_fault(plans: list[GroupUnitPlan]) -> None:
+    kinds, error = found_kinds()
+    assert plans
+    assert all(plan.bulk is not None for plan in plans)
+    assert kinds == set()
+    assert error < 0.2
+
+
+def expecting(more: int) -> Callable[[str], str]:
+    """A change of the bytes that are expected."""
+    pattern = re.compile(r"(expect\.tx[^\n]*, i32 )(\d+)\)")
+
+    def change(code: str) -> str:
+        changed, count = pattern.subn(lambda m: f"{m[1]}{int(m[2]) + more})", code)
+        assert count
+        return changed
+
+    return change
+
+
+def no_wait(code: str) -> str:
+    """A change: the end of no phase is waited for."""
+    pattern = re.compile(r"(%\S+ = ).*call i1 @llvm\.nvvm\.mbarrier\.try\.wait[^\n]*")
+    changed, count = pattern.subn(r"\1or i1 true, true", code)
+    assert count
+    return changed
+
+
+#: Fault -> how LLVM IR is changed, and what the simulator says.
+FAULTS: dict[str, tuple[Callable[[str], str], str]] = {
+    "more bytes than are copied": (expecting(16), "wrong barrier"),
+    "fewer bytes than are copied": (expecting(-16), "wrong barrier"),
+    "no wait": (no_wait, "unwaited copy"),
+    "no bytes that are expected": (without("mbarrier.arrive.expect"), "wrong barrier"),
+    "places that are never free": (without("@llvm.nvvm.mbarrier.arrive.shared"), "wrong barrier"),
+    "barriers that are not made": (without("mbarrier.init"), "wrong barrier"),
+    "registers of sums that are used early": (
+        lambda code: code.replace("wgmma.wait.0.", "wgmma.wait.1."),
+        "unwaited product",
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_faults_are_found(fault: str, plans: list[GroupUnitPlan]) -> None:
+    change, expected = FAULTS[fault]
+    kinds, _ = found_kinds(change)
+    assert expected in kinds
+
+
+@pytest.mark.parametrize("role", [ConsumerSteps, ProducerSteps])
+def test_another_phase_is_found(
+    role: Any, plans: list[GroupUnitPlan], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = role.place
+
+    def other(self: Any, number: Any) -> tuple[Any, Any]:
+        stage, parity = place(self, number)
+        one = self.barriers.number(1)
+        return stage, self.code.value("arith.xori", self.code.i32, parity, one)
+
+    monkeypatch.setattr(role, "place", other)
+    kinds, _ = found_kinds()
+    assert kinds & {"unwaited copy", "wrong barrier"}
+
+
+def test_a_place_that_is_free_too_early_is_found(
+    plans: list[GroupUnitPlan], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    free = ConsumerSteps._free
+
+    def early(self: Any) -> None:
+        self._done = self._begun
+        free(self)
+
+    monkeypatch.setattr(ConsumerSteps, "_free", early)
+    kinds, _ = found_kinds()
+    assert kinds & {"unwaited product", "unwaited copy", "race", "wrong barrier"}
+
+
+def test_another_box_is_found(plans: list[GroupUnitPlan], monkeypatch: pytest.MonkeyPatch) -> None:
+    box = GroupUnitPlan.box
+    monkeypatch.setattr(
+        GroupUnitPlan, "box", lambda plan, o: (box(plan, o)[0], box(plan, o)[1] // 2)
+    )
+    kinds, _ = found_kinds()
+    assert "wrong barrier" in kinds
+
+
+def test_steps_of_another_tile_are_wrong(
+    plans: list[GroupUnitPlan], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    value = ProducerSteps.value
+    monkeypatch.setattr(ProducerSteps, "value", lambda self, n: value(self, n + 1))
+    assert found_kinds()[1] > 1
+
+
+def test_rows_outside_of_an_array_are_zeros_and_not_those_of_the_next(
+    plans: list[GroupUnitPlan],
+) -> None:
+    """A batch's last rows are followed by those of the next one, which have no numbers."""
+    a, b = r(2, 40, 72).half(), r(2, 72, 64).half()
+    a[1] = torch.nan
+    (found,), launches = simulate(torch.bmm, [a, b], ARCH)
+    assert plans
+    assert not [f for launch in launches for f in launch.findings]
+    error = torch.from_numpy(found)[0].double() - a[0].double() @ b[0].double()
+    assert error.abs().max() < 0.1
