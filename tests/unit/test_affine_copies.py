@@ -134,7 +134,7 @@ def another_value(loop: For) -> None:
 
 
 def unknown_kind(loop: For) -> None:
-    loop.copy = "bulk"
+    loop.copy = "grid"
 
 
 def other_spaces(loop: For) -> None:
@@ -160,13 +160,16 @@ def converting(loop: For) -> None:
         (no_store, "expected a load, what converts its result, and a store"),
         (two_operands, "expected that every operation converts the result of the other"),
         (another_value, "expected a store of what is loaded"),
-        (unknown_kind, "expected a kind of pack, asynchronous, registers, fragments, got 'bulk'"),
+        (
+            unknown_kind,
+            "expected a kind of pack, asynchronous, bulk, registers, fragments, got 'grid'",
+        ),
         (
             other_spaces,
             "a copy of kind 'pack' is from the default space to the default space, not from "
             "registers to shared",
         ),
-        (converting, "an asynchronous copy converts nothing"),
+        (converting, "a copy of kind 'asynchronous' converts nothing"),
     ],
 )
 def test_loops_that_are_no_copy(change: Callable[[For], None], message: str) -> None:
@@ -215,7 +218,7 @@ def test_fewer_than_no_groups_cannot_be_waited_for() -> None:
 def test_a_barrier_has_a_scope() -> None:
     (nest,) = read().nests()
     change_each(nest, Barrier, "scope", "grid")
-    with pytest.raises(InvalidNestError, match="expected a scope of block, got 'grid'"):
+    with pytest.raises(InvalidNestError, match="expected a scope of block, consumers, got 'grid'"):
         verify_nest(nest)
 
 

@@ -344,6 +344,7 @@ TYPES_FROM_USERS: dict[str, set[str]] = {
     "explanation/document.py": {"reports/report.py"},
     "frontends/units.py": {"frontends/partition.py"},
     "runtime/arrays.py": {"runtime/binding.py", "runtime/native/reader.py"},
+    "simt/bulk_copies.py": {"simt/accesses.py"},
     "simt/copies.py": {"simt/accesses.py"},
     "simt/group_units.py": {"simt/accesses.py"},
     "simt/plan.py": {"simt/simulator.py"},

@@ -24,6 +24,11 @@ ARGUMENTS = [
 ]
 
 
+MAP = {
+    "argument": 0, "element_bytes": 2, "extents": [64, 8], "strides": [128], "box": [64, 8],
+}  # fmt: skip
+
+
 def manifest(*launches, arguments=ARGUMENTS, **more) -> dict:
     return artifact(arguments, list(launches), **more).manifest
 
@@ -107,6 +112,23 @@ def test_a_plan_without_launches():
             "below workspace_bytes, 768, not 900",
         ),
         ([0, "arguments", 0], {"value": 1}, "must be a number with the dtype that it has"),
+        ([0, "arguments", 0], {"tensor_map": 1}, "tensor_map must be an object, not 1"),
+        ([0, "arguments", 0], {"tensor_map": {}}, "must be an array in an argument or in the work"),
+        (
+            [0, "arguments", 0],
+            {"tensor_map": MAP | {"box": [0, 8]}},
+            "tensor_map.box must be positive numbers",
+        ),
+        (
+            [0, "arguments", 0],
+            {"tensor_map": MAP | {"strides": []}},
+            "must be as many extents, one stride less",
+        ),
+        (
+            [0, "arguments", 0],
+            {"tensor_map": MAP | {"element_bytes": 8}},
+            "tensor_map.element_bytes must be 1, 2 or 4, not 8",
+        ),
         ([0, "arguments", 0], {"value": 300, "dtype": "int8"}, "must be a number with the dtype"),
     ],
 )

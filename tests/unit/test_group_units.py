@@ -8,11 +8,12 @@ import gpu_kernels
 import pytest
 
 from polyblocks import mlir
-from polyblocks.errors import UnsupportedError
+from polyblocks.errors import PassError, UnsupportedError
 from polyblocks.options import CompileOptions
 from polyblocks.passes.map.stage_operands import StageOperandsPass
 from polyblocks.pipeline import PassContext
 from polyblocks_nvgpu.group_units import as_assembly, as_functions, function_of, wait_of
+from polyblocks_nvgpu.passes.lower_bulk_copies import LowerBulkCopiesPass
 
 TEXT = Path(__file__).parents[1] / "filecheck" / "gpu" / "stage-operands-wgmma.mlir"
 
@@ -56,6 +57,21 @@ def test_calls_become_assembly_and_calls_again(
     assert "wgmma.wait_group.sync.aligned 1;" in assembly
     again = [line.replace("@", "@llvm.") for line in lines]
     assert as_functions(assembly).splitlines() == again
+
+
+def test_boxes_are_of_parameters() -> None:
+    """Of what a kernel has in its own memory there is no tensor map."""
+    text = (TEXT.parent / "lower-bulk-copies.mlir").read_text()
+    text = text.replace("(%at, %at, %x, %w", "(%at, %at, %own, %w").replace(
+        "      %i = ", "      %own = llvm.inttoptr %to : i64 to !llvm.ptr<1>\n      %i = ", 1
+    )
+    lines = text.splitlines()
+    at = next(k for k, line in enumerate(lines) if "%own = " in line)
+    to = next(k for k, line in enumerate(lines) if "%to = " in line)
+    lines.insert(at, lines.pop(to))
+    context = PassContext.create(gpu_kernels.nvgpu("sm_90a"), CompileOptions(target="nvgpu"))
+    with pytest.raises(PassError, match="expected an array that is a parameter"):
+        LowerBulkCopiesPass().run(mlir.parse("\n".join(lines)), context)
 
 
 def test_other_code_stays_as_it_is() -> None:

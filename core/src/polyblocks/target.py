@@ -423,7 +423,7 @@ class AsynchronousCopies:
 class BulkCopies:
     """Boxes of arrays that one thread copies to shared memory, while the others go on.
 
-    What lies outside of the array arrives as zeros. Pieces of 16 bytes of a box's rows, which are
+    Elements outside of the array arrive as zeros. Pieces of 16 bytes of a box's rows, which are
     lines of ``line`` bytes, are swizzled as :class:`GroupUnit` reads them. A copy counts its bytes
     at a *barrier*, 8 bytes of shared memory. A phase of a barrier ends when as many threads have
     arrived as it was made for, and all bytes that they expect are there.
@@ -432,7 +432,7 @@ class BulkCopies:
         line: bytes of a row of a box.
         rows: of a box along each other dimension, at most.
         dimensions: of an array, at most.
-        alignment: bytes of which the address of an array and its strides are multiples.
+        alignment: bytes that divide the address of an array and its strides.
         start: LLVM's function that starts a copy: takes the addresses in shared memory, of the
             barrier and of the array; for each dimension the first element (``i32``), the innermost
             one first; and of the array, as constants (``i64``): bytes of an element, the number of

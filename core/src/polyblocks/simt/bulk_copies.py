@@ -25,7 +25,7 @@ _PATIENCE = 1000
 
 @dataclass(frozen=True)
 class TensorMap:
-    """An array of which boxes are copied, the innermost dimension first.
+    """An array whose boxes are copied, the innermost dimension first.
 
     Attributes:
         base: address of the first element.
@@ -166,8 +166,8 @@ class BulkCopies:
             return
         if barrier.on_the_way > barrier.expected:
             message = (
-                f"waits for {barrier.expected} bytes, and copies bring {barrier.on_the_way}: it may "
-                "go on before they are there"
+                f"waits for {barrier.expected} bytes, and copies bring {barrier.on_the_way}: it "
+                "may go on before they are there"
             )
             machine.report_lane("wrong barrier", message, lane, 1)
         for flight in barrier.flights:
@@ -204,7 +204,8 @@ class BulkCopies:
             missing.append(
                 f"{barrier.expected - barrier.on_the_way} of {barrier.expected} expected bytes"
             )
-        message = f"waits for a phase that never ends: {' and '.join(missing) or 'nothing'} missing"
+        what = " and ".join(missing) or "nothing"
+        message = f"waits for a phase that never ends: {what} missing"
         machine.report_lane("wrong barrier", message, lane, 1)
         self._given_up = True
 

@@ -88,7 +88,7 @@ def _argument(
     if "argument" in argument and argument["argument"] in buffers:
         return buffers[argument["argument"]] + int(argument.get("offset", 0))
     if "workspace" in argument:
-        return workspace + int(argument["workspace"]) + int(argument.get("offset", 0))
+        return workspace + (int(argument["workspace"]) + int(argument.get("offset", 0)))
     if "value" in argument:
         value: int | float = argument["value"]
         return value

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from polyblocks.target import AsynchronousCopies, Multiprocessor
 from polyblocks.targets.gpu_description import COMMON_LATENCIES, UnitRate
 from polyblocks_nvgpu import group_units
-from polyblocks_nvgpu.bulk_copies import BULK_COPIES
+from polyblocks_nvgpu.bulk.copies import BULK_COPIES
 from polyblocks_nvgpu.fragments import TF32_ROUNDING, TILE_LOADS, UNITS
 
 KIB = 1024

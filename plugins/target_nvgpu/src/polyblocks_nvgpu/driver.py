@@ -18,7 +18,7 @@ from polyblocks.runtime.device.launches.native_driver import (
     open_loaded,
 )
 from polyblocks.runtime.device.plan import Launch, TensorMap
-from polyblocks_nvgpu import tensor_maps
+from polyblocks_nvgpu.bulk import tensor_maps
 
 #: ``CUstream`` of the legacy default stream; DLPack gives it the same number.
 LEGACY_STREAM = 1

@@ -35,8 +35,9 @@ KINDS: dict[str, tuple[tuple[str, str], ...]] = {
     "fragments": ((SHARED, REGISTERS),),
 }
 #: All threads of a block; and what a barrier can be for.
-BLOCK = "block"
-SCOPES = (BLOCK,)
+#: Of a block's threads those that multiply, where others copy.
+BLOCK, CONSUMERS = "block", "consumers"
+SCOPES = (BLOCK, CONSUMERS)
 #: Asynchronous work of threads: copies, or multiplications of a unit; and uses of tiles, behind
 #: which their places are free for other ones. At the beginning all places are free.
 COPIES, PRODUCTS, USES = "copies", "products", "uses"

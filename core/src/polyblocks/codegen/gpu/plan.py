@@ -12,7 +12,7 @@ An argument of a kernel is one of
   ``arguments``, whatever its role), plus ``offset`` bytes if there is such a key;
 * ``workspace``: an offset in bytes from the workspace's address;
 * ``value``: a number, passed by value as ``dtype``;
-* ``tensor_map``: an array of which the kernel copies boxes, passed by value in 128 bytes as the
+* ``tensor_map``: an array whose boxes the kernel copies, passed by value in 128 bytes as the
   vendor's driver describes it: ``{"argument": 0, "offset": 0, "element_bytes": 2, "extents": [512,
   256], "strides": [1024], "box": [64, 128]}``. The innermost dimension comes first; strides, of the
   others, are in bytes. The box's rows have 128 bytes, in which pieces of 16 bytes are swizzled.

@@ -65,7 +65,7 @@ class Slot:
             word of a tensor map that the driver makes.
         row: number of the row whose address it is, or of the tensor map; 0 for others.
         number: bytes behind the address, the value's bits, or the number of the word.
-        of_map: the tensor map of which it is the first word, counted from 1; 0 for none.
+        of_map: the tensor map whose first word it is, counted from 1; 0 for none.
     """
 
     kind: str
@@ -76,7 +76,7 @@ class Slot:
 
 @dataclass(frozen=True)
 class TensorMap:
-    """An array of which kernels copy boxes, the innermost dimension first.
+    """An array whose boxes kernels copy, the innermost dimension first.
 
     Attributes:
         place: of its first element.
@@ -108,7 +108,7 @@ class LaunchPlan:
         workspace_bytes: size of the workspace.
         checks: what the failures of run-time checks mean; the status word is the index plus 1.
         profile: names of what is timed, the program and each launch; empty if nothing is.
-        tensor_maps: arrays of which kernels copy boxes.
+        tensor_maps: arrays whose boxes kernels copy.
     """
 
     name: str

@@ -203,7 +203,7 @@ def symbol(token: str) -> str:
 
 
 def skip_attributes(cursor: Cursor) -> None:
-    """Pass the attributes of an operand: ``noundef``, ``align 4``, ``range(i32 0, 8)``, ``"own"``."""
+    """Pass the attributes of an operand: ``noundef``, ``align 4``, ``range(i32 0, 8)``, ``"x"``."""
     while cursor.ahead in _ATTRIBUTES or cursor.ahead.startswith('"'):
         word = cursor.take()
         if cursor.ahead == "(":

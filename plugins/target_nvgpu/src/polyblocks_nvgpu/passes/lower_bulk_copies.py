@@ -9,9 +9,9 @@ from polyblocks import mlir
 from polyblocks.codegen.gpu.plan import kernels, name_of, read_launches, write_launches
 from polyblocks.codegen.walk import nested
 from polyblocks.errors import PassError
-from polyblocks_nvgpu.bulk_copies import ELECT, RELEASE, START, TENSOR_COPY, UNIFORM
+from polyblocks_nvgpu.bulk.copies import ELECT, RELEASE, START, TENSOR_COPY, UNIFORM
 
-#: What an address goes through on its way from a parameter.
+#: Operations between a parameter and its use as an address.
 _CASTS = ("llvm.inttoptr", "llvm.ptrtoint", "llvm.addrspacecast")
 _MAP = "{llvm.byval = !llvm.array<128 x i8>, llvm.align = 64 : i64, nvvm.grid_constant}"
 _SHUFFLE = "llvm.nvvm.shfl.sync.idx.i32"
@@ -60,7 +60,7 @@ class _Kernel:
 
     def __init__(self, kernel: Any, launches: list[dict[str, Any]]) -> None:
         self.kernel, self.launches = kernel, launches
-        self.block = kernel.regions[0].blocks[0] if len(kernel.regions[0].blocks) else None
+        self.block = kernel.regions[0].blocks[0]
         self._maps: dict[tuple[int, ...], Any] = {}
 
     def lower(self) -> bool:
@@ -127,7 +127,7 @@ class _Kernel:
         return int(mlir.ir.BlockArgument(value).arg_number)
 
     def _map(self, parameter: int, given: list[int]) -> Any:
-        """The parameter that is the map of an array, boxes of which are copied."""
+        """The parameter that is the map of an array."""
         key = (parameter, *given)
         if key not in self._maps:
             self._maps[key] = self._add_parameter()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from polyblocks_nvgpu.bulk_copies import BULK_COPIES, TENSOR_COPY
+from polyblocks_nvgpu.bulk.copies import BULK_COPIES, TENSOR_COPY
 from polyblocks_nvgpu.ptx_reader.conversions import parts_of
 from polyblocks_nvgpu.ptx_reader.emitter import SPACES, Emitter, Handler, pointer
 from polyblocks_nvgpu.ptx_reader.statements import Instruction

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from polyblocks_nvgpu.bulk_copies import BULK_COPIES
+from polyblocks_nvgpu.bulk.copies import BULK_COPIES
 from polyblocks_nvgpu.ptx_reader.bulk_copies import copy_box
 from polyblocks_nvgpu.ptx_reader.conversions import parts_of
 from polyblocks_nvgpu.ptx_reader.emitter import SPACES, Emitter, Handler, pointer

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from polyblocks.simt.semantics import Instruction, Operation, Run
-from polyblocks_nvgpu.bulk_copies import BULK_COPIES, RELEASE, TAKE, TENSOR_COPY
+from polyblocks_nvgpu.bulk.copies import BULK_COPIES, RELEASE, TAKE, TENSOR_COPY
 
 
 def _copy(rank: int) -> Operation:

@@ -1,4 +1,4 @@
-"""Operands as arrays of which bulk copies take boxes: lines of their innermost dimension."""
+"""Operands as arrays for bulk copies of boxes: lines of their innermost dimension."""
 
 from __future__ import annotations
 

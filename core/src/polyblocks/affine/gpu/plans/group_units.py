@@ -42,7 +42,7 @@ class GroupUnitPlan(UnitPlan):
 
     Attributes:
         bulk: how boxes are copied; None if threads copy pieces.
-        arrays: of which they are, of rows first.
+        arrays: the operands as they see them, rows first.
         pool: registers of a multiprocessor, which are given to the warps of one block.
     """
 
@@ -96,7 +96,7 @@ class GroupUnitPlan(UnitPlan):
 
     @property
     def barriers(self) -> int:
-        """Of stages that are filled, of stages that are free, and one of the threads that multiply."""
+        """One for each stage that is filled, or free, and one where those meet that multiply."""
         return 0 if self.bulk is None else 2 * self.stages + 1
 
     @cached_property
@@ -145,7 +145,7 @@ class GroupUnitPlan(UnitPlan):
         return bytes_ + self.alignment if self.barriers else bytes_
 
     def copying(self, operand: Operand) -> int:
-        """Instructions of a thread that multiplies, for a copy: those of bulk copies are another's."""
+        """Instructions of a thread that multiplies; another one starts bulk copies."""
         return 0 if self.bulk is not None else super().copying(operand)
 
     @property

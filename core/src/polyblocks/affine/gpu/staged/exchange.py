@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from polyblocks.affine.buffers.copies import BLOCK, SHARED, Barrier
+from polyblocks.affine.buffers.copies import BLOCK, CONSUMERS, SHARED, Barrier
 from polyblocks.affine.expr import Var
 from polyblocks.affine.gpu.plans.fragments import PHASE_BYTES
 from polyblocks.affine.gpu.plans.kernel import Exchange
@@ -61,10 +61,11 @@ def exchange(plan: UnitPlan, total: Value, after: list[Node]) -> list[Node]:
     warp = row // rows_of_warp * plan.warps[1] + column // pitch
     index = (warp, row % rows, column % pitch)
     taken = Value(element)
+    scope = BLOCK if plan.threads == plan.sizes.threads else CONSUMERS
     body: list[Node] = [
-        Barrier(BLOCK),
+        Barrier(scope),
         Store(total, buffer, index),
-        Barrier(BLOCK),
+        Barrier(scope),
         Load(taken, buffer, index),
         *clone(after, {total: taken}, {}),
     ]

@@ -19,7 +19,7 @@ from polyblocks.mlir import ir
 
 
 class _RoleSteps(GroupSteps):
-    """What both roles do with the nodes.
+    """The part of both roles in the nodes.
 
     Args:
         scope: of the kernel.
@@ -190,7 +190,7 @@ class Roles:
         code.when(code.compare("ult", warp, self.barriers.number(first)), consumer, producer)
 
     def _chosen(self) -> list[Any]:
-        """What a warp does of which one thread copies."""
+        """The code of the warp with the thread that copies."""
         (chosen,) = self.code.intrinsic(self.copies.elect, [self.code.i1], [])
 
         def copy() -> list[Any]:

@@ -1,4 +1,4 @@
-"""Tensor maps: how the CUDA driver describes arrays of which kernels copy boxes.
+"""Tensor maps: how the CUDA driver describes arrays whose boxes kernels copy.
 
 Source: CUDA Driver API, ``cuTensorMapEncodeTiled``.
 """
@@ -62,9 +62,9 @@ def words_of_any(
     addresses: tuple[int, int],
     failure: Callable[[str, int], Exception],
 ) -> list[int]:
-    """The words of a tensor map, of which the address is the first one, and in no other.
+    """The words of a tensor map whose first one is the address, which is in no other.
 
-    The assembler writes an address there (``tensormap.replace``); two tensor maps show that it is so.
+    The assembler writes addresses there (``tensormap.replace``); two tensor maps show it.
 
     Args:
         function: see :func:`encode`.

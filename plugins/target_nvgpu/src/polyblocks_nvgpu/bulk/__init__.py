@@ -1,0 +1,1 @@
+"""Bulk copies: boxes of arrays, and how the driver describes these."""
