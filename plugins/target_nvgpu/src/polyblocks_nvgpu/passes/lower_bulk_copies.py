@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -88,7 +89,7 @@ class _Kernel:
         # For each dimension a coordinate, an extent, a stride but for the first, and that of a box.
         rank = (len(rest) - 2) // 4
         places, given = rest[:rank], [_number(v) for v in rest[rank:]]
-        map_ = self._map(self._parameter(base, op), given)
+        map_ = self._map_of(base, given, op)
         operands = [
             _op("llvm.inttoptr", _pointer(_CLUSTER), _op("llvm.ptrtoint", _integer(64), to)),
             *(barrier, map_, *places),
@@ -111,20 +112,60 @@ class _Kernel:
         )
         op.results[0].replace_all_uses_with(chosen.results[0])
 
-    def _parameter(self, value: Any, op: Any) -> int:
-        """The number of the parameter that an address is."""
-        while not isinstance(value.owner, mlir.ir.Block):
-            inner = value.owner.operation
-            if inner.name not in _CASTS:
-                break
-            value = inner.operands[0]
-        if not isinstance(value.owner, mlir.ir.Block) or value.owner != self.block:
-            raise PassError(
-                "lower-bulk-copies",
-                "S4",
-                f"expected an array that is a parameter, got {value}: {op}",
+    def _map_of(self, base: Any, given: list[int], op: Any) -> Any:
+        """The map of an array, which is one of several where kernels share their code."""
+        numbers = sorted(self._parameters(base, op, set()))
+        maps = [self._map(number, given) for number in numbers]
+        found = maps[0]
+        for number, map_ in zip(numbers[1:], maps[1:], strict=True):
+            # Arrays at one address have one map.
+            addresses = (
+                _op("llvm.ptrtoint", _integer(64), value)
+                for value in (base, self.block.arguments[number])
             )
-        return int(mlir.ir.BlockArgument(value).arg_number)
+            is_it = mlir.ir.Operation.create(
+                "llvm.icmp",
+                results=[_integer(1)],
+                operands=list(addresses),
+                attributes={"predicate": mlir.ir.IntegerAttr.get(_integer(64), 0)},
+            )
+            found = _op("llvm.select", _pointer(0), is_it.results[0], map_, found)
+        return found
+
+    def _parameters(self, value: Any, op: Any, seen: set[Any]) -> set[int]:
+        """The numbers of the parameters that an address may be."""
+        if value in seen:
+            return set()
+        seen.add(value)
+        owner = value.owner
+        if not isinstance(owner, mlir.ir.Block):
+            if owner.operation.name in _CASTS:
+                return self._parameters(owner.operation.operands[0], op, seen)
+            if owner.operation.name == "llvm.select":
+                given = list(owner.operation.operands)[1:]
+                return set().union(*(self._parameters(each, op, seen) for each in given))
+        elif owner == self.block:
+            return {int(mlir.ir.BlockArgument(value).arg_number)}
+        else:
+            given = list(self._incoming(owner, int(mlir.ir.BlockArgument(value).arg_number)))
+            return set().union(*(self._parameters(each, op, seen) for each in given))
+        what = f"expected an array that is a parameter, got {value}: {op}"
+        raise PassError("lower-bulk-copies", "S4", what)
+
+    def _incoming(self, block: Any, number: int) -> Iterator[Any]:
+        """The values that branches hand to an argument of a block."""
+        for other in self.kernel.regions[0].blocks:
+            end = list(other.operations)[-1].operation
+            if not len(end.successors):
+                continue
+            sizes = [0, len(end.operands)]
+            if "operandSegmentSizes" in end.attributes:
+                sizes = list(mlir.ir.DenseI32ArrayAttr(end.attributes["operandSegmentSizes"]))
+            first = sizes[0]
+            for successor, size in zip(end.successors, sizes[1:], strict=True):
+                if successor == block:
+                    yield end.operands[first + number]
+                first += size
 
     def _map(self, parameter: int, given: list[int]) -> Any:
         """The parameter that is the map of an array."""

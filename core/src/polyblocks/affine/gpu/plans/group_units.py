@@ -67,7 +67,7 @@ class GroupUnitPlan(UnitPlan):
     @property
     def given(self) -> tuple[int, int] | None:
         """Registers of a thread that copies, and of one that multiplies; None: as they begin."""
-        if self.bulk is None:
+        if self.bulk is None or super().registers() <= self.begins:
             return None
         least, groups = self.bulk.least, self.consumers // self.warp
         all_ = self.begins * (groups + 1)
@@ -184,8 +184,6 @@ class GroupUnitPlan(UnitPlan):
         return rows * columns + copied + _OTHER
 
     def registers(self) -> int:
-        """32-bit registers of a thread, about: a block whose warps have roles has all of them."""
-        if self.bulk is None:
-            return super().registers()
-        enough = self.given or (0, self.begins)
-        return self.begins if self.words <= enough[1] else super().registers()
+        """32-bit registers of a thread, about; at the beginning, if they are given away."""
+        given = self.given
+        return super().registers() if given is None or self.words > given[1] else self.begins

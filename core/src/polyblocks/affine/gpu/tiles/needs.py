@@ -33,7 +33,7 @@ class Needs:
 
     Attributes:
         tile: rows, columns and steps of a block.
-        threads: of a block.
+        threads: of a block, those that multiply.
         copied_bytes: of memory that a step of a tile takes.
         shared_bytes: that a block's warps write and read of shared memory for a tile of both
             operands.
@@ -94,7 +94,7 @@ def _numbers(plan: UnitPlan) -> tuple[float, ...]:
     """Those of :class:`Needs` that are the same for any number of stages."""
     return (
         *plan.sizes.tile,
-        plan.threads,
+        plan.sizes.threads,
         plan.sizes.copied_bytes(plan.product.operands),
         _shared_bytes_of_tile(plan),
         plan.reading + sum(plan.copying(o) for o in plan.product.operands),
