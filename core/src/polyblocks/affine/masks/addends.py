@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 
 from polyblocks.affine.analysis.dataflow import makers_of, slice_of
 from polyblocks.affine.element import I1, dtype_of
 from polyblocks.affine.masks.absence import constants_of
-from polyblocks.affine.model import For, Load, Nest, Node, Op, Pure, Value, clone
+from polyblocks.affine.model import (
+    Buffer,
+    For,
+    Load,
+    Nest,
+    Node,
+    Op,
+    Pure,
+    Sequence,
+    Value,
+    clone,
+    reads,
+    writes,
+)
 from polyblocks.affine.ops import Ops
 from polyblocks.affine.rewrites.inlining import Candidate, Producer, inline_into
 from polyblocks.affine.users import Users
@@ -47,8 +60,20 @@ class Addend:
         self.nest.replace()
 
 
-def spell_out(nest: Nest, users: Users, least: float) -> list[Addend]:
+def arrays_of_indices(sequence: Sequence) -> set[Buffer]:
+    """The arrays that are computed of indices and constants alone; all others depend on more."""
+    found: set[Buffer] = set()
+    for item in sequence.items:
+        known = isinstance(item, Nest) and all(b.base in found for b in reads(item))
+        written = {b.base for b in writes(item)}
+        found = found | written if known else found - written
+    return found
+
+
+def spell_out(nest: Nest, users: Users, known: Set[Buffer], least: float) -> list[Addend]:
     """Make addends of a nest choices between zero and a number up to ``least``, where they are.
+
+    ``known`` are the :func:`arrays_of_indices`.
 
     Before, with ``%k`` of zeros and ones that a condition of places gives::
 
@@ -71,7 +96,7 @@ def spell_out(nest: Nest, users: Users, least: float) -> list[Addend]:
             operands = (1,) if op.name == "arith.subf" else (0, 1)
             for number in operands:
                 sign = -1.0 if op.name == "arith.subf" else 1.0
-                made = _choice(op.operands[number], makers, nest, users, sign, least)
+                made = _choice(op.operands[number], makers, nest, users, known, sign, least)
                 if made is not None:
                     found.append(_put(nest, op, number, nodes, made))
                     break
@@ -103,12 +128,15 @@ def _choice(
     makers: Mapping[Value, Node],
     nest: Nest,
     users: Users,
+    known: Set[Buffer],
     sign: float,
     least: float,
 ) -> list[Node] | None:
     """Code that ends with a choice of what an addend is, times ``sign``."""
     before = slice_of([value], makers)
-    if not before or not all(isinstance(n, (Pure, Load)) for n in before):
+    if not before or not all(
+        isinstance(n, Pure) or (isinstance(n, Load) and n.buffer.base in known) for n in before
+    ):
         return None
     if not any(isinstance(n, Load) for n in before) and any(
         isinstance(n, Op) and n.name == "arith.select" and value in n.results for n in before

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from polyblocks.affine.masks.moderate import CASTS, Moderate, maximum_term
+from polyblocks.affine.masks.moderate import CASTS, MAXIMA, Moderate, maximum_term
 from polyblocks.affine.model import Buffer, For, Load, Nest, Node, Op, Store, Value, walk
 from polyblocks.affine.users import Users
 
@@ -14,6 +14,11 @@ LEAST = -1e8
 #: Factors of masked scores that leave them far below all others.
 _FACTORS = (1e-2, 1e3)
 _EXPONENTIALS = ("math.exp", "math.exp2")
+
+
+def takes_maxima(nest: Nest) -> bool:
+    """Whether a nest takes any; only in what maxima are taken of a minimum may be replaced."""
+    return any(isinstance(n, Op) and n.name in MAXIMA for n in walk(nest.body))
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any, ClassVar
 
+import numpy as np
+
 from polyblocks.affine.access import begins_and_ends_with_memory
 from polyblocks.affine.analysis.coverage import Slab
 from polyblocks.affine.cleanup.dead_nests import drop_dead_nests
@@ -201,14 +203,14 @@ def _place(dimension: int, buffer: Buffer, parts: list[_Part], variables: list[V
         # It may still differ between the parts, by a dimension that nothing else follows.
         return exprs[0] if len(set(exprs)) == 1 and exprs[0].is_constant else None
     (d,) = along
-    values: dict[int, int] = {}
+    # By numbers of whole pieces: a row may have a million elements.
+    pieces: dict[int, np.ndarray] = {}
     for part, expr in zip(parts, exprs, strict=True):
         var = part.slab.variables[d]
         slope = 0 if var is None else expr.coefficient(var) or 0
-        for i in range(part.slab.high[d] - part.slab.low[d]):
-            if values.setdefault(part.slab.low[d] + i, expr.const + slope * i) != (
-                expr.const + slope * i
-            ):
-                return None
-    function = StepFunction.of([values[i] for i in range(buffer.shape[d])])
+        low, high = part.slab.low[d], part.slab.high[d]
+        places = expr.const + slope * np.arange(high - low)
+        if not np.array_equal(pieces.setdefault(low, places), places):
+            return None
+    function = StepFunction.of(np.concatenate([pieces[low] for low in sorted(pieces)]))
     return None if function is None else function.at(Expr.of(variables[d]))

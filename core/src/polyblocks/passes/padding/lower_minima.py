@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from polyblocks.affine.cleanup.dead_nests import drop_dead_nests
-from polyblocks.affine.masks.addends import spell_out
-from polyblocks.affine.masks.minima import LEAST, Minima, Minimum
+from polyblocks.affine.masks.addends import arrays_of_indices, spell_out
+from polyblocks.affine.masks.minima import LEAST, Minima, Minimum, takes_maxima
 from polyblocks.affine.model import For, Nest, Node, Sequence, remove_dead
 from polyblocks.affine.ops import constant
 from polyblocks.affine.users import Users
@@ -45,8 +45,11 @@ class LowerMinimaPass(NestPass):
 
     def transform(self, sequence: Sequence, context: Any) -> None:
         """Replace what may be in all nests."""
-        nests, users = sequence.nests(), Users(sequence)
-        addends = [a for nest in nests for a in spell_out(nest, users, LEAST)]
+        nests = sequence.nests()
+        if not any(takes_maxima(nest) for nest in nests):
+            return
+        users, known = Users(sequence), arrays_of_indices(sequence)
+        addends = [a for nest in nests for a in spell_out(nest, users, known, LEAST)]
         for nest in {a.nest: None for a in addends}:
             users.refresh(nest)
         found = Minima(users).replaceable(nests)
