@@ -14,10 +14,11 @@ MAX_STEP = 4
 
 def strides(buffer: Buffer) -> tuple[int, ...]:
     """Elements between neighbours along each dimension; row-major unless the type says else."""
-    if buffer.memref_type is not None:
-        found, _ = buffer.memref_type.get_strides_and_offset()
-        return tuple(found)
-    return _row_major(buffer.shape)
+    if buffer.memref_type is None:
+        return _row_major(buffer.shape)
+    if buffer.known_strides is None:
+        buffer.known_strides = tuple(buffer.memref_type.get_strides_and_offset()[0])
+    return buffer.known_strides
 
 
 @lru_cache(maxsize=1024)

@@ -42,6 +42,8 @@ class Buffer:
         space: memory of a ``local`` one: ``shared`` by the threads of a block, or the ``registers``
             of these; empty for the default.
         layout: of a ``local`` one, which of its elements change places.
+        known_strides: those of ``memref_type``, when :func:`polyblocks.affine.access.strides` has
+            been asked for them.
     """
 
     __slots__ = (
@@ -50,6 +52,7 @@ class Buffer:
         "element",
         "fresh",
         "kind",
+        "known_strides",
         "lasting",
         "layout",
         "memref_type",
@@ -80,6 +83,7 @@ class Buffer:
         self.value = value
         self.bytes_per_element = bytes_per_element
         self.memref_type = memref_type
+        self.known_strides: tuple[int, ...] | None = None
         self.viewed = base
         self.constant: list[Any] | None = None
         self.outer: Buffer | None = None

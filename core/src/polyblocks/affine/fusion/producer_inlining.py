@@ -142,9 +142,8 @@ def _crosses(consumer: Nest, candidate: Candidate, producer: Producer) -> int:
             continue
         if stride_along(load.buffer, load.index, last) != 1:
             continue
-        inlined, _ = producer.body_at(load.index)
         # A row that is held at its ends is in order, but for these.
-        strides = (stride_between_steps(n, last) for n in inlined if isinstance(n, Load))
+        strides = (stride_between_steps(n, last) for n in producer.loads_at(load.index))
         found += any(stride is None or abs(stride) > MAX_STEP for stride in strides)
     return found
 

@@ -14,6 +14,9 @@ from polyblocks.affine.mlir.verify import verify_nest
 from polyblocks.affine.model import Buffer, Nest, Opaque, Sequence, reads, writes
 from polyblocks.mlir import ir
 
+#: The buffers that an item reads, and those that it writes.
+_Effects = tuple[frozenset[Buffer], frozenset[Buffer]]
+
 
 class NestCache:
     """The model of one module's ``@main``.
@@ -31,6 +34,8 @@ class NestCache:
         self._written: list[tuple[Sequence, list[Nest | Opaque]]] = [
             (sequence, list(sequence.items)) for sequence in self.sequence.all()
         ]
+        #: What the items of each block did, and its buffers, when unused ones were dropped last.
+        self._pruned: dict[int, tuple[list[_Effects], list[Buffer], list[Buffer | None]]] = {}
 
     def apply(self, transform: Any, context: Any) -> None:
         """Call ``transform(sequence, context)`` under the module's context.
@@ -44,7 +49,7 @@ class NestCache:
         self._written = [pair for pair in self._written if id(pair[0]) in standing]
         # Inner ones first: what they still use is used by those around them.
         for sequence, _ in reversed(self._written):
-            _prune(sequence)
+            self._prune(sequence)
 
     def verify(self, *, again: bool = True) -> None:
         """Check all nests (:func:`polyblocks.affine.mlir.verify.verify_nest`).
@@ -72,16 +77,22 @@ class NestCache:
             written = True
         return written
 
-
-def _prune(sequence: Sequence) -> None:
-    """Keep the buffers that something uses, as reading the module again would."""
-    used: dict[Buffer, None] = {}
-    for item in sequence.items:
-        for buffer in (*reads(item), *writes(item)):
-            seen: Buffer | None = buffer
-            while seen is not None and seen not in used:
-                used[seen] = None
-                seen = seen.viewed
-    arguments = [b for b in sequence.buffers if b.kind in ("input", "output")]
-    used.update(dict.fromkeys(arguments))
-    sequence.buffers[:] = sorted(used, key=lambda b: b.number)
+    def _prune(self, sequence: Sequence) -> None:
+        """Keep the buffers that something uses, as reading the module again would."""
+        effects = [(frozenset(reads(item)), frozenset(writes(item))) for item in sequence.items]
+        viewed = [b.viewed for b in sequence.buffers]
+        # Most passes leave all effects as they were, and nests remember them.
+        if self._pruned.get(id(sequence)) == (effects, sequence.buffers, viewed):
+            return
+        used: dict[Buffer, None] = {}
+        for read, written in effects:
+            for buffer in (*read, *written):
+                seen: Buffer | None = buffer
+                while seen is not None and seen not in used:
+                    used[seen] = None
+                    seen = seen.viewed
+        arguments = [b for b in sequence.buffers if b.kind in ("input", "output")]
+        used.update(dict.fromkeys(arguments))
+        sequence.buffers[:] = sorted(used, key=lambda b: b.number)
+        buffers = list(sequence.buffers)
+        self._pruned[id(sequence)] = effects, buffers, [b.viewed for b in buffers]

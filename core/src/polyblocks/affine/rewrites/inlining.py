@@ -21,6 +21,7 @@ from polyblocks.affine.model import (
     Node,
     Op,
     Opaque,
+    Renaming,
     Store,
     Value,
     clone,
@@ -84,6 +85,12 @@ class Producer:
         values: dict[Value, Value] = {}
         body = clone(self.body, values, self.iteration(index))
         return body, values.get(self.value, self.value)
+
+    def loads_at(self, index: tuple[Expr, ...]) -> list[Load]:
+        """The loads of :meth:`body_at` alone."""
+        loads = [n for n in self.body if isinstance(n, Load)]
+        to = Renaming({}, self.iteration(index) if loads else {}, {})
+        return [load.copied(to) for load in loads]
 
     def body_at_gather(
         self, gather: IndirectLoad, exprs: Mapping[Value, Expr]
