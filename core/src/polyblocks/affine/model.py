@@ -236,6 +236,8 @@ class Op(Pure):
     attributes: dict[str, Any]
     results: list[Value]
     location: Any = None
+    #: The last :meth:`signature`, behind what it was made of.
+    signed: tuple[Any, ...] | None = field(default=None, repr=False)
 
     @property
     def uses(self) -> list[Value]:
@@ -252,10 +254,28 @@ class Op(Pure):
             return (self.name,)
         return self.name, *[(name, hash(a)) for name, a in sorted(attributes.items())]
 
+    def signature(self) -> Hashable:
+        """All but the operands that the results depend on, remembered, also in copies."""
+        signed, attributes, results = self.signed, self.attributes, self.results
+        if len(results) != 1:
+            return self.marks, tuple([hash(r.type) for r in results])
+        name, type_ = self.name, results[0].type
+        if (
+            signed is not None
+            and signed[1] is name
+            and signed[2] is attributes
+            and signed[3] is type_
+            and signed[4] == len(attributes)
+        ):
+            return signed[0]
+        found = self.marks, hash(type_)
+        self.signed = found, name, attributes, type_, len(attributes)
+        return found
+
     def copied(self, to: Renaming) -> Op:
         results = [to.fresh(r) for r in self.results]
         operands = to.all(self.operands)
-        return type(self)(self.name, operands, self.attributes, results, self.location)
+        return type(self)(self.name, operands, self.attributes, results, self.location, self.signed)
 
     def replace_uses(self, use: Callable[[Value], Value]) -> None:
         self.operands = [use(v) for v in self.operands]

@@ -18,10 +18,15 @@ def sources(nodes: Iterable[Node]) -> list[tuple[str, str]]:
     """(op name, ``file:line``) of the framework's ops behind these nodes, in program order."""
     seen: dict[tuple[str, str], None] = {}
     done: set[str] = set()
+    previous = None
     for node in walk(nodes):
         location = None if isinstance(node, For) else getattr(node, "location", None)
-        text = str(location) if location is not None else ""
-        if text and text not in done:
+        # To print one takes longer than all else here, and neighbours mostly have the same.
+        if location is None or (previous is not None and location == previous):
+            continue
+        previous = location
+        text = str(location)
+        if text not in done:
             done.add(text)
             for source in of_text(text):
                 seen.setdefault(source)
