@@ -226,6 +226,10 @@ class Pure(Node):
 
     __slots__ = ()
 
+    def signature(self) -> Hashable:
+        """All but the operands that the results depend on."""
+        return self.marks, self.exprs, tuple([hash(r.type) for r in self.defines])
+
 
 @dataclass(eq=False, slots=True)
 class Op(Pure):
@@ -255,10 +259,10 @@ class Op(Pure):
         return self.name, *[(name, hash(a)) for name, a in sorted(attributes.items())]
 
     def signature(self) -> Hashable:
-        """All but the operands that the results depend on, remembered, also in copies."""
+        # Remembered, also in copies.
         signed, attributes, results = self.signed, self.attributes, self.results
         if len(results) != 1:
-            return self.marks, tuple([hash(r.type) for r in results])
+            return Pure.signature(self)
         name, type_ = self.name, results[0].type
         if (
             signed is not None

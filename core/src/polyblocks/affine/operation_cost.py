@@ -68,17 +68,16 @@ def operations(nodes: list[Node]) -> int:
 
     A product that only sums use is part of a fused multiply-add.
     """
-    users: dict[Value, list[str]] = {}
-    for node in nodes:
-        for value in node.uses:
-            users.setdefault(value, []).append(node.name if isinstance(node, Op) else "")
-    total = 0
+    products = {n.results[0] for n in nodes if isinstance(n, Op) and n.name == "arith.mulf"}
+    summed: set[Value] = set()
+    used: set[Value] = set()
+    for node in nodes if products else ():
+        sums = isinstance(node, Op) and node.name in ("arith.addf", "arith.subf")
+        (summed if sums else used).update(products.intersection(node.uses))
+    total = -operation_cost("arith.mulf") * len(summed - used)
     for node in nodes:
         if isinstance(node, Op):
-            fused = node.name == "arith.mulf" and all(
-                user in ("arith.addf", "arith.subf") for user in users.get(node.results[0], [""])
-            )
-            total += 0 if fused else operation_cost(node.name)
+            total += operation_cost(node.name)
         elif isinstance(node, IndirectAccess):
             total += 4
         elif isinstance(node, For):

@@ -62,7 +62,7 @@ class ProducerInlining:
         rounded = any(is_needless(n, target) for n in producer.body)
         for consumer in candidate.consumers:
             gathers_there = gathers(consumer.touching(candidate.buffer), candidate.buffer)
-            inline_into(consumer.body, producer)
+            inline_into(consumer.body, producer, gathered=bool(gathers_there))
             if rounded:
                 drop_roundings(consumer.body)
             eliminate_common(consumer.body)

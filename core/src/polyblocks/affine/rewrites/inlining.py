@@ -180,10 +180,17 @@ class Candidate:
         return not users.written_between(inputs, self.producer, consumer)
 
 
-def inline_into(nodes: list[Node], producer: Producer) -> None:
-    """Compute a producer's elements where its buffer is read."""
+def inline_into(nodes: list[Node], producer: Producer, gathered: bool = True) -> None:
+    """Compute a producer's elements where its buffer is read.
+
+    Args:
+        nodes: code that reads it.
+        producer: what it is computed by.
+        gathered: False if it is known that none is read at a place known at run time only.
+    """
     mapping: dict[Value, Value] = {}
-    exprs = known_exprs(nodes) if gathers(nodes, producer.buffer) else {}
+    gathered = gathered and bool(gathers(nodes, producer.buffer))
+    exprs = known_exprs(nodes) if gathered else {}
     _inline_into(nodes, producer, mapping, exprs)
     replace_values(nodes, mapping)
 

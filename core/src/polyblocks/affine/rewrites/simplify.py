@@ -95,11 +95,7 @@ def _block(nodes: list[Node], known: dict[Any, list[Value]], mapping: dict[Value
             uses = node.uses
             if mapping:
                 uses = [use(v) for v in uses]
-            if isinstance(node, Op):
-                key = (node.signature(), tuple(uses))
-            else:
-                types = tuple([hash(r.type) for r in results])
-                key = (node.marks, tuple(uses), node.exprs, types)
+            key = (node.signature(), tuple(uses))
         elif isinstance(node, Load):
             key = ("load", node.buffer.base, node.buffer, node.index, node.where, node.padding)
         elif known and (node.writes or isinstance(node, For)):

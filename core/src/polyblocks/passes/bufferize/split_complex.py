@@ -44,9 +44,9 @@ class SplitComplexPass:
     def run(self, module: Any, context: Any) -> bool:
         """Rewrite in place; returns whether there were complex numbers, and all were split."""
         del context
-        touched = _touched(module)
-        if not touched:
+        if not _has_complex(module):
             return False
+        touched = _touched(module)
         with module.context, ir.Location.unknown():
             if any(_is_arithmetic(op) for op in touched):
                 run_textual(module, "func.func(convert-complex-to-standard)", verify=False)
@@ -61,6 +61,24 @@ class SplitComplexPass:
             main.attributes["function_type"] = ir.TypeAttr.get(kind)
             _rewrite(touched)
         return True
+
+
+def _has_complex(module: Any) -> bool:
+    """Whether any operation makes complex numbers, or a function is given some."""
+    found = False
+
+    def visit(op: Any) -> Any:
+        nonlocal found
+        kinds = [v.type for v in op.results]
+        if op.name == "memref.global":
+            kinds.append(op.attributes["type"].value)
+        elif op.name == "func.func":
+            kinds += op.attributes["function_type"].value.inputs
+        found = any(map(_is_complex, kinds))
+        return ir.WalkResult.INTERRUPT if found else ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found
 
 
 def _touched(module: Any) -> list[Any]:
