@@ -34,7 +34,7 @@ class NestCache:
         self._written: list[tuple[Sequence, list[Nest | Opaque]]] = [
             (sequence, list(sequence.items)) for sequence in self.sequence.all()
         ]
-        #: What the items of each block did, and its buffers, when unused ones were dropped last.
+        #: The effects of each block's items, and its buffers, when unused ones were dropped last.
         self._pruned: dict[int, tuple[list[_Effects], list[Buffer], list[Buffer | None]]] = {}
 
     def apply(self, transform: Any, context: Any) -> None:

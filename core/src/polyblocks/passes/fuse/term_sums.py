@@ -93,10 +93,10 @@ def _only_maker(load: Load, store: Store, nest: Nest, users: Users) -> Nest | No
     # The addend must not depend on other elements of the partial sum.
     if sum(other.buffer is load.buffer for other in _loads(nest)) > 1:
         return None
-    candidate = Candidate.of(users, load.buffer) if load.buffer.kind == "alloc" else None
-    if candidate is None or users.readers(load.buffer) != [nest]:
+    if load.buffer.kind != "alloc" or users.readers(load.buffer) != [nest]:
         return None
-    return candidate.producer
+    candidate = Candidate.of(users, load.buffer)
+    return None if candidate is None else candidate.producer
 
 
 def _sum(
