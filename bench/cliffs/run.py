@@ -2,8 +2,8 @@
 
 Two processes compile ours at the same time, into a cache. Programs that take longer than
 :data:`bench.cliffs.table.COMPILE_BAR_S` so are compiled once more by one process alone, into an
-empty cache, and the shorter of their two first calls counts: a user's program has the other cores to
-itself, for its gradients. Then one process takes times alone. The framework's compiler takes
+empty cache, and the shorter of their two first calls counts: a user's program has the other cores
+to itself, for its gradients. Then one process takes times alone. The framework's compiler takes
 seconds for an operation: where it is asked for at all it compiles likewise, and only for rows that
 move their bytes at less than :data:`NEAR` of the rate of a copy; for small operands only where it
 came close with large ones.
