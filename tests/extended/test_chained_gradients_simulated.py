@@ -75,6 +75,8 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], Callable[[], Inputs], int]] = {
     "bfloat16": (whole, lambda: operands(1, 50, 77, 64, torch.bfloat16), 5),
     "gradients": (gradients, lambda: left(2, 50, 77, 64), 4),
 }
+#: Kernels beside those: a second one of rows, and one that computes scores for chains to read.
+BESIDE = {("whole", "sm_80"): 1, ("heads of 128", "gfx1100"): 1}
 
 
 @pytest.fixture(autouse=True)
@@ -95,7 +97,7 @@ def check(name: str, arch: str) -> tuple[LaunchResult, ...]:
     for ours, eager, right in zip(found, function(*inputs), exact, strict=True):
         error, allowed = ((x.double() - right).abs().max() for x in (ours, eager))
         assert error <= 2 * allowed
-    assert len(launches) == kernels
+    assert len(launches) == kernels + BESIDE.get((name, arch), 0)
     return launches
 
 

@@ -47,7 +47,9 @@ def tiled(monkeypatch: pytest.MonkeyPatch, warps: int, height: int, block: int) 
 @pytest.mark.parametrize(
     "name", sweep(PROGRAMS, "odd lengths", "heads of 128", "causal", "absent blocks", "bfloat16")
 )
-def test_a_chain_is_one_kernel(name: str, arch: str) -> None:
+def test_a_chain_is_one_kernel(name: str, arch: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Of few rows parts of the steps would be a kernel, and their sums another one.
+    monkeypatch.setattr(chain_products, "parts_to_try", lambda blocks, steps, target: [])
     (launch,) = check(name, arch)
     assert launch.counts.instructions["matrix"] > 0
     assert launch.counts.bank_conflicts == 0

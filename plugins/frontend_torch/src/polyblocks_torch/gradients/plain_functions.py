@@ -74,7 +74,7 @@ def call_plainly(
         detached: arguments that never need gradients.
 
     Returns:
-        What is called in place of ``theirs``. It has ``native_call`` as
+        The function to call in place of ``theirs``. It has ``native_call`` as
         :func:`polyblocks_torch.launch.launcher.make_call` does.
     """
     count = len(metadata.input_info)
@@ -117,7 +117,7 @@ def _call(
     source.add(f"outer, replays = {evaluate}(None), {c}._is_view_replay_enabled()")
     source.add(f"{c}._set_view_replay_enabled(True)")
     source.add("try:")
-    # What ``torch.autograd.Function.apply`` calls where nothing is transformed.
+    # ``torch.autograd.Function.apply`` calls it where nothing is transformed.
     apply = source.name("apply", super(torch.autograd.Function, function).apply)
     alive = source.name("alive", torch._C._functorch.unwrap_if_dead)
     given = [f"{n}.detach()" if k in detached else f"{alive}({n})" for k, n in enumerate(names)]
