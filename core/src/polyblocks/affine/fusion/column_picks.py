@@ -14,6 +14,7 @@ from math import prod
 from polyblocks.affine.analysis.dataflow import makers_of, slice_of
 from polyblocks.affine.analysis.reductions import ReductionNest
 from polyblocks.affine.cleanup.dead_nests import drop_stores
+from polyblocks.affine.element import printed
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.fusion.siblings import SiblingFusion
 from polyblocks.affine.model import (
@@ -41,6 +42,10 @@ from polyblocks.affine.users import Users
 
 #: Columns that an index of 32 bits counts.
 MOST_COLUMNS = 1 << 31
+
+_CASTS = ("arith.index_cast", "arith.index_castui", "arith.trunci", "arith.extsi", "arith.extui")
+#: Types of integers that have room for such an index.
+_WIDE = ("i32", "i64", "index")
 
 
 @dataclass(frozen=True)
@@ -235,7 +240,26 @@ def _is_known(code: list[Node], makers: Mapping[Value, Node], written: set[Buffe
 def _expr_of(value: Value, makers: Mapping[Value, Node]) -> Expr | None:
     """The affine expression that an index is; None if it is known at run time only."""
     maker = makers.get(value)
-    # Numbers of rows that a program makes itself are integers on the way.
-    while isinstance(maker, Op) and maker.name == "arith.index_cast":
-        maker = makers.get(maker.operands[0])
-    return maker.expr if isinstance(maker, Index) else None
+    if isinstance(maker, Index):
+        return maker.expr
+    if not isinstance(maker, Op) or maker.name not in (*_CASTS, "arith.minui"):
+        return None
+    if printed(maker.results[0].type) not in _WIDE:
+        return None
+    # Numbers of rows that a program makes itself are integers on the way, and no larger than they
+    # can be.
+    value, *limits = maker.operands
+    expr = _expr_of(value, makers)
+    if expr is None or expr.range()[0] < 0 or expr.range()[1] >= MOST_COLUMNS:
+        return None
+    least = min((_constant(v, makers) or 0 for v in limits), default=MOST_COLUMNS)
+    return expr if expr.range()[1] <= least else None
+
+
+def _constant(value: Value, makers: Mapping[Value, Node]) -> int | None:
+    """The integer that a value is; None if it is no constant."""
+    maker = makers.get(value)
+    if not isinstance(maker, Op) or maker.name != "arith.constant":
+        return None
+    number = getattr(maker.attributes["value"], "value", None)
+    return number if isinstance(number, int) else None

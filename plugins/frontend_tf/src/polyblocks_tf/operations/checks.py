@@ -111,10 +111,19 @@ def segments(op: Any, inputs: list[tf.Tensor]) -> Tensors:
 
 
 def labels(op: Any, inputs: list[tf.Tensor]) -> Tensors:
-    """``SparseSoftmaxCrossEntropyWithLogits``: labels are classes."""
+    """``SparseSoftmaxCrossEntropyWithLogits``: labels are classes, whose logits are looked up.
+
+    The bridge multiplies all logits with ones and zeros, and so needs them after their sums.
+    """
     logits, classes = inputs
     found = _in_axis(classes, logits.shape[-1], "a label")
-    return None if found is None else repeat(op, [logits, found])
+    if logits.dtype not in (tf.float32, tf.float64):
+        return None if found is None else repeat(op, [logits, found])
+    chosen = classes if found is None else found
+    _, gradient = repeat(op, [logits, chosen])
+    shifted = logits - tf.reduce_max(logits, -1, keepdims=True)
+    total = tf.reduce_sum(tf.exp(shifted), -1)
+    return [tf.math.log(total) - tf.gather(shifted, chosen, batch_dims=1), gradient]
 
 
 def reversed_part(op: Any, inputs: list[tf.Tensor]) -> Tensors:
