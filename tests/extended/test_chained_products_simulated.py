@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from math import inf, prod
 from typing import Any
 
@@ -67,6 +68,11 @@ def written_out(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tens
     return torch.softmax(q @ k.transpose(-1, -2) * 0.125, -1) @ v
 
 
+def turned_round(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    """The largest product is the smallest score."""
+    return torch.softmax(q @ k.transpose(-1, -2) * -0.125, -1) @ v
+
+
 def grouped(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
     return attention(q, k, v, enable_gqa=True)
 
@@ -122,8 +128,11 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], Callable[[], Inputs]]] = {
     "mask": (masked, lambda: [*halves((2, 2, 50, 32), *[(2, 2, 77, 32)] * 2, (2, 1, 50, 77))]),
     "absent blocks": (masked, lambda: [*queries(1, 40, 150, 64), absent(40, 150)]),
     "written out": (written_out, lambda: halves((2, 64, 64), *[(2, 80, 64)] * 2)),
+    "turned round": (turned_round, lambda: halves((1, 64, 64), *[(1, 80, 64)] * 2)),
     "groups": (grouped, lambda: groups(2, 50, 77, 64)),
     "repeated": (repeated, lambda: groups(1, 70, 70, 64, heads=4)),
+    "one head of keys": (grouped, lambda: halves((1, 4, 50, 64), *[(1, 1, 77, 64)] * 2)),
+    "a row, one head of keys": (grouped, lambda: halves((1, 8, 1, 64), *[(1, 1, 203, 64)] * 2)),
     "expanded": (expanded, lambda: groups(1, 33, 77, 64)),
     "a row": (attention, lambda: groups(2, 1, 301, 64, heads=2)),
     # What is summed are exponentials that the sum itself makes.
@@ -181,6 +190,18 @@ def check(name: str, arch: str = "sm_80", kernels: int = 1) -> tuple[LaunchResul
 def test_a_chain_is_one_kernel(name: str) -> None:
     (launch,) = check(name)
     assert launch.counts.instructions["matrix"] > 0
+
+
+@pytest.mark.parametrize(
+    # Units of these chips have no bfloat16.
+    "name",
+    sweep([n for n in PROGRAMS if n != "bfloat16"], "causal", "odd lengths", "groups", "mask"),
+)
+def test_a_chain_whose_operands_come_through_registers(name: str) -> None:
+    """Copies past the registers are of later chips; there is one block of steps at a time."""
+    (launch,) = check(name, "sm_75")
+    assert launch.counts.instructions["matrix"] > 0
+    assert launch.counts.bank_conflicts == 0
 
 
 @pytest.mark.parametrize("tile", sweep(TILES, *TILES[:2]))
@@ -303,10 +324,27 @@ def test_a_planted_fault_of_joining_is_found(monkeypatch: pytest.MonkeyPatch) ->
         check("a row", kernels=2)
 
 
-@pytest.mark.parametrize("fault", [without_rescale, a_block_short, without_borders])
-def test_planted_faults_are_found(fault: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chain_products, "BLOCKS", (32,))
+def test_scores_without_their_scale_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Exponents have it, where each of them and the largest score are of the same product."""
+    scales = []
+    whole = chain_products.score_scale
+
+    def twice(*given: Any) -> Any:
+        scales.append(whole(*given))
+        return replace(scales[-1], factor=2 * scales[-1].factor)
+
     check("causal")
-    fault(monkeypatch)
+    monkeypatch.setattr(chain_products, "score_scale", twice)
     with pytest.raises(AssertionError, match="assert"):
         check("causal")
+    assert scales[-1].factor == pytest.approx(0.125)
+
+
+@pytest.mark.parametrize("arch", ["sm_75", "sm_80"])
+@pytest.mark.parametrize("fault", [without_rescale, a_block_short, without_borders])
+def test_planted_faults_are_found(fault: Any, arch: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chain_products, "BLOCKS", (32,))
+    check("causal", arch)
+    fault(monkeypatch)
+    with pytest.raises(AssertionError, match="assert"):
+        check("causal", arch)

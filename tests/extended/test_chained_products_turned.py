@@ -45,7 +45,12 @@ def tiled(monkeypatch: pytest.MonkeyPatch, warps: int, height: int, block: int) 
 
 @pytest.mark.parametrize("arch", ARCHS)
 @pytest.mark.parametrize(
-    "name", sweep(PROGRAMS, "odd lengths", "heads of 128", "causal", "absent blocks", "bfloat16")
+    "name",
+    sweep(
+        PROGRAMS,
+        *("odd lengths", "heads of 128", "causal", "absent blocks", "bfloat16"),
+        *("groups", "one head of keys", "a row, one head of keys"),
+    ),
 )
 def test_a_chain_is_one_kernel(name: str, arch: str, monkeypatch: pytest.MonkeyPatch) -> None:
     # Of few rows parts of the steps would be a kernel, and their sums another one.

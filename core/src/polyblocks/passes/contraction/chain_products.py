@@ -16,6 +16,7 @@ from polyblocks.affine.fusion.chains.chained_products import ProductChain, chain
 from polyblocks.affine.fusion.chains.partial_sums import PartialSums, has_parts
 from polyblocks.affine.fusion.chains.row_kinds import Rescaling, rescaling_of
 from polyblocks.affine.fusion.chains.running_chain import running_chain
+from polyblocks.affine.fusion.chains.score_scale import score_scale
 from polyblocks.affine.gpu.plans.chained import chained_products, touched_bytes
 from polyblocks.affine.gpu.plans.chains import ChainPlan
 from polyblocks.affine.gpu.plans.numbers import Numbers
@@ -39,6 +40,10 @@ from polyblocks.affine.users import Users
 from polyblocks.passes import facts
 from polyblocks.passes.base import NestPass
 from polyblocks.target import TargetDescription
+
+#: Registers of a thread up to which exponents are scaled: with more, the assembler's schedule of
+#: the loop is up to a quarter longer (of ptxas 13.0: heads of 128, whose threads take 255).
+_ROOMY = 200
 
 
 @dataclass(frozen=True)
@@ -267,8 +272,10 @@ def _quickest(
         key=lambda each: each.seconds * (WORTH_PARTS if each.partial is None else 1),
         default=None,
     )
-    if best is None or best.partial is None:
-        return best
+    if best is None:
+        return None
+    if best.partial is None:
+        return _with_scaled_exponents(chain, best, chip.power_of_two, target)
     return _in_parts(chain, best, chip.power_of_two, target)
 
 
@@ -278,15 +285,31 @@ def _plans(body: list[Node], target: TargetDescription) -> list[ChainPlan]:
     return [] if parts is None else list(chain_plans(parts, target))
 
 
+def _with_scaled_exponents(
+    chain: ProductChain, choice: _Choice, power: str, target: TargetDescription
+) -> _Choice:
+    """A choice whose exponents are scaled, and not the scores, where registers are left for it."""
+    scale = score_scale(chain, choice.rescaling)
+    if not power or scale is None or choice.plan.registers() > _ROOMY:
+        return choice
+    body = running_chain(chain, choice.rescaling, choice.plan.parts.block, power, scale=scale)
+    return replace(choice, plan=_same_plan(choice, body, target), body=body)
+
+
+def _same_plan(choice: _Choice, body: list[Node], target: TargetDescription) -> ChainPlan:
+    """The plan of a choice for another nest."""
+    known = choice.plan.first.tiles, choice.plan.stages
+    (plan,) = (p for p in _plans(body, target) if (p.first.tiles, p.stages) == known)
+    return plan
+
+
 def _in_parts(
     chain: ProductChain, choice: _Choice, power: str, target: TargetDescription
 ) -> _Choice:
     """A choice with the nest that leaves partial sums."""
     block = choice.plan.parts.block
     body = running_chain(chain, choice.rescaling, block, power, choice.partial)
-    known = choice.plan.first.tiles, choice.plan.stages
-    (plan,) = (p for p in _plans(body, target) if (p.first.tiles, p.stages) == known)
-    return replace(choice, plan=plan, body=body)
+    return replace(choice, plan=_same_plan(choice, body, target), body=body)
 
 
 def _least_seconds(nests: list[Nest], target: TargetDescription) -> float:

@@ -9,6 +9,7 @@ from polyblocks.affine.element import F32, dtype_of
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.fusion.chains.chained_products import Link, ProductChain
 from polyblocks.affine.fusion.chains.row_kinds import Kind, Rescaling
+from polyblocks.affine.fusion.chains.score_scale import ScoreScale
 from polyblocks.affine.model import Buffer, Load, Node, Op, Store, Value, clone, walk
 from polyblocks.affine.ops import Floats, Ops
 
@@ -21,6 +22,7 @@ class LinkCode:
         chain: the links.
         rescaling: how values depend on the maximum.
         power: LLVM's function of a power of two for exponentials; empty: these stay.
+        scale: of scores, which exponents have in their place; only with ``power``.
         local: buffers of a block of steps in place of those of whole rows.
         first: the first step of the block.
         held: the numbers of a row that are known so far.
@@ -30,6 +32,7 @@ class LinkCode:
     chain: ProductChain
     rescaling: Rescaling
     power: str = ""
+    scale: ScoreScale | None = None
     local: dict[Buffer, Buffer] = field(default_factory=dict)
     first: Expr = field(default_factory=lambda: Expr(0))
     held: dict[Buffer, Value] = field(default_factory=dict)
@@ -39,6 +42,13 @@ class LinkCode:
         exponential = self.rescaling.exponential
         if exponential is not None and dtype_of(exponential.results[0].type) != F32:
             self.power = ""
+        if not self.power:
+            self.scale = None
+
+    @property
+    def _logarithm(self) -> float:
+        """Of what a power of two is an exponential: of e, or of the scores' part of it."""
+        return log2(e) * (1.0 if self.scale is None else self.scale.factor)
 
     def initial(self, link: Link, out: Ops) -> Value:
         """The initial value of a reduction."""
@@ -72,7 +82,7 @@ class LinkCode:
         old, new = (self._safe(link, value, out)[0] for value in (before, after))
         low = self._lowest(before, out)
         if self.power:
-            factor = out.constant(-log2(e), new.type)
+            factor = out.constant(-self._logarithm, new.type)
             less_old, self.added = (out.op("arith.mulf", [v, factor]) for v in (old, new))
             less = out.op("arith.subf", [self.added, less_old])
             grown = out.intrinsic(self.power, [less])
@@ -102,6 +112,9 @@ class LinkCode:
                 assert link.reduction is not None
                 result = results[link]
                 if link is self.rescaling.maximum:
+                    if self.scale is not None:
+                        factor = out.constant(self.scale.factor, result.type)
+                        result = out.op("arith.mulf", [result, factor])
                     correction = self._corrected(link, result, out)
                     continue
                 if correction is not None and link in self.rescaling.linear:
@@ -187,6 +200,9 @@ class LinkCode:
             if isinstance(node, Op) and node in divisions:
                 values[node.results[0]] = values.get(node.operands[0], node.operands[0])
                 continue
+            if self.scale is not None and node is self.scale.product:
+                values[node.results[0]] = values.get(self.scale.operand, self.scale.operand)
+                continue
             if isinstance(node, Load) and node.buffer in self.chain.held:
                 if node.buffer in self.held:
                     values[node.result] = self.held[node.buffer]
@@ -230,6 +246,6 @@ class LinkCode:
             return False
         assert self.added is not None
         score = values.get(op.operands[0], op.operands[0])
-        factor = ops.constant(log2(e), score.type)
+        factor = ops.constant(self._logarithm, score.type)
         values[op.results[0]] = ops.op("math.fma", [score, factor, self.added])
         return True

@@ -15,6 +15,7 @@ from polyblocks.affine.fusion.chains.masked_blocks import (
 )
 from polyblocks.affine.fusion.chains.partial_sums import PartialSums
 from polyblocks.affine.fusion.chains.row_kinds import Rescaling
+from polyblocks.affine.fusion.chains.score_scale import ScoreScale
 from polyblocks.affine.model import (
     Alloca,
     Buffer,
@@ -37,12 +38,14 @@ def running_chain(
     block: int,
     power: str = "",
     partial: PartialSums | None = None,
+    scale: ScoreScale | None = None,
 ) -> list[Node]:
     """The nest that computes a chain, a block of ``block`` steps after the other.
 
     With ``power``, LLVM's function of a power of two that is as exact as numbers of 16 bits need,
     exponentials that become such numbers are computed by it. With ``partial``, a loop around goes
-    over parts of the blocks, and what each of them carries in the end is stored there.
+    over parts of the blocks, and what each of them carries in the end is stored there. With
+    ``scale``, exponents are scaled in the place of scores; not with parts.
 
     ::
 
@@ -57,7 +60,7 @@ def running_chain(
           }
           for columns { ... total[column] ... l ... } }
     """
-    return _Writer(chain, rescaling, block, power, partial).nest()
+    return _Writer(chain, rescaling, block, power, partial, scale).nest()
 
 
 @dataclass(eq=False)
@@ -86,10 +89,11 @@ class _Writer:
         block: int,
         power: str,
         partial: PartialSums | None,
+        scale: ScoreScale | None = None,
     ) -> None:
         self.chain, self.rescaling, self.block, self.partial = chain, rescaling, block, partial
         self.number = Var(-(-chain.step.extent // block), "t")
-        self.code = LinkCode(chain, rescaling, power, first=Expr.of(self.number) * block)
+        self.code = LinkCode(chain, rescaling, power, scale, first=Expr.of(self.number) * block)
         for buffer in sorted(chain.passed, key=lambda b: b.number):
             size = buffer.bytes_per_element
             self.local[buffer] = Buffer((block,), buffer.element, "local", bytes_per_element=size)
