@@ -288,9 +288,14 @@ def _plans(body: list[Node], target: TargetDescription) -> list[ChainPlan]:
 def _with_scaled_exponents(
     chain: ProductChain, choice: _Choice, power: str, target: TargetDescription
 ) -> _Choice:
-    """A choice whose exponents are scaled, and not the scores, where registers are left for it."""
-    scale = score_scale(chain, choice.rescaling)
-    if not power or scale is None or choice.plan.registers() > _ROOMY:
+    """A choice whose exponents are scaled, and not the scores.
+
+    The unit waits for other arithmetic where both share a pipe; elsewhere, if registers are left.
+    """
+    scale, chip = score_scale(chain, choice.rescaling), target.multiprocessor
+    assert chip is not None
+    pays = chip.one_pipe or choice.plan.registers() <= _ROOMY
+    if not power or scale is None or not pays:
         return choice
     body = running_chain(chain, choice.rescaling, choice.plan.parts.block, power, scale=scale)
     return replace(choice, plan=_same_plan(choice, body, target), body=body)
