@@ -130,4 +130,11 @@ def _launch(launch: Json, row: Json) -> Launch:
         prod(launch["block"]),
         used["registers"],
         used["shared_bytes"] + launch.get("shared_bytes", 0),
+        _boxes(launch),
     )
+
+
+def _boxes(launch: Json) -> tuple[int, ...]:
+    """Bytes of a box of each array that is copied in boxes, the largest first."""
+    maps = [each["tensor_map"] for each in launch["arguments"] if "tensor_map" in each]
+    return tuple(sorted((prod(m["box"]) * m["element_bytes"] for m in maps), reverse=True))

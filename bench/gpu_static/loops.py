@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 from bench.gpu_static.instructions import Code, Instruction, Kind, products
 
+#: Where the code begins of warps that start copies.
+_OF_COPIES = ("USETMAXREG.DEALLOC", "ELECT")
+
 
 @dataclass(frozen=True)
 class Parts:
@@ -15,12 +18,14 @@ class Parts:
     Attributes:
         before, loop, after: instructions; a kernel without a loop is all ``loop``.
         is_loop: whether there is one.
+        boxes: copies of boxes for an iteration, which warps of their own start.
     """
 
     before: tuple[Instruction, ...]
     loop: tuple[Instruction, ...]
     after: tuple[Instruction, ...]
     is_loop: bool
+    boxes: int = 0
 
     @property
     def multiplier(self) -> Kind:
@@ -39,7 +44,12 @@ def loops(code: Code) -> list[tuple[int, int]]:
     Branches to the same place end the same loop.
     """
     last: dict[int, int] = {}
-    for number, instruction in enumerate(code.instructions):
+    instructions = code.instructions
+    if _boxes(instructions):
+        # Behind the last end there are waits that take longer, which go back to where they were.
+        ends = [n for n, i in enumerate(instructions) if i.name == "EXIT"]
+        instructions = instructions[: max(ends, default=len(instructions))]
+    for number, instruction in enumerate(instructions):
         begin = code.labels.get(instruction.target)
         if begin is not None and begin <= number:
             last[begin] = number
@@ -65,7 +75,14 @@ def split(code: Code) -> Parts:
     if not most:
         return Parts((), code.instructions, (), False)
     i = code.instructions
-    return Parts(i[:begin], _usual(code, begin, end), i[end + 1 :], True)
+    # Warps that start copies have code of their own, behind that of the others.
+    role = next((n for n in range(end + 1, len(i)) if i[n].name.startswith(_OF_COPIES)), len(i))
+    boxes = max((_boxes(i[b : e + 1]) for b, e in every if b >= role), default=0)
+    return Parts(i[:begin], _usual(code, begin, end), i[end + 1 : role], True, boxes)
+
+
+def _boxes(instructions: Sequence[Instruction]) -> int:
+    return sum(i.name.startswith("UTMALDG") for i in instructions)
 
 
 def _usual(code: Code, begin: int, end: int) -> tuple[Instruction, ...]:

@@ -23,6 +23,9 @@ from bench.gpu_static.schedule import cycles_once, cycles_per_iteration
 from polyblocks.affine.cost.constants import NOT_HIDDEN
 from polyblocks.occupancy import occupancy, warps_of_block
 
+#: Warps that start copies of boxes, where there are any.
+_COPYING = 4
+
 
 @dataclass(frozen=True)
 class Launch:
@@ -33,12 +36,23 @@ class Launch:
         threads: of a block.
         registers: of a thread.
         shared_bytes: of a block.
+        boxes: bytes of a box of each array that is copied in boxes, the largest number of rows
+            first; a group of four warps starts these copies then.
     """
 
     blocks: int
     threads: int
     registers: int
     shared_bytes: int
+    boxes: tuple[int, ...] = ()
+
+    def bulk_bytes(self, count: int) -> int:
+        """Bytes of an iteration's copies: one of the largest box, others of the smallest."""
+        if not count:
+            return 0
+        if count <= len(self.boxes):
+            return sum(self.boxes[:count])
+        return self.boxes[0] + (count - 1) * self.boxes[-1]
 
 
 @dataclass(frozen=True)
@@ -148,8 +162,8 @@ class Estimate:
         return max(self.matrix_seconds, self.memory_seconds) / self.seconds
 
 
-def busy(code: Sequence[Instruction], machine: Machine, warps: int) -> Busy:
-    """What code of so many warps of a multiprocessor keeps busy."""
+def busy(code: Sequence[Instruction], machine: Machine, warps: int, bulk: int = 0) -> Busy:
+    """What code of so many warps of a multiprocessor keeps busy, with bytes of bulk copies."""
     partitions = machine.chip.partitions
     share = warps / partitions
     of_kind: dict[Kind, float] = {}
@@ -169,7 +183,8 @@ def busy(code: Sequence[Instruction], machine: Machine, warps: int) -> Busy:
         issue = float(len(code))
     # Pipes of other arithmetic count as slots, those of few lanes as several.
     issue = max(issue, *of_kind.values(), 0.0)
-    return Busy(matrix * share, issue * share, shared * warps, moved * warps / machine.cache_rate)
+    shared, moved = shared * warps + bulk / machine.shared_rate, moved * warps + bulk
+    return Busy(matrix * share, issue * share, shared, moved / machine.cache_rate)
 
 
 def sums_of_warp(code: Sequence[Instruction], kind: Kind) -> int:
@@ -222,7 +237,8 @@ def predict(parts: Parts, launch: Launch, problem: Problem, machine: Machine) ->
         ValueError: a block does not fit into a multiprocessor.
     """
     chip, count_of = machine.chip, machine.multiprocessors
-    warps = warps_of_block(chip, launch.threads)
+    warps = warps_of_block(chip, launch.threads) - (_COPYING if parts.boxes else 0)
+    bulk = launch.bulk_bytes(parts.boxes)
     holds = occupancy(chip, launch.registers, launch.shared_bytes, launch.threads).blocks
     if not holds:
         raise ValueError(f"no block of {launch} fits into a multiprocessor")
@@ -249,7 +265,7 @@ def predict(parts: Parts, launch: Launch, problem: Problem, machine: Machine) ->
         more = machine.cache_rate * blocks * count_of / of_grid
         given = replace(machine, cache_rate=min(more, machine.most_cache_rate))
         before, loop, after = cycles_with(blocks, given.cache_rate)
-        used = busy(parts.loop, given, warps * blocks)
+        used = busy(parts.loop, given, warps * blocks, bulk * blocks)
         loop = max(loop, used.most[1]) + NOT_HIDDEN * used.cache
         return trips * loop, before + after
 
@@ -264,7 +280,7 @@ def predict(parts: Parts, launch: Launch, problem: Problem, machine: Machine) ->
         cycles, ends = cycles + loop, max(ends, last)
     # While one block begins or ends, the others that are held go on.
     cycles += ends * (1 + (full + (rest > 0) - 1) / resident)
-    used = busy(parts.loop, machine, warps * resident)
+    used = busy(parts.loop, machine, warps * resident, bulk * resident)
     prologue, scheduled, epilogue = cycles_with(resident, machine.cache_rate)
     name, most = used.most
     matrix = count(parts.loop, Kind.MATRIX)
@@ -282,7 +298,10 @@ def predict(parts: Parts, launch: Launch, problem: Problem, machine: Machine) ->
         limit=name if most >= 0.98 * scheduled else "schedule",
         matrix_slots=matrix / len(parts.loop),
         vector_per_matrix=count(parts.loop, *VECTOR) / matrix if matrix else None,
-        bytes_in_flight=in_flight(parts.loop) * warps * resident * count_of,
+        # Boxes fill all stages but one.
+        bytes_in_flight=(launch.shared_bytes - bulk if bulk else in_flight(parts.loop) * warps)
+        * resident
+        * count_of,
     )
 
 

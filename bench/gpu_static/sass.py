@@ -58,7 +58,7 @@ _SCALAR = ("UMOV", "ULDC", "LDC", "LDCU", "CS2R")
 _CONTROL = (
     "BRA", "EXIT", "NOP", "BSSY", "BSYNC", "WARPSYNC", "DEPBAR", "LDGDEPBAR", "RET", "CALL", "BRX",
     "ERRBAR", "CCTL", "MEMBAR", "YIELD", "BREAK", "BMOV", "NANOSLEEP", "FENCE", "PREEXIT",
-    "ACQBULK", "WARPGROUP",
+    "ACQBULK", "WARPGROUP", "SYNCS", "UTMALDG", "USETMAXREG", "ELECT",
 )  # fmt: skip
 
 
@@ -223,7 +223,7 @@ def _kind(base: str) -> Kind:
     ):
         if base in names:
             return kind
-    if base in ("QGMMA", "UTCHMMA", "SYNCS", "UTMALDG", "UBLKCP"):
+    if base in ("QGMMA", "UTCHMMA", "UBLKCP"):
         raise ValueError(f"{base} runs asynchronously, which this model does not describe")
     return Kind.SCALAR if base.startswith("U") else Kind.INTEGER
 

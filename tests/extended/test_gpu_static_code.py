@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from bench.gpu_static import amd_assembly, listing, loops, sass
 from bench.gpu_static.instructions import Code, Instruction, Kind, Wait
+from bench.gpu_static.model import Launch
 
 
 def line(
@@ -142,6 +143,31 @@ def test_most_iterations_go_the_shorter_way() -> None:
     copies = (multiply, jump("on"), load, other, multiply)
     code = Code("kernel", (*copies, jump("loop")), {"loop": 0, "on": 4})
     assert len(loops.split(code).loop) == 6
+
+
+def test_warps_that_copy_have_code_of_their_own() -> None:
+    """And what waits for long, behind the end, is no loop."""
+    copy = sass.instruction("UTMALDG.2D", 0)
+    wait = sass.instruction("SYNCS.PHASECHK.TRANS64.TRYWAIT", 0)
+    assert {copy.kind, wait.kind} == {Kind.CONTROL}
+    product = sass.instruction("HGMMA.64x256x16.F32", 0)
+    end = sass.instruction("EXIT", 0)
+
+    def back(label: str) -> Instruction:
+        return sass.instruction("BRA", 0, target=label)
+
+    multiplies = (wait, product, product, back("multiply"), end)
+    chosen = sass.instruction("ELECT", 0)
+    copies = (chosen, wait, copy, copy, copy, back("copy"), end)
+    late = (wait, back("late"), back("multiply"))
+    labels = {"multiply": 0, "copy": 6, "late": 12}
+    parts = loops.split(Code("k", (*multiplies, *copies, *late), labels))
+    assert parts.loop == multiplies[:4]
+    assert parts.after == (end,)
+    assert parts.boxes == 3
+    # A box of rows, and two of the panels of columns.
+    assert Launch(1, 384, 168, 0, (16384, 8192)).bulk_bytes(parts.boxes) == 32768
+    assert Launch(1, 384, 168, 0, (16384, 8192)).bulk_bytes(2) == 24576
 
 
 def test_branches_to_one_place_are_one_loop() -> None:
