@@ -25,6 +25,8 @@ from polyblocks.occupancy import occupancy, warps_of_block
 
 #: Warps that start copies of boxes, where there are any.
 _COPYING = 4
+#: Kinds by which a tile comes to shared memory.
+_MOVES = (Kind.COPY, Kind.LOAD)
 
 
 @dataclass(frozen=True)
@@ -211,7 +213,9 @@ def trips_of(parts: Parts, problem: Problem, launch: Launch, warps: int) -> int:
     kind = parts.multiplier
     if problem.sequence:
         if problem.shared_out:
-            copied = sum(i.bytes for i in parts.loop if i.kind is Kind.COPY and i.active) * warps
+            # Past the registers, or through them.
+            moved = [sum(i.bytes for i in parts.loop if i.kind is k and i.active) for k in _MOVES]
+            copied = next((nbytes for nbytes in moved if nbytes), 0) * warps
             columns = round(copied / problem.steps / problem.element_bytes)
             shares = launch.blocks * problem.sequence / problem.rows
             return max(1, ceil(ceil(problem.columns / max(columns, 1)) / shares))

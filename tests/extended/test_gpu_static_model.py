@@ -182,6 +182,17 @@ def test_a_chain_of_products_runs_over_the_blocks_that_its_rows_meet() -> None:
     assert causal.products == 1024 * 1025 // 2 * 2 * 128
 
 
+def test_blocks_that_share_out_columns_run_over_those_of_their_tile() -> None:
+    """A tile of 64 columns of both products comes past the registers, or through them."""
+    # 8 heads of queries for each of 4 heads of keys, two blocks for each of these.
+    problem = Problem(32, 4096, 2 * 128, 0, sequence=8, shared_out=True)
+    launch = Launch(4 * 2, 32 * WARPS, 128, 0)
+    for kind in (Kind.COPY, Kind.LOAD):
+        moved = Instruction("moved", kind, bytes=512)
+        loop = (matrix(0), *[moved] * (64 * 2 * 128 * 2 // (512 * WARPS)))
+        assert trips_of(Parts((), loop, (), True), problem, launch, WARPS) == 4096 // 64 // 2
+
+
 def test_a_slower_loop_is_predicted_slower() -> None:
     parts, launch, problem = product_of_halves()
     hopper = machine(describe("sm_90a"))
