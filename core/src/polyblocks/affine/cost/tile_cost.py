@@ -87,6 +87,7 @@ class _Row:
         guards: spans of dimensions in which it writes one index only, and how many indices all
             tiles together have there: most tiles do not have that index.
         vectorized: whether its last loop is the innermost one.
+        loads: how many elements one iteration loads of each wrapped buffer.
         reaches: how many values the spans of all tiles have together. More than the extent where
             a stage writes a part of what the tiles cover: others have little or nothing of it.
     """
@@ -97,6 +98,7 @@ class _Row:
     accesses: dict[Buffer, int]
     guards: list[tuple[Span, int]]
     vectorized: bool
+    loads: dict[Buffer, int]
     reaches: list[int]
 
     def __post_init__(self) -> None:
@@ -172,6 +174,7 @@ class TileCost:
                     stage.touched if stage.body_is_flat else dict.fromkeys(stage.touched, 1 << 40),
                     guards,
                     stage.body_is_flat,
+                    stage.elements_loaded(self.found.wrapped - self.local),
                     [_reach(span) for span in spans],
                 )
             )
@@ -200,6 +203,7 @@ class TileCost:
         outside = [b for b in self.found.boxes if b not in self.local]
         together = sum(b.nbytes for b in outside)
         self._outside = {b: (b.nbytes, self._home(b.nbytes, together)) for b in outside}
+        self._wrapped = {b for row in self._rows for b in row.loads}
         read = {n.buffer.base for stage in self.stages for n in stage.loads}
         self._passing = {
             b
@@ -380,6 +384,9 @@ class TileCost:
             for span, extent in zip(box, buffer.shape, strict=True):
                 n *= extent_of(span, extent)
             bytes_of[buffer] = n
+        for buffer in self._wrapped:
+            loaded = sum(n * row.loads.get(buffer, 0) for row, _, n in executed)
+            bytes_of[buffer] = min(bytes_of[buffer], loaded * buffer.bytes_per_element)
         for row, runs, iterations in executed:
             for buffer, times in row.accesses.items():
                 most = iterations * times * buffer.bytes_per_element

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container
+from collections.abc import Container, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
@@ -26,6 +26,7 @@ from polyblocks.affine.model import (
     Store,
     Value,
     walk,
+    walk_with_trips,
 )
 
 
@@ -159,6 +160,14 @@ class FusionStage:
     def touched(self) -> dict[Buffer, int]:
         """How many loads and stores there are of each buffer, in order of the first."""
         return dict(Counter(n.buffer for n in self.accesses))
+
+    def elements_loaded(self, buffers: Set[Buffer]) -> dict[Buffer, int]:
+        """How many elements of each of some buffers an iteration of its outer loops loads."""
+        found: Counter[Buffer] = Counter()
+        for node, trips in walk_with_trips(self.body) if buffers else ():
+            if isinstance(node, Load) and node.buffer in buffers:
+                found[node.buffer] += trips
+        return dict(found)
 
     @cached_property
     def body_is_flat(self) -> bool:

@@ -39,6 +39,7 @@ class Slices:
             by several tiles.
         spans: for each outer loop of a stage the values that a tile needs.
         boxes: for each buffer the elements that a tile reads or writes, by dimension.
+        wrapped: buffers of which a tile may read less than that, since an index is a remainder.
     """
 
     tile: list[Var]
@@ -47,6 +48,7 @@ class Slices:
     whole: set[Var] = field(default_factory=set)
     spans: dict[Var, Span] = field(default_factory=dict)
     boxes: dict[Buffer, list[Span]] = field(default_factory=dict)
+    wrapped: set[Buffer] = field(default_factory=set)
 
 
 def slices(
@@ -144,7 +146,7 @@ def _uncut(stage: FusionStage, found: Slices) -> set[Var]:
 
     Elements of an enlarged row come in groups, which a tile would begin and end within.
     """
-    if not stage.variables or stage.variables[-1].extent > LONG_ROW:
+    if not stage.variables or not stage.body_is_flat or stage.variables[-1].extent > LONG_ROW:
         return set()
     var = stage.variables[-1]
     quotients = (
@@ -278,6 +280,8 @@ def _read(stage: FusionStage, found: Slices) -> None:
     for load in stage.loads:
         if load.buffer in written:
             continue
+        if any(isinstance(atom, Mod) for expr in load.index for atom, _ in expr.terms):
+            found.wrapped.add(load.buffer)
         box = found.boxes.setdefault(load.buffer, [])
         new = _box(load, found.spans, guards, known)
         if not box:
