@@ -39,7 +39,7 @@ class Slices:
             by several tiles.
         spans: for each outer loop of a stage the values that a tile needs.
         boxes: for each buffer the elements that a tile reads or writes, by dimension.
-        wrapped: buffers of which a tile may read less than that, since an index is a remainder.
+        wrapped: buffers that a tile may read less of than that, since an index is a remainder.
     """
 
     tile: list[Var]
