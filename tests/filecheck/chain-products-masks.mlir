@@ -53,7 +53,7 @@ func.func @main(%q: memref<2048x64xf16>, %k: memref<2048x64xf16>, %v: memref<204
     affine.for %j = 0 to 2048 {
       %x = affine.load %scores[%i, %j] : memref<2048x2048xf32>
       %m = affine.load %max[%i] : memref<2048xf32>
-      %e = arith.subf %x, %m : f32
+      %e = arith.subf %x, %m fastmath<reassoc,contract> : f32
       %p = math.exp %e : f32
       %w = arith.truncf %p : f32 to f16
       affine.store %w, %parts[%i, %j] : memref<2048x2048xf16>

@@ -66,7 +66,7 @@ func.func @main(%q: memref<4x1x64xf16>, %k: memref<4x32768x64xf16>, %v: memref<4
     affine.for %j = 0 to 32768 {
       %x = affine.load %scores[%h, %j] : memref<4x32768xf32>
       %m = affine.load %max[%h] : memref<4xf32>
-      %e = arith.subf %x, %m : f32
+      %e = arith.subf %x, %m fastmath<reassoc,contract> : f32
       %p = math.exp %e : f32
       %o = arith.truncf %p : f32 to f16
       affine.store %o, %parts[%h, %j] : memref<4x32768xf16>
@@ -76,7 +76,7 @@ func.func @main(%q: memref<4x1x64xf16>, %k: memref<4x32768x64xf16>, %v: memref<4
     %s = affine.for %j = 0 to 32768 iter_args(%a = %zero) -> (f32) {
       %x = affine.load %scores[%h, %j] : memref<4x32768xf32>
       %m = affine.load %max[%h] : memref<4xf32>
-      %e = arith.subf %x, %m : f32
+      %e = arith.subf %x, %m fastmath<reassoc,contract> : f32
       %p = math.exp %e : f32
       %n = arith.addf %a, %p fastmath<reassoc,contract> : f32
       affine.yield %n : f32

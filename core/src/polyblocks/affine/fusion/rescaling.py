@@ -3,12 +3,17 @@
 ``sum_j exp(x_j - m) * v_j`` with another maximum ``n`` in place of ``m`` is ``exp(m - n)`` times as
 large. So it is with all values of degree one in ``exp(x - m)``: such a value times another one, the
 sum of two of them, or an array of them. Found from what is computed, not from what it is called.
+
+:func:`kind_of` says which values are of degree one, for reductions that go over blocks of columns
+(:mod:`polyblocks.affine.fusion.column_chains`) and for chains of products
+(:mod:`polyblocks.affine.fusion.chains.row_kinds`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
+from enum import Enum, auto
 
 from polyblocks.affine.analysis.dataflow import makers_of, slice_of
 from polyblocks.affine.analysis.reductions import ReductionNest
@@ -19,6 +24,61 @@ from polyblocks.affine.ops import Ops, has_flag
 
 _MAXIMA = ("arith.maximumf", "arith.maxnumf")
 _EXPONENTIALS = ("math.exp", "math.exp2")
+_CONVERSIONS = ("arith.extf", "arith.truncf")
+
+
+class Kind(Enum):
+    """Numbers that a value depends on.
+
+    PLAIN: of nothing that a row reduces. SHIFT: of the largest element of its row. EXPONENT: an
+    element less a shift, or a multiple of that. LINEAR: of degree one in exponentials of such.
+    LATE: of a sum of the row.
+    """
+
+    PLAIN = auto()
+    SHIFT = auto()
+    EXPONENT = auto()
+    LINEAR = auto()
+    LATE = auto()
+
+
+#: Kinds of two operands, and of the result.
+_OF_TWO = {
+    ("arith.subf", Kind.PLAIN, Kind.SHIFT): Kind.EXPONENT,
+    ("arith.mulf", Kind.EXPONENT, Kind.PLAIN): Kind.EXPONENT,
+    ("arith.mulf", Kind.PLAIN, Kind.EXPONENT): Kind.EXPONENT,
+    ("arith.mulf", Kind.LINEAR, Kind.PLAIN): Kind.LINEAR,
+    ("arith.mulf", Kind.PLAIN, Kind.LINEAR): Kind.LINEAR,
+    ("arith.divf", Kind.LINEAR, Kind.PLAIN): Kind.LINEAR,
+    ("arith.divf", Kind.LINEAR, Kind.LATE): Kind.LINEAR,
+    ("arith.addf", Kind.LINEAR, Kind.LINEAR): Kind.LINEAR,
+    ("arith.subf", Kind.LINEAR, Kind.LINEAR): Kind.LINEAR,
+}
+
+
+def kind_of(op: Op, kinds: list[Kind]) -> Kind | None:
+    """The kind of an operation's result; None if another maximum would not just scale it.
+
+    Operations of two numbers may be done in another order (``reassoc``). Whether factors of two
+    LINEAR operands are the same, and whether an EXPONENT times a PLAIN one has one factor for the
+    whole row, are the caller's to know.
+
+    Args:
+        op: with one result.
+        kinds: of its operands.
+    """
+    first = kinds[0] if kinds else Kind.PLAIN
+    if all(kind is Kind.PLAIN for kind in kinds):
+        return Kind.PLAIN
+    if op.name == "arith.extf" or (op.name in _CONVERSIONS and first in (Kind.LINEAR, Kind.LATE)):
+        return first
+    if op.name in _EXPONENTIALS and first is Kind.EXPONENT:
+        return Kind.LINEAR
+    if op.name == "arith.negf" and first is Kind.LINEAR:
+        return Kind.LINEAR
+    if len(kinds) != 2 or not has_flag(op, "reassoc"):
+        return None
+    return _OF_TWO.get((op.name, kinds[0], kinds[1]))
 
 
 @dataclass(frozen=True)
@@ -212,27 +272,33 @@ class _Degrees:
             self.factors[load.result] = Rescaling(scale.maximum, row, scale.steps)
         return True
 
+    def _kind(self, value: Value) -> Kind:
+        known = (self.references, Kind.SHIFT), (self.differences, Kind.EXPONENT)
+        for values, kind in (*known, (self.factors, Kind.LINEAR)):
+            if value in values:
+                return kind
+        return Kind.PLAIN
+
     def _combine(self, op: Op) -> bool:
-        (result,) = op.results
-        if op.name == "arith.subf" and op.operands[1] in self.references:
-            return self._subtract(op)
-        inner = [v for v in op.operands if v in self.differences]
-        scaled = [v for v in op.operands if v in self.factors]
-        if any(v in self.references for v in op.operands) or (inner and scaled):
+        kind = kind_of(op, [self._kind(v) for v in op.operands])
+        if kind is None or op.name in _CONVERSIONS:
             return False
+        inner = [v for v in op.operands if v in self.differences]
         if inner:
-            return self._continue(op, inner)
-        return self._has_degree_one(op, scaled, result)
+            return self._continue(op, inner[0])
+        if kind is Kind.EXPONENT:
+            return self._subtract(op)
+        factors = [self.factors[v] for v in op.operands if v in self.factors]
+        self.factors[op.results[0]] = factors[0]
+        return all(factor == factors[0] for factor in factors)
 
     def _subtract(self, op: Op) -> bool:
         """``x - m``, of an element of the row whose maximum it is."""
         x, m = op.operands
         reference = self.references[m]
         maximum = self.known.maxima[reference.buffer]
-        if x in self.references or x in self.differences or x in self.factors:
-            return False
         # Of what is no element of the row, a maximum says nothing.
-        if _form(x, self.makers) != maximum.form or not has_flag(op, "reassoc"):
+        if _form(x, self.makers) != maximum.form:
             return False
         code = slice_of([x], self.makers)
         for load in (n for n in code if isinstance(n, Load) and n.buffer is maximum.of):
@@ -242,33 +308,15 @@ class _Degrees:
         self.differences[op.results[0]] = Rescaling(maximum, row, (op,))
         return True
 
-    def _continue(self, op: Op, inner: list[Value]) -> bool:
+    def _continue(self, op: Op, value: Value) -> bool:
         """A difference times a constant, or its exponential."""
-        (value, *more), (result,) = inner, op.results
-        before = self.differences[value]
+        before, (result,) = self.differences[value], op.results
         if op.name in _EXPONENTIALS:
             self.factors[result] = Rescaling(before.maximum, before.row, (*before.steps, op))
             return True
-        others = [self.makers.get(v) for v in op.operands if v is not value]
-        if more or op.name != "arith.mulf" or not has_flag(op, "reassoc") or len(others) != 1:
-            return False
-        (constant,) = others
+        (constant,) = [self.makers.get(v) for v in op.operands if v is not value]
         if not isinstance(constant, Op) or constant.name != "arith.constant":
             return False
         steps = (*before.steps, constant, op)
         self.differences[result] = Rescaling(before.maximum, before.row, steps)
-        return True
-
-    def _has_degree_one(self, op: Op, scaled: list[Value], result: Value) -> bool:
-        """Whether an operation of values of degree one, and of others, has degree one itself."""
-        first = self.factors[scaled[0]]
-        if op.name in ("arith.mulf", "arith.divf"):
-            right = len(scaled) == 1 and (op.name == "arith.mulf" or op.operands[0] is scaled[0])
-        elif op.name in ("arith.addf", "arith.subf"):
-            right = len(scaled) == 2 and self.factors[scaled[1]] == first
-        else:
-            right = op.name == "arith.negf"
-        if not right or not (op.name == "arith.negf" or has_flag(op, "reassoc")):
-            return False
-        self.factors[result] = first
         return True

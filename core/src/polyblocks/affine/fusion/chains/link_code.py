@@ -8,8 +8,9 @@ from math import e, log2
 from polyblocks.affine.element import F32, dtype_of
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.fusion.chains.chained_products import Link, ProductChain
-from polyblocks.affine.fusion.chains.row_kinds import Kind, Rescaling
+from polyblocks.affine.fusion.chains.row_kinds import Rescaling
 from polyblocks.affine.fusion.chains.score_scale import ScoreScale
+from polyblocks.affine.fusion.rescaling import Kind
 from polyblocks.affine.model import Buffer, Load, Node, Op, Store, Value, clone, walk
 from polyblocks.affine.ops import Floats, Ops
 

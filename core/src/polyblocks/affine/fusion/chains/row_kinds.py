@@ -8,30 +8,14 @@ begin with the largest score so far, and be rescaled where that grows.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from enum import Enum, auto
 
 from polyblocks.affine.analysis.reduction_chains import StraightLineCode
 from polyblocks.affine.analysis.reductions import in_any_order
 from polyblocks.affine.fusion.chains.chained_products import Link, ProductChain
+from polyblocks.affine.fusion.rescaling import Kind, kind_of
 from polyblocks.affine.model import Buffer, For, Index, Load, Node, Op, Pure, Store, Value, walk
-from polyblocks.affine.ops import has_flag
 
 _MAXIMA = ("arith.maximumf", "arith.maxnumf")
-_CONVERSIONS = ("arith.extf", "arith.truncf")
-
-
-class Kind(Enum):
-    """Numbers that a value depends on.
-
-    PLAIN: of nothing that a row reduces. SHIFT: of the largest score. EXPONENT: a score less a
-    shift. LINEAR: a multiple of an exponential of that. LATE: of a sum of the row.
-    """
-
-    PLAIN = auto()
-    SHIFT = auto()
-    EXPONENT = auto()
-    LINEAR = auto()
-    LATE = auto()
 
 
 @dataclass(eq=False)
@@ -171,25 +155,21 @@ def _see(found: Rescaling, node: Node, inside: set[Buffer]) -> bool:
 
 
 def _kind_of_result(found: Rescaling, op: Op, kinds: list[Kind]) -> Kind | None:
-    """The kind of an operation's result; None if a running maximum allows for no such operation."""
-    first = kinds[0]
-    if op.name in _CONVERSIONS and first in (Kind.LINEAR, Kind.LATE):
-        return first
-    if op.name == "arith.extf":
-        return first
-    if op.name == "arith.subf" and kinds == [Kind.PLAIN, Kind.SHIFT]:
-        return Kind.EXPONENT
-    if op.name == "math.exp" and first is Kind.EXPONENT and _is_same(found, op):
+    """The kind of an operation's result; None if a chain's nest cannot be rescaled by it."""
+    kind = kind_of(op, kinds)
+    if kind is Kind.EXPONENT and op.name not in ("arith.subf", "arith.extf"):
+        return None
+    if kinds[0] is Kind.EXPONENT and kind is Kind.LINEAR:
+        # Powers of two are made of exponentials alone, and there is one shift.
+        if op.name != "math.exp" or not _is_same(found, op):
+            return None
         found.exponentials.append(op)
-        return Kind.LINEAR
-    if op.name == "arith.mulf" and sorted(k.name for k in kinds) == ["LINEAR", "PLAIN"]:
-        return Kind.LINEAR
-    if op.name == "arith.divf" and kinds == [Kind.LINEAR, Kind.PLAIN]:
-        return Kind.LINEAR
-    if op.name == "arith.divf" and kinds == [Kind.LINEAR, Kind.LATE] and has_flag(op, "reassoc"):
+    elif kinds == [Kind.LINEAR, Kind.LINEAR]:
+        # One of them may still be divided by a sum.
+        return None
+    elif kinds == [Kind.LINEAR, Kind.LATE] and kind is Kind.LINEAR:
         found.divisions.append(op)
-        return Kind.LINEAR
-    return None
+    return kind
 
 
 def _is_same(found: Rescaling, op: Op) -> bool:
