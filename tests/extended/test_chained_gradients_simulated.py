@@ -10,9 +10,12 @@ import pytest
 import torch
 from simulated_attention import named_results
 from sweeps import sweep
+from tests.support.captured import captured
 from torch.nn import functional
 
 from polyblocks.affine.gpu.tiles import chain_cost
+from polyblocks.api import compile_text
+from polyblocks.options import CompileOptions
 from polyblocks.passes.contraction import chain_products
 from polyblocks.simt import LaunchResult
 
@@ -127,3 +130,14 @@ def test_blocks_of_masked_steps_are_left_out(monkeypatch: pytest.MonkeyPatch) ->
     # Tiles on the diagonal are computed: of rows before, and of columns behind.
     assert len(counts[0]) == 4
     assert [number * 9 for number in counts[0]] == [number * 16 for number in counts[1]]
+
+
+@pytest.mark.parametrize("arch", ["gfx1100", "gfx1200"])
+def test_registers_suffice(arch: str) -> None:
+    """Where some threads copy nothing, branches would keep operands of all rows in registers."""
+    queries = torch.empty(8, 16, 1024, 64, dtype=torch.float16)
+    module = captured(gradients, [*[queries] * 5, torch.empty(8, 16, 1024)]).module
+    text = module.operation.get_asm(enable_debug_info=True)
+    artifact = compile_text(text, CompileOptions(target="amdgpu", arch=arch))
+    assert len(artifact.manifest["kernels"]) == 4
+    assert all(not k["resources"]["spill_bytes"] for k in artifact.manifest["kernels"])

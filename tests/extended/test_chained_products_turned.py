@@ -89,7 +89,7 @@ def test_a_chain_reads_and_writes_its_arguments_once_for_each_tile(
     arch: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     heads, length, size = 2, 512, 64
-    tiled(monkeypatch, 8, 16, 32)
+    tiled(monkeypatch, 8, 16, 64)
     _, (launch,) = simulate(attention, queries(heads, length, length, size), arch)
     tiles, array = length // 128, heads * length * size * 2
     # Queries, and for each tile of rows all keys and values; results.

@@ -132,6 +132,11 @@ class ChainPlan:
         elements += r * c // 8
         return elements + r * d + rows + columns // 8 + _OTHER + ADDRESSES
 
+    @property
+    def has_idle_copiers(self) -> bool:
+        """Whether some threads have nothing to copy in a round of a block of steps."""
+        return any(p.pieces(p.product.operands[1]) % p.threads for p in self.plans)
+
     @cached_property
     def _of_columns(self) -> int:
         """Numbers of each step that statements of a block load, whatever the row is."""
@@ -219,6 +224,9 @@ def _is_possible(plan: ChainPlan, chip: Multiprocessor) -> bool:
     copied.append((second, second.product.operands[1]))
     if plan.through_registers:
         if plan.stages > 1 or not all(e.along(o) in ("steps", "outer") for e, o in copied):
+            return False
+        # Branches of copies: operands of the rows are read before the loop, and spilled.
+        if plan.has_idle_copiers:
             return False
     elif not all(e.is_asynchronous(o) and e.loads is not None for e, o in copied):
         return False
