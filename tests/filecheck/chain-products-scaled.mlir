@@ -58,7 +58,7 @@ func.func @main(%q: memref<16x1000x64xf16>, %k: memref<16x1000x64xf16>, %v: memr
       affine.for %j = 0 to 1000 {
         %x = affine.load %scores[%h, %i, %j] : memref<16x1000x1000xf32>
         %m = affine.load %max[%h, %i] : memref<16x1000xf32>
-        %e = arith.subf %x, %m : f32
+        %e = arith.subf %x, %m fastmath<reassoc,contract> : f32
         %p = math.exp %e : f32
         affine.store %p, %exp[%h, %i, %j] : memref<16x1000x1000xf32>
       }

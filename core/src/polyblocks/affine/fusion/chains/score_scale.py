@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from math import inf, isfinite
 
 from polyblocks.affine.fusion.chains.chained_products import Link, ProductChain
-from polyblocks.affine.fusion.chains.row_kinds import Kind, Rescaling
+from polyblocks.affine.fusion.chains.row_kinds import Rescaling
+from polyblocks.affine.fusion.rescaling import Kind
 from polyblocks.affine.model import Buffer, Load, Node, Op, Store, Value, walk
 from polyblocks.affine.ops import has_flag, is_constant
 
