@@ -45,7 +45,7 @@ def running_chain(
     With ``power``, LLVM's function of a power of two that is as exact as numbers of 16 bits need,
     exponentials that become such numbers are computed by it. With ``partial``, a loop around goes
     over parts of the blocks, and what each of them carries in the end is stored there. With
-    ``scale``, exponents are scaled in the place of scores; not with parts.
+    ``scale``, exponents are scaled and not scores; not with parts.
 
     ::
 

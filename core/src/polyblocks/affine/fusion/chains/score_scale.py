@@ -29,7 +29,7 @@ class ScoreScale:
 
 
 def score_scale(chain: ProductChain, rescaling: Rescaling) -> ScoreScale | None:
-    """The scale of a chain's scores; None if there is none, or something else uses them.
+    """The scale of a chain's scores; None if no constant scales them, or others use them.
 
     ``max(c x)`` is ``c max(x)``, and ``exp(c x - c max(x))`` is a power of two of ``x`` times a
     constant, less a number of the row. Scores may be minus infinity by a condition.
