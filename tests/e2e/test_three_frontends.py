@@ -82,11 +82,11 @@ class CompiledError(BaseException):
 def kernels_of(
     language: str, algorithm: Algorithm, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[int, float]:
-    """How many kernels share large loops among threads, and the bytes of the arrays that each touches.
+    """How many kernels share large loops among threads, and the bytes of the arrays each touches.
 
-    Small ones do not count: a sum of three numbers may be taken here or there. Neither do bytes that
-    are read again, which are those between a cache and the memory where an array lies: one may hold
-    results of PyTorch, whose memory is used again at once.
+    Small ones do not count: a sum of three numbers may be taken here or there. Neither do bytes
+    that are read again, which are those between a cache and the memory where an array lies: one may
+    hold results of PyTorch, whose memory is used again at once.
     """
     kernels: list[dict[str, Any]] = []
 

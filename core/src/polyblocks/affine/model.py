@@ -951,6 +951,11 @@ def walk(nodes: Iterable[Node]) -> Iterator[Node]:
             stack.pop()
 
 
+def local_buffers(nodes: Iterable[Node]) -> set[Buffer]:
+    """The buffers that nodes have for themselves, at any depth."""
+    return {n.buffer for n in walk(nodes) if isinstance(n, Alloca)}
+
+
 def reads(item: Nest | Opaque) -> Set[Buffer]:
     """Buffers that an item reads."""
     if isinstance(item, ControlFlow):

@@ -12,7 +12,6 @@ from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
     Access,
     AffineAccess,
-    Alloca,
     Buffer,
     For,
     IndirectAccess,
@@ -20,13 +19,14 @@ from polyblocks.affine.model import (
     Store,
     Value,
     index_exprs,
+    local_buffers,
     walk,
 )
 
 
 def is_parallel(loop: For, nodes: list[Node]) -> bool:
     """Whether no iteration of ``loop`` touches what another one writes, but for atomic updates."""
-    local = {n.buffer for n in walk(loop.body) if isinstance(n, Alloca)}
+    local = local_buffers(loop.body)
     accesses = [n for n in walk(loop.body) if isinstance(n, Access) and n.buffer not in local]
     stores = [n for n in accesses if n.writes]
     inside = [n for n in walk(loop.body) if isinstance(n, For)]

@@ -11,8 +11,8 @@ from polyblocks.affine.model import (
     Node,
     Op,
     Value,
+    local_buffers,
     stored_bases,
-    walk,
 )
 
 
@@ -33,7 +33,7 @@ def invariants(loop: For) -> tuple[list[Node], list[Node]]:
         return [], loop.body
     varying: set[Value] = set(loop.arguments)
     written = stored_bases(loop.body)
-    local = {n.buffer for n in walk(loop.body) if isinstance(n, Alloca)}
+    local = local_buffers(loop.body)
     taken: list[Node] = []
     kept: list[Node] = []
     checked = True

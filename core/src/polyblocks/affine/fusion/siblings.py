@@ -10,13 +10,13 @@ from polyblocks.affine.analysis.facts import facts_of
 from polyblocks.affine.cleanup.dead_nests import drop_stores
 from polyblocks.affine.mlir.regions import stands_before
 from polyblocks.affine.model import (
-    Alloca,
     AnyLoad,
     For,
     Nest,
     Node,
     Sequence,
     Value,
+    local_buffers,
     reads,
     remove_dead,
     replace_values,
@@ -160,7 +160,7 @@ def forward_stored(nodes: list[Node]) -> None:
 def clean(nest: Nest) -> None:
     """Forward what is stored, drop what nothing needs."""
     forward_stored(nest.body)
-    local = {n.buffer for n in walk(nest.body) if isinstance(n, Alloca)}
+    local = local_buffers(nest.body)
     used = {n.buffer for n in all_accesses(nest.body) if isinstance(n, AnyLoad)}
     drop_stores(nest.body, local - used)
     remove_dead(nest.body)

@@ -12,7 +12,6 @@ from polyblocks.affine.access import address, stride_along
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
     AffineAccess,
-    Alloca,
     Buffer,
     For,
     Index,
@@ -22,6 +21,7 @@ from polyblocks.affine.model import (
     Node,
     Prefetch,
     Store,
+    local_buffers,
     walk,
 )
 from polyblocks.affine.subnests import tile_of
@@ -130,7 +130,7 @@ def mark_next_panel(nest: Nest, lanes: For, around: list[For], target: Any) -> N
     if len(caches) < 2:
         return
     made = {n.buffer.base for n in walk(tile_of(nest.body)[1]) if isinstance(n, Store)}
-    own = sum(n.buffer.nbytes for n in walk(nest.body) if isinstance(n, Alloca))
+    own = sum(buffer.nbytes for buffer in local_buffers(nest.body))
     # The remaining rows have another tile behind.
     tiles = next((n for n in lanes.body if isinstance(n, For)), None)
     if tiles is None or tiles.inits or tiles.trips < 2 or lanes.var.extent != lanes.lanes:
