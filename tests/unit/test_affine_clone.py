@@ -41,13 +41,16 @@ MOVED = (Expr.of(OTHER), Expr.of(OTHER) + 1)
 #: What is replaced by what; all else stays.
 REPLACED = {OLD: NEW, GIVEN: TAKEN, AT: TO, PLACE: MOVED}
 
+#: A remembered signature: that of no operation, so that all make theirs anew.
+SIGNED = (("marks", 0), "name", {}, F32, 0)
+
 ORDER = [
     *("Op", "Index", "Load", "Store", "IndirectLoad", "IndirectStore", "IndirectAtomic"),
     *("Alloca", "Check", "Commit", "Wait", "Barrier", "Multiply", "For"),
 ]
 
 NODES: list[Node] = [
-    Op("math.exp", [GIVEN], {"fastmath": "reassoc"}, [Value(F32)], "here"),
+    Op("math.exp", [GIVEN], {"fastmath": "reassoc"}, [Value(F32)], "here", SIGNED),
     Index(Value(INDEX), PLACE[1]),
     Load(Value(F32), OLD, PLACE, "here", PLACE, frozenset({2})),
     Store(GIVEN, OLD, PLACE, "here", stream=64, peel=True, padding=frozenset({2})),
@@ -59,7 +62,7 @@ NODES: list[Node] = [
     Commit("here", "products"),
     Wait(2, "here", "products"),
     Barrier("warp", "here"),
-    Multiply("llvm.call_intrinsic", [GIVEN], {"intrin": "dot"}, [Value(F32)], "here"),
+    Multiply("llvm.call_intrinsic", [GIVEN], {"intrin": "dot"}, [Value(F32)], "here", SIGNED),
     For(
         Var(8),
         [],
@@ -172,3 +175,19 @@ def test_all_that_is_used_can_be_replaced_in_place(node: Node) -> None:
     assert set(node.uses) == set(values.values())
     assert all(min(e.const for e in node.exprs) >= 5 for _ in node.exprs)
     assert (node.defines, node.marks) == (defined, marks)
+
+
+def test_a_remembered_signature_is_of_the_operation_as_it_is() -> None:
+    one = Op("math.exp", [GIVEN], {"fastmath": "reassoc"}, [Value(F32)], "here")
+    before = one.signature()
+    new = copied(one)
+    assert new.signature() == before
+    assert isinstance(new, Op)
+    new.name = "math.exp2"
+    assert new.signature() != before
+    new.name, new.attributes = one.name, {**one.attributes, "rounds": "free"}
+    assert new.signature() != before
+    new.attributes = one.attributes
+    assert new.signature() == before
+    other = Op(one.name, [GIVEN], one.attributes, [Value("f64")], "here", one.signed)
+    assert other.signature() != before
