@@ -119,20 +119,29 @@ def test_every_name_of_a_framework_is_one_case(name: str) -> None:
 
 
 class Session(run.Session):
-    """One whose answers are given: by peer, seconds of a call with large operands."""
+    """One whose answers are given.
 
-    def __init__(self, seconds: dict[str, float]) -> None:
+    Args:
+        seconds: by peer, of a call with large operands.
+        first: of the first call beside others, and alone.
+    """
+
+    def __init__(self, seconds: dict[str, float], first: tuple[float, float] = (0.5, 0.25)) -> None:
         super().__init__("PyTorch", Request("", 3, 2, Path(), Path()), Path(), Silence(), 1000.0)
         self.seconds = seconds
+        self.first = first
         self.asked: list[tuple[str, ...]] = []
 
-    def _asked(self, orders: Any, peers: Any, seconds: float, log: str) -> Any:
+    def _asked(
+        self, orders: Any, peers: Any, seconds: float, log: str, cache: str = run.SHARED
+    ) -> Any:
+        first = 9.0 if seconds else self.first[cache != run.SHARED]
         self.asked.append((log, *peers, *(size for _, size in orders)))
         found = []
         for order in orders:
             some: list[Any] = []
             for peer in peers:
-                row: Any = {"peer": peer, "first_call": 9.0 if seconds else 0.5}
+                row: Any = {"peer": peer, "first_call": first}
                 some.append(row | ({"minimum": self.seconds[peer]} if seconds else {}))
             found.append((order, {"peers": some, "bytes": 750}))
         return found
@@ -148,6 +157,18 @@ def test_the_compiler_is_asked_where_it_may_be_faster() -> None:
     assert [row["best"] for row in fast.rows([CASE])] == ["eager"] * 2
     far = Session({"eager": 3.0, "Inductor": 5.0, OURS: 2.0})
     assert [len(row["peers"]) for row in far.rows([CASE])] == [2, 3]
+
+
+@pytest.mark.parametrize(
+    ("first", "kept"), [((2.5, 1.5), 1.5), ((2.5, 3.5), 2.5), ((0.5, 0.25), 0.5)], ids=str
+)
+def test_first_calls_above_the_bar_are_timed_again_alone(
+    first: tuple[float, float], kept: float
+) -> None:
+    session = Session({"eager": 3.0, OURS: 0.9}, first)
+    assert [row["peers"][OURS]["first_call"] for row in session.rows([CASE])] == [kept] * 2
+    (alone,) = [sizes for log, _, *sizes in session.asked if log == "alone"]
+    assert len(alone) == (2 if first[0] > COMPILE_BAR_S else 0)
 
 
 def results() -> Any:
