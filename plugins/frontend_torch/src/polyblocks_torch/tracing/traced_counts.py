@@ -19,6 +19,8 @@ from torch._dynamo.variables.base import VariableTracker
 from torch._dynamo.variables.tensor import TensorVariable
 from torch._dynamo.variables.torch import TorchInGraphFunctionVariable
 
+from polyblocks_torch.tracing.traced_modules import trace_method
+
 _active: ContextVar[bool] = ContextVar("polyblocks_counts_of_length", default=False)
 
 #: dtypes that eager mode counts.
@@ -95,5 +97,4 @@ def _method(self: Any, tx: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 TorchInGraphFunctionVariable.call_function = _function  # type: ignore[method-assign]
-# Dynamo asks for it by name, and puts the call into the graph where it gives None.
-TensorVariable.method_bincount = _method  # type: ignore[attr-defined]
+trace_method("bincount", _method)

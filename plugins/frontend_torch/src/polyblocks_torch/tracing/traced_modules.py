@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -155,6 +155,22 @@ def _padded_encoder_forward(
     return output
 
 
+def trace_method(name: str, traced: Callable[..., Any]) -> None:
+    """Let Dynamo trace a method of tensors so.
+
+    Args:
+        name: of the method.
+        traced: takes the tensor, Dynamo's translator and the arguments; what gives None is put into
+            the graph as it is.
+    """
+    setattr(TensorVariable, f"method_{name}", traced)
+    # From PyTorch 2.15 on Dynamo looks methods up in a table, and not by their names.
+    table = getattr(TensorVariable, "tp_methods", None)
+    if table is not None:
+        made = type(next(iter(table.values())))(traced)
+        TensorVariable.tp_methods = {**table, name: made}  # type: ignore[attr-defined]
+
+
 _traced_backward = TensorVariable.method_backward
 
 
@@ -175,7 +191,7 @@ _traced_draw = user_defined.call_random_fn
 _DRAWN_IN_GRAPHS = (random.randint, random.randrange)
 
 
-def _draw(tx: Any, fn: Any, args: Any, kwargs: Any) -> Any:
+def _draw(tx: Any, fn: Any, args: Any, kwargs: Any, *replays: Any) -> Any:
     limits = [value.as_python_constant() for value in (*args, *kwargs.values())]
     if _active.get() and not (
         fn in _DRAWN_IN_GRAPHS and all(abs(limit) < 1 << 62 for limit in limits)
@@ -186,10 +202,11 @@ def _draw(tx: Any, fn: Any, args: Any, kwargs: Any) -> Any:
             explanation="the next call must draw the next number",
             hints=["Draw outside of the compiled function, or with PyTorch's generator."],
         )
-    return _traced_draw(tx, fn, args, kwargs)
+    # From PyTorch 2.15 on how a graph draws again may be said, too.
+    return _traced_draw(tx, fn, args, kwargs, *replays)
 
 
-TensorVariable.method_backward = _backward  # type: ignore[method-assign]
+trace_method("backward", _backward)
 user_defined.call_random_fn = _draw
 misc.call_random_fn = _draw
 SkipFunctionVariable.call_function = _without_breaks  # type: ignore[method-assign]
