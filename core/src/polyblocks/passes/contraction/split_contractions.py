@@ -6,7 +6,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from polyblocks.affine.cost import rates
-from polyblocks.affine.model import Nest, Sequence
+from polyblocks.affine.fusion.producer_inlining import ProducerInlining
+from polyblocks.affine.fusion.weighing import against_traffic
+from polyblocks.affine.model import Nest, Sequence, writes
+from polyblocks.affine.operation_cost import MAX_NODES
+from polyblocks.affine.rewrites.inlining import Candidate
+from polyblocks.affine.users import Users
 from polyblocks.passes import facts
 from polyblocks.passes.base import NestPass
 
@@ -81,12 +86,6 @@ class SplitContractionsPass(NestPass):
 
     def _inline(self, joining: Nest, sequence: Sequence, context: Any) -> None:
         """Let nests that read the sums add them up, where that is quicker than another kernel."""
-        from polyblocks.affine.fusion.producer_inlining import ProducerInlining
-        from polyblocks.affine.fusion.weighing import against_traffic
-        from polyblocks.affine.operation_cost import MAX_NODES
-        from polyblocks.affine.rewrites.inlining import Candidate
-        from polyblocks.affine.users import Users, writes
-
         users = Users(sequence)
         inlining = ProducerInlining(self.name, against_traffic, MAX_NODES)
         for buffer in writes(joining):

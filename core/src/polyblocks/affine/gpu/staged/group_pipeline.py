@@ -77,11 +77,7 @@ class GroupPipeline:
             result: the sum behind the last tile.
         """
         out += self._arrived(self.plan.ahead - 1)
-        calls = self.plan.calls
-        for call in range(calls):
-            is_last = call == calls - 1
-            total = self.unit.multiply(number, call, total, out, result if is_last else None)
-        out.append(Commit(of=PRODUCTS))
+        total = self.unit.products(number, total, out, result)
         if not quiet:
             out += self.unit.starts(number + self.plan.ahead)
         out.append(Commit())

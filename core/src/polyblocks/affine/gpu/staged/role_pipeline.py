@@ -65,11 +65,7 @@ class RolePipeline:
         """
         out.append(Wait(self.plan.stages - 1, of=USES))
         out += [*self.unit.starts(number), Commit(), Wait(0)]
-        calls = self.plan.calls
-        for call in range(calls):
-            is_last = call == calls - 1
-            total = self.unit.multiply(number, call, total, out, result if is_last else None)
-        out.append(Commit(of=PRODUCTS))
+        total = self.unit.products(number, total, out, result)
         out.append(Wait(0 if result is not None else IN_FLIGHT, of=PRODUCTS))
         if frees and result is None:
             out.append(Commit(of=USES))

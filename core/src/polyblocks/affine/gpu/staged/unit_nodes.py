@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from polyblocks.affine.analysis.contractions import Operand
-from polyblocks.affine.buffers.copies import BULK, REGISTERS, SHARED, BoxCopy
+from polyblocks.affine.buffers.copies import BULK, PRODUCTS, REGISTERS, SHARED, BoxCopy, Commit
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.gpu.plans.group_units import GroupUnitPlan
 from polyblocks.affine.gpu.plans.units import UnitPlan
@@ -164,6 +164,17 @@ class UnitNodes:
         return plan.index(operand, stage, outer, at)
 
     # Products
+
+    def products(
+        self, number: Number, total: Value, out: list[Node], result: Value | None = None
+    ) -> Value:
+        """All products of a tile, committed as a group; the parameters are :meth:`multiply`'s."""
+        calls = self.plan.calls
+        for call in range(calls):
+            is_last = call == calls - 1
+            total = self.multiply(number, call, total, out, result if is_last else None)
+        out.append(Commit(of=PRODUCTS))
+        return total
 
     def multiply(
         self,
