@@ -122,6 +122,14 @@ def is_constant(node: Node) -> TypeGuard[Op]:
     return isinstance(node, Op) and node.name == "arith.constant"
 
 
+def constant_number(node: Node | None) -> float | None:
+    """The number that a node makes, an integer or a truth value as it is; None for all else."""
+    if node is None or not is_constant(node):
+        return None
+    number = getattr(node.attributes["value"], "value", None)
+    return number if isinstance(number, (bool, int, float)) else None
+
+
 def has_flag(op: Op, flag: str) -> bool:
     """Whether an operation has one of the dialect's fastmath flags, ``reassoc`` for one."""
     return flag in printed(op.attributes.get("fastmath", ""))

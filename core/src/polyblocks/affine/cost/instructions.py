@@ -27,7 +27,7 @@ from polyblocks.affine.model import (
     Value,
 )
 from polyblocks.affine.multiply import Multiply
-from polyblocks.affine.ops import has_flag
+from polyblocks.affine.ops import constant_number, has_flag
 from polyblocks.affine.vectors.interleaves import Interleave
 from polyblocks.affine.vectors.lanes import Lanes, lanes_of
 from polyblocks.affine.vectors.neighbours import Window, windows
@@ -391,12 +391,9 @@ def _power(exponent: float, registers: float, mix: Mix) -> None:
 
 def _constant(value: Value, makers: dict[Value, Op]) -> float | None:
     """The number that a value always is, if that is a small one whose power products give."""
-    maker = makers.get(value)
-    if maker is None or maker.name != "arith.constant":
-        return None
-    number = getattr(maker.attributes["value"], "value", None)
+    number = constant_number(makers.get(value))
     # Neither is NaN.
-    if not isinstance(number, (int, float)) or not abs(number) <= _MOST_PRODUCTS:
+    if number is None or not abs(number) <= _MOST_PRODUCTS:
         return None
     return float(number) if 2 * number == int(2 * number) else None
 

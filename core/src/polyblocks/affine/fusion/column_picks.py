@@ -36,7 +36,7 @@ from polyblocks.affine.model import (
     walk,
     writes,
 )
-from polyblocks.affine.ops import Integers, Ops, integer
+from polyblocks.affine.ops import Integers, Ops, constant_number, integer
 from polyblocks.affine.rewrites.merging import fits, merged
 from polyblocks.affine.users import Users
 
@@ -252,14 +252,5 @@ def _expr_of(value: Value, makers: Mapping[Value, Node]) -> Expr | None:
     expr = _expr_of(value, makers)
     if expr is None or expr.range()[0] < 0 or expr.range()[1] >= MOST_COLUMNS:
         return None
-    least = min((_constant(v, makers) or 0 for v in limits), default=MOST_COLUMNS)
+    least = min((constant_number(makers.get(v)) or 0 for v in limits), default=MOST_COLUMNS)
     return expr if expr.range()[1] <= least else None
-
-
-def _constant(value: Value, makers: Mapping[Value, Node]) -> int | None:
-    """The integer that a value is; None if it is no constant."""
-    maker = makers.get(value)
-    if not isinstance(maker, Op) or maker.name != "arith.constant":
-        return None
-    number = getattr(maker.attributes["value"], "value", None)
-    return number if isinstance(number, int) else None

@@ -19,6 +19,7 @@ from polyblocks.affine.model import (
     walk,
     walk_with_trips,
 )
+from polyblocks.affine.ops import constant_number
 from polyblocks.affine.rewrites.inlining import Candidate, Producer
 from polyblocks.affine.rewrites.run_time_places import gathers, known_exprs
 from polyblocks.affine.rewrites.simplify import (
@@ -78,13 +79,7 @@ def masks_scores(candidate: Candidate, producer: Producer) -> bool:
 def _gives_lowest(nodes: list[Node]) -> Iterator[bool]:
     """For each choice in code, whether minus infinity is chosen from."""
     found = list(walk(nodes))
-    lowest = {
-        n.results[0]
-        for n in found
-        if isinstance(n, Op)
-        and n.name == "arith.constant"
-        and getattr(n.attributes["value"], "value", None) == -inf
-    }
+    lowest = {v for n in found if constant_number(n) == -inf for v in n.defines}
     for node in found:
         if isinstance(node, Op) and node.name == "arith.select":
             yield not lowest.isdisjoint(node.operands)

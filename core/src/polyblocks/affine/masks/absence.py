@@ -26,6 +26,7 @@ from polyblocks.affine.model import (
     Value,
     walk,
 )
+from polyblocks.affine.ops import constant_number
 
 _LARGER = {"arith.maximumf", "arith.maxnumf"}
 _EXPONENTIALS = {"math.exp", "math.exp2"}
@@ -188,10 +189,8 @@ def constants_of(nodes: list[Node]) -> dict[Value, Number]:
     """The constants in code."""
     found: dict[Value, Number] = {}
     for node in walk(nodes):
-        if isinstance(node, Op) and node.name == "arith.constant":
-            value = getattr(node.attributes["value"], "value", None)
-            if isinstance(value, (bool, int, float)):
-                found[node.results[0]] = Number(value)
+        if (value := constant_number(node)) is not None:
+            found.update((result, Number(value)) for result in node.defines)
     return found
 
 

@@ -11,7 +11,7 @@ from polyblocks.affine.analysis.reductions import EXTENSIONS
 from polyblocks.affine.expr import Expr
 from polyblocks.affine.fusion.product_nests import ProductNests
 from polyblocks.affine.model import Buffer, For, Load, Node, Op, Sequence, Value, walk
-from polyblocks.affine.ops import Integers, Ops
+from polyblocks.affine.ops import Integers, Ops, constant_number
 from polyblocks.affine.padding.lattices import Lattice, lattices_of
 from polyblocks.affine.padding.margins import Margin, margins_of
 from polyblocks.affine.rewrites.simplify import eliminate_common
@@ -155,9 +155,7 @@ def _only_factor(value: Value, users: dict[Value, list[Node]]) -> tuple[Op, int]
 
 def _is_finite(maker: Op | None) -> bool:
     """Whether what makes a value is a constant that is finite."""
-    if maker is None or maker.name != "arith.constant":
-        return False
-    value = getattr(maker.attributes["value"], "value", None)
+    value = constant_number(maker)
     return isinstance(value, float) and math.isfinite(value)
 
 

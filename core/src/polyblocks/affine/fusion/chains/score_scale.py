@@ -10,7 +10,7 @@ from polyblocks.affine.fusion.chains.chained_products import Link, ProductChain
 from polyblocks.affine.fusion.chains.row_kinds import Rescaling
 from polyblocks.affine.fusion.rescaling import Kind
 from polyblocks.affine.model import Buffer, Load, Node, Op, Store, Value, walk
-from polyblocks.affine.ops import has_flag, is_constant
+from polyblocks.affine.ops import constant_number, has_flag
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def _starts_with_nothing(maximum: Link) -> bool:
     assert maximum.reduction is not None
     (init,) = maximum.reduction.inits
     made = next((n for n in maximum.body if init in n.defines), None)
-    return made is not None and _number(made) == -inf
+    return made is not None and constant_number(made) == -inf
 
 
 def _only_exponents(link: Link, buffer: Buffer, rescaling: Rescaling) -> bool:
@@ -85,7 +85,7 @@ def _only_exponents(link: Link, buffer: Buffer, rescaling: Rescaling) -> bool:
 def _scaled(value: Value, nodes: list[Node]) -> ScoreScale | None:
     """The product that a score is, through choices between it and minus infinity."""
     made = {v: n for n in nodes for v in n.defines}
-    numbers = {v: _number(n) for v, n in made.items()}
+    numbers = {v: constant_number(n) for v, n in made.items()}
     while True:
         op = made.get(value)
         users = [n for n in nodes if value in n.uses]
@@ -102,13 +102,5 @@ def _scaled(value: Value, nodes: list[Node]) -> ScoreScale | None:
         for operand, other in (op.operands, reversed(op.operands)):
             factor = numbers.get(other)
             if factor is not None and isfinite(factor) and factor > 0:
-                return ScoreScale(op, operand, factor)
+                return ScoreScale(op, operand, float(factor))
         return None
-
-
-def _number(node: Node) -> float | None:
-    """The number of a constant; None for anything else."""
-    if not is_constant(node):
-        return None
-    value = node.attributes["value"]
-    return float(value.value) if hasattr(value, "value") else None
