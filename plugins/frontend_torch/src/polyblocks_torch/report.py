@@ -52,8 +52,8 @@ class GraphBreak:
         return cls(one_line(reason.reason), location)
 
 
-#: Dynamo's reason for a branch on a tensor where it continues behind it.
-_BRANCH = "generic_jump TensorVariable()"
+#: Dynamo's reasons for a branch on a tensor: where it continues behind it, and where it does not.
+_BRANCH = ("generic_jump TensorVariable()", "Data-dependent branching")
 
 
 def one_line(text: str) -> str:

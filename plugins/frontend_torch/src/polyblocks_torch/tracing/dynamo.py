@@ -12,7 +12,6 @@ import logging
 import re
 import sys
 import traceback
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -28,7 +27,7 @@ from torch._dynamo.eval_frame import OptimizeContext
 from torch._dynamo.exc import BackendCompilerFailed, TorchDynamoException, Unsupported, UserError
 from torch._dynamo.symbolic_convert import TensorifyState
 from torch._dynamo.types import ConvertFrameReturn
-from torch._dynamo.utils import counters, graph_break_reasons
+from torch._dynamo.utils import ExactWeakKeyDictionary, counters, graph_break_reasons
 from torch.autograd import forward_ad
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 from torch.utils import _pytree as pytree
@@ -39,7 +38,7 @@ from polyblocks_torch.recurrent.shapes import shapes_alone
 from polyblocks_torch.report import Frame, FunctionReport, GraphBreak, one_line
 from polyblocks_torch.tracing.cached_calls import CachedCalls, LeftToPython
 from polyblocks_torch.tracing.collection import collection_paused
-from polyblocks_torch.tracing.dynamo_logs import without_logs
+from polyblocks_torch.tracing.dynamo_logs import suppressed_errors, without_logs
 from polyblocks_torch.tracing.frame_memory import FrameMemory
 from polyblocks_torch.tracing.gate import Gate
 from polyblocks_torch.tracing.logging_calls import FUNCTIONS
@@ -128,13 +127,14 @@ class _Converter:
         self._values = ValueVariants()
         #: Whether it is said that torch.func calls the function.
         self._transformed = False
-        #: How often Dynamo has failed with a frame's code, one time after another.
-        self._failures: Counter[CodeType] = Counter()
+        #: How often Dynamo has failed with a frame's code, one time after another; by identity,
+        #: since code that Dynamo generates may hold constants without a hash.
+        self._failures = ExactWeakKeyDictionary()
 
     def __call__(self, frame: Any, cache_entry: Any, frame_state: Any) -> Any:
         code = frame.f_code
         location = f"{code.co_filename}:{code.co_firstlineno}"
-        if self._failures[code] >= TRIES:
+        if self._failures.get(code, 0) >= TRIES:
             return _by_python()
         refused = self._values.refused(frame)
         if refused is not None:
@@ -160,6 +160,7 @@ class _Converter:
                 made_without_looking(),
                 without_logs(),
                 collection_paused(),
+                suppressed_errors() as suppressed,
             ):
                 result = self._memory.converted(
                     frame,
@@ -197,14 +198,16 @@ class _Converter:
             _forget(error)
             if self._strict:
                 raise _forbidden(code, reason, where) from error
-            self._failures[code] += 1
+            self._failures[code] = self._failures.get(code, 0) + 1
             return self._run_eagerly(code, reason, where)
         finally:
             if not stays:
                 self._gate.open()
-        self._failures[code] = 0
+        if code in self._failures:
+            self._failures[code] = 0
         if isinstance(result, ConvertFrameReturn):
-            new_breaks = [b for b in counters["graph_break"] if b not in breaks]
+            new_breaks = [one_line(b) for b in counters["graph_break"] if b not in breaks]
+            new_breaks += [_suppressed_reason(error) for error in suppressed]
             new_breaks += _untraceable_arguments(frame)
             for why in graph_break_reasons[reasons:]:
                 # Also where nothing was computed before it, so that there is no graph to tell.
@@ -236,8 +239,8 @@ class _Converter:
                 self._report.not_compiled("torch.func", _TRANSFORMED, location)
         elif result.skip_reason and not _is_harmless(result.skip_reason):
             # Dynamo says why in its counters only.
-            reason = breaks[-1] if breaks else result.skip_reason
-            self._report.frame(Frame(function, location, False, one_line(reason)))
+            reason = breaks[-1] if breaks else one_line(result.skip_reason)
+            self._report.frame(Frame(function, location, False, reason))
 
 
 def _forbidden(code: CodeType, reason: str, where: str) -> FallbackError:
@@ -282,6 +285,14 @@ def _untraceable_arguments(frame: Any) -> list[str]:
                 dtype = str(tensor.dtype).removeprefix("torch.")
                 return [f"{name} is a quantized tensor ({dtype}), which PyTorch cannot trace"]
     return []
+
+
+def _suppressed_reason(error: Exception) -> str:
+    reason, where = one_line(str(error)).rstrip("."), _location_of(error)
+    reason += f", at {where}" if where else ""
+    if "graph break in loop" in str(error):
+        reason += ", in a loop: Dynamo ends no graph there"
+    return reason
 
 
 def _by_python() -> ConvertFrameReturn:

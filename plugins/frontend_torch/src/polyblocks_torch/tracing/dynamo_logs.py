@@ -1,4 +1,4 @@
-"""Work of Dynamo's that only its logs show is left out where they do not.
+"""What only Dynamo's logs show: work that is left out where they do not, and errors.
 
 PyTorch times the guards of every frame that it has compiled, once, and before that it clears the
 caches of the chip by writing 32 MiB, on fresh pages: a tenth of the time of a small function's
@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from torch._dynamo import guards, output_graph, symbolic_convert
+from torch._dynamo import convert_frame, guards, output_graph, symbolic_convert
 
 _thread = threading.local()
 
@@ -35,24 +35,56 @@ def without_logs() -> Iterator[None]:
         _thread.silent = before
 
 
+@contextmanager
+def suppressed_errors() -> Iterator[list[Exception]]:
+    """The errors for which Dynamo leaves frames of this thread to Python inside the block.
+
+    It writes them to its log, and gives no reason elsewhere.
+    """
+    _install()
+    before = getattr(_thread, "suppressed", None)
+    found: list[Exception] = []
+    _thread.suppressed = found
+    try:
+        yield found
+    finally:
+        _thread.suppressed = before
+
+
 @functools.cache
 def _install() -> None:
     """Ask in PyTorch's functions whether to do the work; other versions lack some."""
-    _replace(guards, "profile_guard_manager", 0, 0.0)
-    _replace(symbolic_convert, "get_funcname", 1, None)
+    _replace(guards, "profile_guard_manager", _unless_silent(0, 0.0))
+    _replace(symbolic_convert, "get_funcname", _unless_silent(1, None))
+    _replace(convert_frame, "format_error_msg", _noted)
 
 
-def _replace(module: Any, name: str, which: int, instead: Any) -> None:
+def _replace(module: Any, name: str, made: Callable[[Callable[..., Any]], Any]) -> None:
     original: Callable[..., Any] | None = getattr(module, name, None)
-    if original is None:
-        return
+    if original is not None:
+        setattr(module, name, made(original))
 
-    def asked(*args: Any) -> Any:
-        if getattr(_thread, "silent", (False, False))[which]:
-            return instead
-        return original(*args)
 
-    setattr(module, name, asked)
+def _unless_silent(which: int, instead: Any) -> Callable[[Callable[..., Any]], Any]:
+    def made(original: Callable[..., Any]) -> Callable[..., Any]:
+        def asked(*args: Any) -> Any:
+            if getattr(_thread, "silent", (False, False))[which]:
+                return instead
+            return original(*args)
+
+        return asked
+
+    return made
+
+
+def _noted(original: Callable[..., Any]) -> Callable[..., Any]:
+    def noted(error: Exception, *args: Any) -> Any:
+        found = getattr(_thread, "suppressed", None)
+        if found is not None:
+            found.append(error)
+        return original(error, *args)
+
+    return noted
 
 
 def _logs_of_lines() -> list[logging.Logger]:

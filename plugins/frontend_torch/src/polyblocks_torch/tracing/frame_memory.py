@@ -23,7 +23,7 @@ from torch._dynamo import pgo
 from torch._dynamo.convert_frame import compile_lock
 from torch._dynamo.exc import BackendCompilerFailed
 from torch._dynamo.source import is_from_defaults
-from torch._dynamo.utils import counters, graph_break_reasons
+from torch._dynamo.utils import ExactWeakKeyDictionary, counters, graph_break_reasons
 from torch._dynamo.variables import builder
 
 from polyblocks.errors import PolyBlocksError
@@ -51,12 +51,13 @@ class FrameMemory:
     """The memory of the frames of one decorated function."""
 
     def __init__(self) -> None:
+        # By identity: code that Dynamo generates may hold constants without a hash.
         #: Code whose integers are constants.
-        self._constant: set[CodeType] = set()
+        self._constant = ExactWeakKeyDictionary()
         #: Code whose graph ends early anyway.
-        self._broken: set[CodeType] = set()
+        self._broken = ExactWeakKeyDictionary()
         #: Of each frame's code, what Dynamo knows of the code that is traced in it.
-        self._states: dict[CodeType, Any] = {}
+        self._states = ExactWeakKeyDictionary()
         #: Dynamo's own memory, which is another one after a reset.
         self._theirs: Any = None
 
@@ -100,7 +101,7 @@ class FrameMemory:
                         inner, PolyBlocksError
                     ):
                         raise
-                self._constant.add(code)
+                self._constant[code] = True
                 logger.debug("%s: its integers are constants", code.co_name)
                 for reason in set(counters["graph_break"]) - known:
                     del counters["graph_break"][reason]
@@ -111,7 +112,7 @@ class FrameMemory:
                 entries.pop(name, None)
         result = convert()
         if len(graph_break_reasons) > reasons:
-            self._broken.add(code)
+            self._broken[code] = True
         return result
 
     @contextmanager
@@ -123,7 +124,9 @@ class FrameMemory:
             if theirs is not self._theirs:
                 self._states.clear()
                 self._theirs = theirs
-            own = self._states.setdefault(code, defaultdict(pgo.CodeState))
+            if code not in self._states:
+                self._states[code] = defaultdict(pgo.CodeState)
+            own = self._states[code]
             pgo._CODE_STATE = own
             token = _unspecialized.set(True)
             try:

@@ -18,6 +18,7 @@ import torch
 from torch._dynamo import guards
 from torch._dynamo.convert_frame import _get_cache_entries_for_region
 from torch._dynamo.eval_frame import get_eval_frame_isolate_recompiles_id
+from torch._dynamo.utils import ExactWeakKeyDictionary
 from torch.utils import _pytree as pytree
 
 from polyblocks_torch.location import is_of_user
@@ -35,10 +36,11 @@ class ValueVariants:
     """The variants of the frames of one decorated function."""
 
     def __init__(self) -> None:
+        # By identity: code that Dynamo generates may hold constants without a hash.
         #: Compiled code -> the tensors and modules that it was compiled for.
-        self._kinds: dict[CodeType, Any] = {}
-        #: Frames' code, with tensors and modules, that is compiled for no further value, and why.
-        self._full: dict[Any, tuple[str, str]] = {}
+        self._kinds = ExactWeakKeyDictionary()
+        #: Frames' code -> tensors and modules for which no further value is compiled -> why, where.
+        self._full = ExactWeakKeyDictionary()
 
     def compiled(self, frame: Any, code: CodeType) -> None:
         """Note what Dynamo has made of a frame."""
@@ -56,9 +58,9 @@ class ValueVariants:
         if len(entries) < VALUES:
             return None
         kind = _kind_of(frame)
-        known = self._full.get((frame.f_code, kind))
-        if known is not None:
-            return known
+        full: dict[Any, tuple[str, str]] = self._full.get(frame.f_code, {})
+        if kind in full:
+            return full[kind]
         alike = [entry for entry in entries if self._kinds.get(entry.code) == kind]
         if len(alike) < VALUES:
             return None
@@ -68,7 +70,8 @@ class ValueVariants:
         values = [text for text in map(_guard, failed) if not text.startswith(_OTHER)]
         if len(values) < VALUES:
             return None
-        found = self._full[frame.f_code, kind] = _described(values, frame.f_code)
+        found = _described(values, frame.f_code)
+        self._full[frame.f_code] = {**full, kind: found}
         return found
 
 
