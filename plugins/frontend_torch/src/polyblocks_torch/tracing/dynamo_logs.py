@@ -1,4 +1,4 @@
-"""What only Dynamo's logs show: work that is left out where they do not, and errors.
+"""The logs of Dynamo: work that only they show is left out where they do not; and their errors.
 
 PyTorch times the guards of every frame that it has compiled, once, and before that it clears the
 caches of the chip by writing 32 MiB, on fresh pages: a tenth of the time of a small function's
@@ -59,14 +59,14 @@ def _install() -> None:
     _replace(convert_frame, "format_error_msg", _noted)
 
 
-def _replace(module: Any, name: str, made: Callable[[Callable[..., Any]], Any]) -> None:
+def _replace(module: Any, name: str, wrapper: Callable[[Callable[..., Any]], Any]) -> None:
     original: Callable[..., Any] | None = getattr(module, name, None)
     if original is not None:
-        setattr(module, name, made(original))
+        setattr(module, name, wrapper(original))
 
 
 def _unless_silent(which: int, instead: Any) -> Callable[[Callable[..., Any]], Any]:
-    def made(original: Callable[..., Any]) -> Callable[..., Any]:
+    def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
         def asked(*args: Any) -> Any:
             if getattr(_thread, "silent", (False, False))[which]:
                 return instead
@@ -74,7 +74,7 @@ def _unless_silent(which: int, instead: Any) -> Callable[[Callable[..., Any]], A
 
         return asked
 
-    return made
+    return wrap
 
 
 def _noted(original: Callable[..., Any]) -> Callable[..., Any]:
