@@ -13,6 +13,8 @@ from polyblocks.affine.fusion.candidates import count_nodes, count_sites, distin
 from polyblocks.affine.fusion.weighing import Weigh, gathered, is_needless
 from polyblocks.affine.mlir.source import merged_sources
 from polyblocks.affine.model import (
+    Check,
+    IndirectLoad,
     Load,
     Nest,
     Op,
@@ -109,11 +111,14 @@ class ProducerInlining:
 def _may_hold(consumer: Nest, producer: Producer, target: TargetDescription) -> bool:
     """Whether a consumer that a matrix unit computes still is one, with a producer inside.
 
-    A unit multiplies elements of memory, some of them under conditions, and may convert them.
+    A unit multiplies elements of memory, some of them under conditions, and may convert them. Its
+    epilogue loads at places that are known, and checks nothing.
     """
     found = facts_of(consumer).contraction if has_units(target) else None
     if not is_product(found, target):
         return True
+    if any(isinstance(n, (Check, IndirectLoad)) for n in producer.body):
+        return False
     loads = [o.load for o in found.operands if o.load.buffer is producer.buffer] if found else []
     copies = not any(isinstance(n, Op) and n.name not in ON_THE_WAY for n in producer.body)
     return not loads or (copies and not any(load.where for load in loads))
