@@ -115,8 +115,10 @@ def test_nvidia(arch: str) -> None:
     ptx = artifact.blobs[f"kernels.{arch}.ptx"].decode()
     assert f".target {arch}\n" in ptx
     assert ptx.count(".visible .entry") == len(KERNELS)
-    # Nothing is called, no number is rounded to zero, nothing is an approximation.
-    assert not re.search(r"\bcall\b|\.extern \.func|\.ftz|\.approx|\.full", ptx)
+    # Nothing is called, no number is rounded to zero, nothing is an approximation but what a step
+    # corrects.
+    rest = ptx.replace("rsqrt.approx.f32", "")
+    assert not re.search(r"\bcall\b|\.extern \.func|\.ftz|\.approx|\.full", rest)
     assert not re.search(r"\.local\b", ptx)
     if ptxas.find() is not None:
         assert artifact.blobs[f"kernels.{arch}.cubin"].startswith(b"\x7fELF")

@@ -18,6 +18,7 @@ from polyblocks.pipeline import PassContext, run_stage
 from polyblocks.target import TargetDescription
 from polyblocks_nvgpu import ptxas, register_pressure
 from polyblocks_nvgpu.emit import compile_ptx, optimized_ir
+from polyblocks_nvgpu.passes.estimate_inverse_roots import EstimateInverseRootsPass
 from polyblocks_nvgpu.passes.finish_kernels import FinishKernelsPass
 from polyblocks_nvgpu.passes.lower_bulk_copies import LowerBulkCopiesPass
 from polyblocks_nvgpu.passes.lower_group_units import LowerGroupUnitsPass
@@ -39,6 +40,9 @@ def stage_s4(target: TargetDescription) -> list[Any]:
             after=(FinishKernelsPass(),),
         )
     )
+    # When half types are gone, and before roots of the others are expanded.
+    names = [each.name for each in stage]
+    stage.insert(names.index("expand-math"), EstimateInverseRootsPass())
     # When nothing looks for calls any more: PTX has instructions for these.
     return [*stage, LowerGroupUnitsPass(), LowerBulkCopiesPass()]
 
