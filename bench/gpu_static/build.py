@@ -13,6 +13,7 @@ from bench.gpu_static import amd_assembly, sass
 from bench.gpu_static.cases import Case, arguments
 from bench.gpu_static.instructions import Code
 from bench.gpu_static.model import Launch
+from polyblocks.artifact import Artifact
 from polyblocks.target import TargetDescription
 
 Json = dict[str, Any]
@@ -88,17 +89,29 @@ def build(case: Case, arch: str) -> list[Built]:
         if target == "amdgpu":
             options["debug"] = folder
         artifact = polyblocks.aot(case.make(), inputs, options, frontend="torch")
-        codes = (
-            _assembly(Path(folder), artifact.manifest)
-            if target == "amdgpu"
-            else _cubin(artifact.blobs, arch)
-        )
+        codes = codes_of(artifact, Path(folder), describe(arch))
     rows = {row["name"]: row for row in artifact.manifest["kernels"]}
     found = []
     for each in artifact.manifest["launches"]:
         name = each["kernel"]
-        found.append(Built(name, codes[name], _launch(each, rows[name]), rows[name]))
+        found.append(Built(name, codes[name], launch_of(each, rows[name]), rows[name]))
     return found
+
+
+def codes_of(artifact: Artifact, folder: Path, target: TargetDescription) -> dict[str, Code]:
+    """The machine code of the kernels of an artifact, by their names.
+
+    Args:
+        artifact: of that target.
+        folder: of the compilation's dumps, where machine code is read from what LLVM prints.
+        target: what it is compiled for.
+
+    Raises:
+        LookupError: a tool is missing; says what to install.
+    """
+    if target.name == "amdgpu":
+        return _assembly(folder, artifact.manifest)
+    return _cubin(artifact.blobs, target.properties["chip"])
 
 
 def _cubin(blobs: Any, arch: str) -> dict[str, Code]:
@@ -123,7 +136,8 @@ def _assembly(folder: Path, manifest: Json) -> dict[str, Code]:
     return amd_assembly.parse(text)
 
 
-def _launch(launch: Json, row: Json) -> Launch:
+def launch_of(launch: Json, row: Json) -> Launch:
+    """A launch of the manifest, with the resources that its kernel's row says it takes."""
     used = row["resources"]
     return Launch(
         prod(launch["grid"]),

@@ -84,6 +84,7 @@ class Llama(nn.Module):
         groups: int = 2,
         vocabulary: int = 8192,
         length: int = 256,
+        batch: int = 1,
     ) -> None:
         super().__init__()
         self.words = nn.Embedding(vocabulary, hidden)
@@ -92,7 +93,7 @@ class Llama(nn.Module):
         )
         self.norm = RMSNorm(hidden)
         self.head = nn.Linear(hidden, vocabulary, bias=False)
-        cache = torch.zeros(2 * layers, 1, groups, length, hidden // heads)
+        cache = torch.zeros(2 * layers, batch, groups, length, hidden // heads)
         for number, part in enumerate(cache):
             self.register_buffer(f"cache{number}", part.clone())
 

@@ -169,9 +169,17 @@ class ChainPlan:
         return {}
 
     def decision(self) -> dict[str, Any]:
-        """Its numbers for reports."""
-        unit = {"unit": self.unit.name, "operands": self.unit.operands}
-        return {**self.second.sizes.decision(), **unit}
+        """Its numbers for reports; ``extents`` has rows, columns and steps of the first product,
+        to which columns of the second one are added, and how many chains there are."""
+        (rows, columns, steps), (_, more, _) = self.first.sizes.counts, self.second.sizes.counts
+        sizes = self.second.sizes.decision()
+        return {
+            **sizes,
+            "extents": [rows, columns, steps * len(self.firsts) + more, sizes["extents"][-1]],
+            "causal": any(map(is_at_border, self._of_steps)),
+            "unit": self.unit.name,
+            "operands": self.unit.operands,
+        }
 
     def last_sizes(self) -> TileSizes:
         """The sizes of the second product, with what is done with its totals."""

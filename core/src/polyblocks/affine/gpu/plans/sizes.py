@@ -68,10 +68,14 @@ class TileSizes:
         return any(n % size for n, size in zip(self.counts[:2], self.tile[:2], strict=True))
 
     def decision(self) -> dict[str, Any]:
-        """The numbers of a plan of tiles for reports: no threads of it are a group."""
+        """The numbers of a plan of tiles for reports: no threads of it are a group.
+
+        ``extents`` are rows, columns and steps of the contraction, and how many there are of it.
+        """
         return {
             "group": 1,
             "tile": list(self.tile),
+            "extents": [*self.counts, extent(self.parts.batch)],
             "width": 1,
             "strided": False,
             "barriers": 0,

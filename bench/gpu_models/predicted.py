@@ -1,0 +1,107 @@
+"""What the kernels of a compiled model take: by machine code where units multiply, else mapped."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from bench.gpu_static.build import codes_of, launch_of
+from bench.gpu_static.instructions import Code
+from bench.gpu_static.loops import split
+from bench.gpu_static.machines import Machine, machine
+from bench.gpu_static.model import Problem, predict
+from polyblocks.artifact import Artifact
+from polyblocks.target import TargetDescription
+
+Json = dict[str, Any]
+
+
+def predicted(artifact: Artifact, folder: str, target: TargetDescription) -> Json:
+    """Sums over all launches, and the kernels, those that take longest first.
+
+    Args:
+        artifact: of the model.
+        folder: with the dumps of the compilation, where the target's assembler prints them.
+        target: what it is compiled for.
+
+    Raises:
+        LookupError: a tool that reads machine code is missing; says what to install.
+    """
+    found, manifest = machine(target), artifact.manifest
+    codes = codes_of(artifact, Path(folder), target)
+    mapped = {
+        row["nest"]: row
+        for row in manifest["report"]["decisions"]
+        if row["what"] == "mapped" and "extents" in row
+    }
+    launches = {each["kernel"]: each for each in reversed(manifest["launches"])}
+    kernels = []
+    for row in manifest["kernels"]:
+        nests = [mapped[each] for each in row["nests"][0].split(" and ") if each in mapped]
+        kernels.append(_kernel(row, nests, launches[row["name"]], codes[row["name"]], found))
+    kernels.sort(key=lambda each: -(each["seconds"] or 0.0) * each["calls"])
+
+    def total(key: str) -> float:
+        return sum((each[key] or 0.0) * each["calls"] for each in kernels)
+
+    between = found.launch_seconds * len(manifest["launches"])
+    return {
+        "seconds": total("seconds") + between,
+        "between": between,
+        "floor": total("floor"),
+        "moved": total("moved"),
+        "compulsory": total("compulsory"),
+        "kernels": kernels,
+    }
+
+
+def _kernel(row: Json, nests: list[Json], launch: Json, code: Code, machine: Machine) -> Json:
+    """A kernel's row: sizes in bytes and times of one launch.
+
+    ``nests`` are the decisions of the products that the launch computes.
+    """
+    estimate, calls = row["estimate"], row["calls"]
+    of_mapping = estimate["predicted_seconds"]
+    by_mapping = None if of_mapping is None else of_mapping / calls
+    compulsory = estimate["floor_bytes"] / calls
+    seconds, limit, matrix, read = by_mapping, estimate["bound"], 0.0, False
+    if row.get("unit") and nests:
+        try:
+            static = predict(
+                split(code), launch_of(launch, row), problem(nests, compulsory), machine
+            )
+        except (LookupError, ValueError, ZeroDivisionError):
+            pass  # Forms that are not read keep the mapping's time.
+        else:
+            seconds, limit, read = static.seconds, static.limit, True
+            matrix = static.matrix_seconds
+    resources = row["resources"]
+    return {
+        "name": row["name"],
+        "kind": row["kind"],
+        "calls": calls,
+        "unit": row.get("unit"),
+        "extents": [each["extents"] for each in nests],
+        "tile": nests[0]["tile"] if nests else [],
+        "seconds": seconds,
+        "mapping_seconds": by_mapping,
+        "read": read,
+        "bound": limit,
+        "floor": max(compulsory / machine.bandwidth, matrix),
+        "moved": estimate["moved_bytes"] / calls,
+        "compulsory": compulsory,
+        "blocks": launch_of(launch, row).blocks,
+        "registers": resources["registers"],
+        "private": resources["stack_bytes"] + resources["spill_bytes"],
+    }
+
+
+def problem(nests: list[Json], compulsory: float) -> Problem:
+    """What a launch computes: the products of its nests side by side."""
+    rows, columns, steps, count = nests[0]["extents"]
+    if "causal" in nests[0]:
+        return Problem(
+            rows * count, columns, steps, int(compulsory), rows, causal=nests[0]["causal"]
+        )
+    width = sum(each["extents"][1] * each["extents"][3] for each in nests)
+    return Problem(rows, width, steps, int(compulsory))

@@ -1,0 +1,79 @@
+"""A process that compiles models: orders as lines of JSON in, rows as lines of JSON out."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import resource
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from typing import Any
+
+Json = dict[str, Any]
+
+
+def row(name: str, batch: int, arch: str) -> Json:
+    """The row of a model in float16, see :data:`bench.gpu_models.__main__.KEYS`."""
+    import torch
+
+    import polyblocks
+    from bench.gpu_models import zoo
+    from bench.gpu_models.predicted import predicted
+    from bench.gpu_static.build import describe
+
+    target = describe(arch)
+    module, inputs = zoo.empty(name, batch, torch.float16)
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder, torch.no_grad():
+        # Machine code of one target is read from what its assembler prints.
+        debug = {"debug": folder} if target.name == "amdgpu" else {}
+        options = {"target": target.name, "arch": arch, **debug}
+        begin, processor = time.perf_counter(), processor_seconds()
+        artifact = polyblocks.aot(module, inputs, options, frontend="torch", weights="arguments")
+        seconds, processor = time.perf_counter() - begin, processor_seconds() - processor
+        found = predicted(artifact, folder, target)
+    return {
+        "launches": len(artifact.manifest["launches"]),
+        "layer": period([each["kernel"] for each in artifact.manifest["launches"]]),
+        **found,
+        "workspace": artifact.manifest["workspace_bytes"],
+        "artifact": sum(map(len, artifact.blobs.values())),
+        "compile": seconds,
+        "processor": processor,
+    }
+
+
+def period(names: Sequence[str]) -> int:
+    """The launches of a layer: after how many the same kernel comes again, mostly; 0 if seldom."""
+    for step in range(1, len(names) // 2 + 1):
+        again = sum(a == b for a, b in zip(names, names[step:], strict=False))
+        if 2 * again > len(names) - step and len(set(names[:step])) > 1:
+            return step
+    return 0
+
+
+def processor_seconds() -> float:
+    """Of this process and of those that it has waited for."""
+    own, others = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return own.ru_utime + own.ru_stime + others.ru_utime + others.ru_stime
+
+
+def main() -> None:
+    """Answer until the orders end."""
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    logging.disable(logging.WARNING)
+    for line in sys.stdin:
+        order = json.loads(line)
+        try:
+            answer = row(order["name"], order["batch"], order["arch"])
+        except Exception as error:
+            answer = {"problem": f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"}
+        answers.write(json.dumps(answer) + "\n")
+        answers.flush()
+
+
+if __name__ == "__main__":
+    main()

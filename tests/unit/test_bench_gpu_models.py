@@ -1,0 +1,68 @@
+"""The benchmark of whole models on GPUs by prediction: counting, products, and its page."""
+
+from __future__ import annotations
+
+import pytest
+from bench.gpu_models import __main__ as command
+from bench.gpu_models import page, zoo
+from bench.gpu_models.predicted import problem
+from bench.gpu_models.worker import period
+
+KERNEL = {
+    "name": "mm", "kind": "contraction", "calls": 12, "seconds": 1e-5, "floor": 5e-6,
+    "bound": "schedule", "extents": [[128, 768, 768, 1]], "tile": [32, 32, 64], "blocks": 96,
+    "private": 0,
+}  # fmt: skip
+ROW = {
+    "model": "BERT-base 128", "batch": 1, "arch": "sm_80", "launches": 87, "layer": 7,
+    "seconds": 3.81e-4, "between": 2.61e-4, "floor": 6e-5, "moved": 300, "compulsory": 200,
+    "workspace": 1e6, "artifact": 1000, "compile": 60.0, "processor": 14.0, "kernels": [KERNEL],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("names", "found"),
+    [
+        (["e", *"abcabcabcabc", "h"], 3),
+        (["a"] * 6, 0),
+        (list("abcdefgh"), 0),
+        ([], 0),
+    ],
+)
+def test_launches_of_a_layer(names: list[str], found: int) -> None:
+    assert period(names) == found
+
+
+def test_products_side_by_side_are_one() -> None:
+    nests = [{"extents": [128, 768, 512, 1], "tile": [1]}, {"extents": [128, 256, 512, 1]}]
+    found = problem(nests, 10.0)
+    assert (found.rows, found.columns, found.steps) == (128, 1024, 512)
+    assert found.products == 128 * 1024 * 512
+
+
+def test_chains_have_sequences() -> None:
+    found = problem([{"extents": [128, 128, 128, 12], "causal": True, "tile": [1]}], 10.0)
+    assert (found.rows, found.sequence, found.causal) == (12 * 128, 128, True)
+
+
+def test_the_page_says_which_bars_are_missed() -> None:
+    text = page.markdown({"date": "2026-11-30", "rows": [ROW]})
+    assert "| BERT-base 128 | 87 | 7 | 6 missed | 381 | 261 | 60 | 0.50 | 1.50 |" in text
+    assert "128x768x768" in text
+    assert page.reach(ROW) == pytest.approx(0.5)
+
+
+def test_a_row_without_a_result_says_why() -> None:
+    row = {"model": "U-Net", "batch": 1, "arch": "sm_80", "problem": "no answer"}
+    assert "no answer" in page.markdown({"date": "2026-11-30", "rows": [row]})
+    assert page.line(row) == "U-Net, batch 1, sm_80: no answer"
+
+
+def test_unknown_models_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.main(["--only", "nothing"]) == 1
+    assert "no model is called 'nothing'; there are ResNet-50" in capsys.readouterr().out
+
+
+def test_models_have_inputs_of_their_batch() -> None:
+    for model in zoo.MODELS.values():
+        assert any(x.shape[:1] == (3,) for x in model.inputs(3))
