@@ -235,6 +235,19 @@ def test_columns_are_read_by_neighbouring_threads(arch: str) -> None:
 
 
 @pytest.mark.parametrize("arch", ["sm_90a", "gfx1100"])
+@pytest.mark.parametrize("function", [lambda x: x.var(0), lambda x: x.argmax(0)])
+def test_few_columns_are_read_by_parts_of_warps(
+    function: Callable[[torch.Tensor], torch.Tensor], arch: str
+) -> None:
+    """What a sector has of a row are neighbouring lanes, so that many blocks have work."""
+    inputs = [r(1_111, 200)]
+    (found,), (launch,) = simulate(function, inputs, arch)
+    assert launch.findings == ()
+    torch.testing.assert_close(torch.from_numpy(found), function(inputs[0]))
+    assert launch.counts.sectors <= 1.01 * launch.counts.ideal_sectors
+
+
+@pytest.mark.parametrize("arch", ["sm_90a", "gfx1100"])
 def test_rows_that_no_block_has_room_for_are_one_kernel(arch: str) -> None:
     """Exponentials are computed again for the quotients, from what is read."""
     module = captured(in_torch.softmax, [torch.zeros(1024, 50_257).half()]).module

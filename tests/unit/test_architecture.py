@@ -255,7 +255,7 @@ ROOMS: dict[str, str] = {
     "passes/layout": "affine affine/analysis affine/buffers affine/cleanup affine/rewrites "
     "affine/vectors passes",
     "passes/fuse": "affine affine/analysis affine/cleanup affine/contraction/products "
-    "affine/contraction/tilings affine/cost affine/fusion affine/masks affine/mlir "
+    "affine/contraction/tilings affine/cost affine/fusion affine/gpu affine/masks affine/mlir "
     "affine/naming affine/padding affine/rewrites affine/tiles affine/vectors passes "
     "passes/normalize",
     "passes/contraction": "affine affine/analysis affine/buffers affine/cleanup affine/contraction "

@@ -404,8 +404,8 @@ GROUPS: dict[str, tuple[str, dict[str, Any], str]] = {
     ),
     "strided": (
         "softmax",
-        {"group": 4, "groups": 8, "strided": True},
-        "expected a multiple of 32 .* for 'groups' of a strided block",
+        {"group": 4, "groups": 12, "strided": True},
+        "expected a multiple or a part of 32 .* for 'groups' of a strided block",
     ),
     "bool": ("softmax", {"strided": 1}, "expected true or false for 'strided', got 1"),
     "order": ("blur", {"order": [0]}, r"expected 2 non-negative integers for 'order', got \[0\]"),

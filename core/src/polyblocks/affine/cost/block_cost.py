@@ -28,6 +28,8 @@ from polyblocks.target import MemoryLevel, Multiprocessor
 
 #: Threads of a block, where nothing speaks for another number.
 THREADS = 256
+#: Bands of rows that the threads of a warp read of neighbouring columns.
+BANDS = (1, 2, 4)
 #: A tile that repeats so much of the work may be the wrong one of two good ones.
 SUSPECT = 1.25
 #: Tiles so long are tried in sizes between the powers of two.
@@ -113,10 +115,13 @@ class BlockCost(TileCost):
         memory = self._traffic(count, bytes_of, chip, extent_of, 1) / busy
         by_rows = not all(row.vectorized for row in self._rows)
         room = room_of_tile(chip)
-        if by_rows and local * chip.warp <= room:
-            blocks = ceil(count / chip.warp)
+        for bands in BANDS if by_rows else ():
+            neighbours = chip.warp // bands
+            if local * neighbours > room:
+                continue
+            blocks = ceil(count / neighbours)
             sharing = min(busy, self._busy(blocks * chip.threads_per_block, chip))
-            traffic = self._traffic(count, bytes_of, chip, extent_of, chip.warp)
+            traffic = self._traffic(count, bytes_of, chip, extent_of, neighbours)
             memory = min(memory, traffic / sharing)
         on_chip = kept <= max(room, chip.registers * 4 * REGISTER_SHARE)
         cache = touched / self._on_chip_rate(on_chip)

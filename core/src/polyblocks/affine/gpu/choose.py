@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from math import inf
 
 from polyblocks.affine.analysis.access_order import fastest_last
-from polyblocks.affine.cost.block_cost import THREADS
+from polyblocks.affine.cost.block_cost import BANDS, THREADS
 from polyblocks.affine.cost.block_room import SCRATCH
 from polyblocks.affine.cost.predicted import Predicted
 from polyblocks.affine.gpu.mapping.atomics import form_atomics
@@ -48,7 +48,7 @@ def choose(nest: Nest, target: TargetDescription) -> tuple[Kernel, Predicted]:
     if (chain := _chained(nest, target)) is not None:
         return chain, predict(chain, target)
     form_atomics(nest.body)
-    tiles = _tiles(nest, target, chip)
+    tiles = quickest_tiles(nest, target)
     least = least_groups(nest, target)
     groups = None if tiles is not None and tiles[1] < least else _groups(nest, target, chip)
     plan: Plan
@@ -123,10 +123,10 @@ def _groups(
     return min(found, key=lambda entry: entry[0], default=None)
 
 
-def _tiles(
-    nest: Nest, target: TargetDescription, chip: Multiprocessor
-) -> tuple[Plan, float] | None:
+def quickest_tiles(nest: Nest, target: TargetDescription) -> tuple[Plan, float] | None:
     """The quickest plan that computes tiles of a contraction, and its seconds, if there is one."""
+    chip = target.multiprocessor
+    assert chip is not None
     by_unit = quickest_units(nest, target, chip)
     most = inf if by_unit is None else by_unit[1].seconds
     found = quickest_lanes(nest, target, chip, most=most) or by_unit
@@ -165,10 +165,13 @@ def _choices(chip: Multiprocessor, loops: bool) -> Iterator[tuple[int, int, bool
             yield group, groups, False, True
             groups *= 2
         group *= 2
-    group = 4
-    while group * chip.warp <= min(chip.threads_per_block, 1024):
-        yield group, chip.warp, True, False
-        group *= 2
+    most = min(chip.threads_per_block, 1024)
+    # Neighbours of a warp read what memory moves at once, the others what is some rows below.
+    for groups in (chip.warp // bands for bands in BANDS):
+        group = 4 * chip.warp // groups
+        while group * groups <= most:
+            yield group, groups, True, False
+            group *= 2
 
 
 class _Plans:
@@ -201,7 +204,7 @@ class _Plans:
 
 def _shrink(plan: GroupPlan, units: int) -> None:
     """Smaller blocks, as long as there are too few for all multiprocessors."""
-    least = plan.warp if plan.group == 1 or plan.strided else 1
+    least = plan.groups if plan.strided else plan.warp if plan.group == 1 else 1
     while plan.groups > least and plan.blocks < 2 * units:
         plan.groups //= 2
 

@@ -247,10 +247,10 @@ class _Groups:
         chip = self.chip
         if group & (group - 1):
             raise self.schedule.refuse(f"expected a power of two for 'group', got {group}")
-        if strided and groups % chip.warp:
+        if strided and groups % chip.warp and chip.warp % groups:
             raise self.schedule.refuse(
-                f"expected a multiple of {chip.warp} (the warp size) for 'groups' of a strided "
-                f"block, got {groups}"
+                f"expected a multiple or a part of {chip.warp} (the warp size) for 'groups' of a "
+                f"strided block, got {groups}"
             )
         if 1 < group < chip.warp and not strided:
             raise self.schedule.refuse(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass, field
-from math import prod
+from math import inf, prod
 from typing import Any, ClassVar
 
 from polyblocks.affine.analysis.contractions import Contraction
@@ -155,6 +155,17 @@ def _has_register_tiles(contraction: Contraction, target: TargetDescription) -> 
     return target.has_register_tiles and is_tiled(contraction, target)
 
 
+def _seconds_in_tiles(nest: Nest, target: TargetDescription) -> float:
+    """Seconds of a contraction by blocks that compute tiles of it; infinite if there are none."""
+    # The model of tiles of a chip's blocks is large.
+    from polyblocks.affine.gpu.choose import copy_of, quickest_tiles
+
+    if not target.launches_nests:
+        return inf
+    found = quickest_tiles(copy_of(nest), target)
+    return inf if found is None else found[1] + target.shared_level.overhead
+
+
 def _better(a: _Group, b: _Group) -> bool:
     """Whether one group is better than another one; ties go to the second one."""
     assert a.cost is not None
@@ -250,9 +261,11 @@ class _Grouping:
                 if seconds is not None and rate is not None:
                     stage.take(seconds, rate)
                     self.products.add(nest)
+                by_itself = alone(target, stage)
                 if contraction is not None:
                     self.contractions.add(nest)
-                self.group_of[nest] = _Group([stage], alone(target, stage))
+                    by_itself = min(by_itself, _seconds_in_tiles(nest, target))
+                self.group_of[nest] = _Group([stage], by_itself)
                 self.nodes[nest] = sum(1 for _ in walk(nest.body))
 
     def grow(self) -> list[_Group]:

@@ -135,7 +135,7 @@ class _Walk:
 
 def waits(plan: GroupPlan) -> bool:
     """Whether joining a reduction's parts goes through shared memory, with a barrier."""
-    return plan.strided and plan.groups >= plan.warp or plan.group > plan.warp
+    return plan.strided and plan.threads > plan.warp or plan.group > plan.warp
 
 
 def _same_thread(a: Touch, b: Touch) -> bool:

@@ -154,7 +154,7 @@ def _moved(
             elif _near(node, plan, chip):
                 yield times * STREAMED_SHARE * node.buffer.bytes_per_element
             else:
-                yield times * _part(node, var, chip)
+                yield times * _part(node, var, chip, plan.groups if plan.strided else chip.warp)
 
 
 def _held(buffer: Buffer, plan: GroupPlan) -> float:
@@ -186,15 +186,20 @@ def _of_warp(node: AffineAccess, var: Var, sector: int, warp: int) -> float:
     return touched * sector / (count * len(starts))
 
 
-def _part(node: Access, var: Var | None, chip: Multiprocessor) -> float:
-    """Bytes moved for one thread's access, whose neighbours move along ``var``."""
-    size = node.buffer.bytes_per_element
+def _part(node: Access, var: Var | None, chip: Multiprocessor, neighbours: int) -> float:
+    """Bytes moved for one thread's access.
+
+    Args:
+        node: the access.
+        var: along which neighbours move.
+        chip: moves whole sectors.
+        neighbours: threads side by side, those of a warp or a part of them.
+    """
+    size, lanes = node.buffer.bytes_per_element, min(chip.warp, neighbours)
     sector = max(chip.sector, size)
     if not isinstance(node, AffineAccess):
         return float(min(sector, 2 * size))
     stride = None if var is None else stride_along(node.buffer, node.index, var)
     if stride is None:
-        return float(sector) if var is None else _of_warp(node, var, sector, chip.warp)
-    if stride == 0:
-        return sector / chip.warp
-    return float(min(sector, abs(stride) * size))
+        return float(sector) if var is None else _of_warp(node, var, sector, lanes)
+    return float(min(sector, max(abs(stride) * size, sector / lanes)))

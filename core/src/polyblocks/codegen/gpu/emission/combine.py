@@ -71,7 +71,9 @@ class Joiner:
         """Elements of shared memory for each value; 0 if none is needed."""
         plan = self.plan
         if plan.strided:
-            return plan.threads if plan.groups >= plan.warp else 0
+            if plan.threads <= plan.warp:
+                return 0
+            return plan.threads // max(plan.warp // plan.groups, 1)
         return plan.groups * (plan.group // plan.warp) if plan.group > plan.warp else 0
 
     def join(self, ops: list[Op], values: list[Any], scratch: list[Any], again: bool) -> list[Any]:
@@ -87,13 +89,15 @@ class Joiner:
         if plan.strided and plan.groups >= plan.warp:
             return self._columns(ops, values, scratch, again)
         first = plan.groups if plan.strided else 1
-        lanes = min(plan.group, plan.warp)
+        lanes = min(plan.group, plan.warp // first)
         values = [
             butterfly(code, op, v, first, lanes, plan.warp)
             for op, v in zip(ops, values, strict=True)
         ]
-        if plan.group <= plan.warp:
+        if plan.group == lanes:
             return values
+        if plan.strided:
+            return self._bands(ops, values, scratch, again)
         warps = plan.group // plan.warp
         lane = code.remainder(self.member, plan.warp)
         row = code.times(self.slot, warps) if plan.groups > 1 else None
@@ -187,6 +191,31 @@ class Joiner:
                 part = code.value("memref.load", value.type, memory, place)
                 total = part if total is None else combine(op, total, part)
             results.append(total)
+        return results
+
+    def _bands(
+        self, ops: list[Op], values: list[Any], scratch: list[Any], again: bool
+    ) -> list[Any]:
+        """A warp has some neighbouring groups, and parts of each: joins those of all warps."""
+        plan, code = self.plan, self.code
+        lanes = plan.warp // plan.groups
+        warps = plan.group // lanes
+        lane, mine = code.remainder(self.member, lanes), code.quotient(self.member, lanes)
+        if again:
+            barrier(code)
+        place = code.add(code.times(mine, plan.groups), self.slot)
+        leader = code.compare("eq", lane, code.integer(0))
+        code.when(leader, lambda: self._store(values, scratch, [place]))
+        barrier(code)
+        results = []
+        for op, value, memory in zip(ops, values, scratch, strict=True):
+            total = None
+            for first in range(0, warps, lanes):
+                row = code.remainder(lane, warps) if warps < lanes else lane
+                place = code.add(code.times(code.plus(row, first), plan.groups), self.slot)
+                part = code.value("memref.load", value.type, memory, place)
+                total = part if total is None else combine(op, total, part)
+            results.append(butterfly(code, op, total, plan.groups, min(lanes, warps), plan.warp))
         return results
 
     def _store(self, values: list[Any], scratch: list[Any], index: list[Any]) -> list[Any]:
