@@ -15,10 +15,12 @@ from polyblocks.affine.mlir.source import merged_sources
 from polyblocks.affine.model import (
     Check,
     IndirectLoad,
+    IndirectStore,
     Load,
     Nest,
     Op,
     remove_dead,
+    walk,
 )
 from polyblocks.affine.rewrites.inlining import Candidate, Producer, inline_into
 from polyblocks.affine.rewrites.run_time_places import gathers
@@ -80,7 +82,8 @@ class ProducerInlining:
         """Whether all consumers compute the producer's elements themselves."""
         times = 0
         for consumer in candidate.consumers:
-            times += distinct_reads(consumer.body, candidate.buffer, 1)
+            hoisted = _keeps_order(consumer) and not context.target.shares_inner_loops
+            times += distinct_reads(consumer.body, candidate.buffer, 1, hoisted)
         numel = max(candidate.buffer.numel, 1)
         nodes = max(
             count_nodes(c.body) + count_sites(c, candidate.buffer) * len(producer.body)
@@ -106,6 +109,11 @@ class ProducerInlining:
             **numbers,
         )
         return accept
+
+
+def _keeps_order(consumer: Nest) -> bool:
+    """Whether no loop of a nest moves into another one: updates may meet in one element."""
+    return any(isinstance(n, IndirectStore) for n in walk(consumer.body))
 
 
 def _may_hold(consumer: Nest, producer: Producer, target: TargetDescription) -> bool:
