@@ -271,7 +271,7 @@ ROOMS: dict[str, str] = {
     "codegen/gpu/emission passes",
     "affine": "",
     "affine/cleanup": "affine",
-    "affine/buffers": "affine affine/analysis",
+    "affine/buffers": "affine affine/analysis affine/rewrites",
     "affine/naming": "affine affine/analysis affine/cost affine/mlir",
     "affine/fusion": "affine affine/analysis affine/cleanup affine/contraction/products "
     "affine/contraction/tilings affine/cost affine/mlir affine/naming "

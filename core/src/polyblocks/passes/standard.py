@@ -42,6 +42,7 @@ from polyblocks.passes.fuse.split_columns import SplitColumnsPass
 from polyblocks.passes.layout.choose_layouts import ChooseLayoutsPass
 from polyblocks.passes.layout.copy_columns import CopyColumnsPass
 from polyblocks.passes.layout.delinearize_loops import DelinearizeLoopsPass
+from polyblocks.passes.layout.fold_ranges import FoldRangesPass
 from polyblocks.passes.layout.gather_rows import GatherRowsPass
 from polyblocks.passes.layout.interchange_loops import InterchangeLoopsPass
 from polyblocks.passes.layout.interleave_lookups import InterleaveLookupsPass
@@ -198,6 +199,8 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 # Before anything else is done to what a convolution reads.
                 MarkPaddingPass(),
                 SplitPhasesPass(),
+                # When nests write one version of an array each, and before copies are looked for.
+                FoldRangesPass(),
                 ForwardCopiesPass(),
                 # When a copy is one nest, and before it is cut where parts of it are overwritten.
                 UpdateArgumentsPass(),

@@ -98,12 +98,16 @@ class Facts:
 class Intervals:
     """The intervals of values, learned in the order in which they are computed.
 
+    Args:
+        loads: the intervals of what loads yield, as far as they are known.
+
     Attributes:
         of: by value.
         truths: conditions with one outcome.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, loads: Callable[[AnyLoad], Interval | None] | None = None) -> None:
+        self._loads = loads
         self.of: dict[Value, Interval] = {}
         self.truths: dict[Value, bool] = {}
         self._facts: dict[Value, tuple[Facts, Facts]] = {}
@@ -114,12 +118,28 @@ class Intervals:
         """The interval of a value; that of its type if nothing is known."""
         return self.of.get(value) or _of_type(value)
 
+    def any_of(self, value: Value) -> Interval:
+        """The interval of all values of a type."""
+        return _of_type(value)
+
+    def set(self, value: Value, interval: Interval) -> None:
+        """Say what the interval of a value is."""
+        self.of[value] = interval
+        self._converted.pop(value, None)
+        if dtype_of(value.type) == I1 and interval.low == interval.high:
+            self.truths[value] = bool(interval.low)
+
+    def copy(self) -> Intervals:
+        """A copy, which is refined independently."""
+        copy = Intervals(self._loads)
+        copy.of, copy.truths = dict(self.of), dict(self.truths)
+        copy._facts, copy._converted = dict(self._facts), dict(self._converted)
+        return copy
+
     def assuming(self, value: Value, interval: Interval) -> Intervals:
         """A copy with another interval of a value; it is refined independently."""
-        copy = Intervals()
-        copy.of = {**self.of, value: interval}
-        copy.truths, copy._facts = dict(self.truths), dict(self._facts)
-        copy._converted = {v: found for v, found in self._converted.items() if v is not value}
+        copy = self.copy()
+        copy.set(value, interval)
         return copy
 
     def learn(self, node: Node) -> None:
@@ -128,7 +148,8 @@ class Intervals:
             low, high = node.expr.range()
             self.of[node.result] = Interval(low, high, whole=True)
         elif isinstance(node, AnyLoad):
-            self.of[node.result] = _of_type(node.result)
+            found = self._loads(node) if self._loads is not None else None
+            self.set(node.result, found or _of_type(node.result))
         elif isinstance(node, Op) and len(node.results) == 1:
             self._learn(node, node.results[0])
         else:

@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from polyblocks.affine.analysis.intervals import Interval, Intervals
 from polyblocks.affine.element import F32, I1, as_float32, dtype_of
-from polyblocks.affine.model import Check, For, Node, Op, Value, remove_dead, replace_values
+from polyblocks.affine.model import (
+    AnyLoad,
+    Check,
+    For,
+    Node,
+    Op,
+    Value,
+    remove_dead,
+    replace_values,
+)
 from polyblocks.affine.ops import Floats, Ops, constant
 
 
-def fold(nodes: list[Node]) -> tuple[Intervals, int]:
-    """Fold in place what intervals decide; returns them and the number of changes."""
-    folding = _Folding()
+def fold(
+    nodes: list[Node], loads: Callable[[AnyLoad], Interval | None] | None = None
+) -> tuple[Intervals, int]:
+    """Fold in place what intervals decide; returns them and the number of changes.
+
+    Args:
+        nodes: the code.
+        loads: the intervals of what loads yield, as far as they are known.
+    """
+    folding = _Folding(Intervals(loads))
     folding.block(nodes)
     if folding.same:
         replace_values(nodes, folding.same)
@@ -20,8 +38,8 @@ def fold(nodes: list[Node]) -> tuple[Intervals, int]:
 
 
 class _Folding:
-    def __init__(self) -> None:
-        self.intervals = Intervals()
+    def __init__(self, intervals: Intervals) -> None:
+        self.intervals = intervals
         self.same: dict[Value, Value] = {}
         self.changes = 0
         self._makers: dict[Value, Op] = {}
