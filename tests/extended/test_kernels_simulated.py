@@ -210,7 +210,14 @@ def test_ptx_computes_the_same_and_moves_the_same(name: str, arch: str) -> None:
     for ptx, optimized in zip(launched, launches, strict=True):
         assert ptx.counts.sectors == optimized.counts.sectors
         assert ptx.counts.bank_conflicts <= optimized.counts.bank_conflicts
-        assert ptx.counts.shared_loaded <= optimized.counts.shared_loaded
+        assert shared_cycles(ptx) <= shared_cycles(optimized)
+        # Three neighbours are loaded as four, of which one may be loaded elsewhere, too.
+        assert ptx.counts.shared_loaded <= optimized.counts.shared_loaded * 4 / 3
+
+
+def shared_cycles(launch: LaunchResult) -> int:
+    """How long shared memory is busy."""
+    return launch.counts.shared_accesses + launch.counts.bank_conflicts
 
 
 @pytest.mark.parametrize("arch", ["sm_90a", "gfx1100"])
