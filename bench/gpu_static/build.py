@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -94,7 +95,8 @@ def build(case: Case, arch: str) -> list[Built]:
     found = []
     for each in artifact.manifest["launches"]:
         name = each["kernel"]
-        found.append(Built(name, codes[name], launch_of(each, rows[name]), rows[name]))
+        launch = launch_of(each, rows[name], artifact.manifest["results"])
+        found.append(Built(name, codes[name], launch, rows[name]))
     return found
 
 
@@ -136,19 +138,24 @@ def _assembly(folder: Path, manifest: Json) -> dict[str, Code]:
     return amd_assembly.parse(text)
 
 
-def launch_of(launch: Json, row: Json) -> Launch:
-    """A launch of the manifest, with the resources that its kernel's row says it takes."""
+def launch_of(launch: Json, row: Json, results: Sequence[int] = ()) -> Launch:
+    """A launch of the manifest, with the resources that its kernel's row says it takes.
+
+    ``results`` are the arguments that are results of the program.
+    """
     used = row["resources"]
+    maps = [each["tensor_map"] for each in launch["arguments"] if "tensor_map" in each]
+    stored = [each for each in maps if each.get("argument") in results]
     return Launch(
         prod(launch["grid"]),
         prod(launch["block"]),
         used["registers"],
         used["shared_bytes"] + launch.get("shared_bytes", 0),
-        _boxes(launch),
+        _boxes([each for each in maps if each not in stored]),
+        sum(_boxes(stored)),
     )
 
 
-def _boxes(launch: Json) -> tuple[int, ...]:
+def _boxes(maps: list[Json]) -> tuple[int, ...]:
     """Bytes of a box of each array that is copied in boxes, the largest first."""
-    maps = [each["tensor_map"] for each in launch["arguments"] if "tensor_map" in each]
     return tuple(sorted((prod(m["box"]) * m["element_bytes"] for m in maps), reverse=True))

@@ -19,6 +19,7 @@ class Parts:
         before, loop, after: instructions; a kernel without a loop is all ``loop``.
         is_loop: whether there is one.
         boxes: copies of boxes for an iteration, which warps of their own start.
+        stored: copies of boxes of results, of a group of warps.
     """
 
     before: tuple[Instruction, ...]
@@ -26,6 +27,7 @@ class Parts:
     after: tuple[Instruction, ...]
     is_loop: bool
     boxes: int = 0
+    stored: int = 0
 
     @property
     def multiplier(self) -> Kind:
@@ -76,13 +78,17 @@ def split(code: Code) -> Parts:
         return Parts((), code.instructions, (), False)
     i = code.instructions
     # Warps that start copies have code of their own, behind that of the others.
-    role = next((n for n in range(end + 1, len(i)) if i[n].name.startswith(_OF_COPIES)), len(i))
+    first = next((n for n in range(end + 1, len(i)) if _boxes(i[n : n + 1])), end)
+    begins = [n for n in range(end + 1, first) if i[n].name.startswith(_OF_COPIES)]
+    role = max(begins, default=len(i))
     boxes = max((_boxes(i[b : e + 1]) for b, e in every if b >= role), default=0)
-    return Parts(i[:begin], _usual(code, begin, end), i[end + 1 : role], True, boxes)
+    after = i[end + 1 : role]
+    stored = _boxes(after, "UTMASTG")
+    return Parts(i[:begin], _usual(code, begin, end), after, True, boxes, stored)
 
 
-def _boxes(instructions: Sequence[Instruction]) -> int:
-    return sum(i.name.startswith("UTMALDG") for i in instructions)
+def _boxes(instructions: Sequence[Instruction], name: str = "UTMALDG") -> int:
+    return sum(i.name.startswith(name) for i in instructions)
 
 
 def _usual(code: Code, begin: int, end: int) -> tuple[Instruction, ...]:

@@ -23,7 +23,7 @@ from bench.gpu_static.schedule import cycles_once, cycles_per_iteration
 from polyblocks.affine.cost.constants import NOT_HIDDEN
 from polyblocks.occupancy import occupancy, warps_of_block
 
-#: Warps that start copies of boxes, where there are any.
+#: Warps of a group; one starts copies of boxes, where there are any.
 _COPYING = 4
 #: Kinds by which a tile comes to shared memory.
 _MOVES = (Kind.COPY, Kind.LOAD)
@@ -40,6 +40,7 @@ class Launch:
         shared_bytes: of a block.
         boxes: bytes of a box of each array that is copied in boxes, the largest number of rows
             first; a group of four warps starts these copies then.
+        stored: bytes of a box of results; 0 where threads store them.
     """
 
     blocks: int
@@ -47,6 +48,7 @@ class Launch:
     registers: int
     shared_bytes: int
     boxes: tuple[int, ...] = ()
+    stored: int = 0
 
     def bulk_bytes(self, count: int) -> int:
         """Bytes of an iteration's copies: one of the largest box, others of the smallest."""
@@ -255,10 +257,11 @@ def predict(parts: Parts, launch: Launch, problem: Problem, machine: Machine) ->
         given = machine, warps, blocks, cache_rate
         # The first operands are in no cache yet.
         cold = replace(machine, cache_cycles=machine.chip.latencies.memory * machine.hertz)
+        leaves = parts.stored * launch.stored * warps // _COPYING * blocks / cache_rate
         return (
             cycles_once(parts.before, cold, *given[1:]),
             (cycles_per_iteration if parts.is_loop else cycles_once)(parts.loop, *given),
-            cycles_once(parts.after, *given),
+            cycles_once(parts.after, *given) + leaves,
         )
 
     def wave(blocks: int, of_grid: int) -> tuple[float, float]:

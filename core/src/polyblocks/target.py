@@ -451,6 +451,11 @@ class BulkCopies:
             takes them: functions of the registers that a thread has then (a constant ``i32``).
         least: registers that a thread keeps at least.
         most: registers that it has at most.
+        store: as ``start``, of a box in shared memory that is copied to an array; takes no barrier.
+            Elements outside of the array are not stored, in pieces of ``alignment`` bytes.
+        close: the boxes that a thread has begun to store since the call before are a group.
+        stored: waits until at most a number of groups of a thread (a constant ``i32``) have not
+            been read from shared memory.
     """
 
     line: int
@@ -469,6 +474,9 @@ class BulkCopies:
     take: str
     least: int
     most: int
+    store: str
+    close: str
+    stored: str
 
 
 @dataclass(frozen=True)

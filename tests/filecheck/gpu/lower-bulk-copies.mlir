@@ -2,7 +2,7 @@
 // TARGET: nvgpu sm_90a
 //
 // The array of a copy of boxes becomes a tensor map, which the launch gets besides; a second copy of
-// the same array has the same one. A kernel that gives registers away says with how many it begins.
+// the same array has the same one, and so has a copy from shared memory. A kernel that gives registers away says with how many it begins.
 
 // CHECK:       module
 // CHECK-SAME:  arguments = [{argument = 1 : i64, offset = 64 : i64}, {tensor_map = {argument = 1 : i64, box = [64, 128], element_bytes = 2 : i64, extents = [512, 256], offset = 80 : i64, strides = [1024]}}]
@@ -14,6 +14,7 @@
 // CHECK:         llvm.inttoptr {{.*}} : i64 to !llvm.ptr<7>
 // CHECK:         llvm.call_intrinsic "llvm.nvvm.cp.async.bulk.tensor.g2s.tile.2d"(%{{.*}}, %{{.*}}, %[[MAP]], %{{.*}}, %{{.*}}
 // CHECK:         llvm.call_intrinsic "llvm.nvvm.cp.async.bulk.tensor.g2s.tile.2d"(%{{.*}}, %{{.*}}, %[[MAP]], %{{.*}}, %{{.*}}
+// CHECK:         llvm.call_intrinsic "llvm.nvvm.cp.async.bulk.tensor.s2g.tile.2d"(%{{.*}}, %[[MAP]], %{{.*}}, %{{.*}}
 // CHECK-NOT:     polyblocks.bulk
 module attributes {gpu.container_module, polyblocks.launches = [
     {arguments = [{argument = 1 : i64, offset = 64 : i64}], block = [128, 1, 1], grid = [1, 1, 1], kernel = "k", shared_bytes = 0 : i64}]} {
@@ -35,6 +36,7 @@ module attributes {gpu.container_module, polyblocks.launches = [
       %e = llvm.call_intrinsic "llvm.polyblocks.bulk.elect"() : () -> i1
       llvm.call_intrinsic "llvm.polyblocks.bulk.start"(%at, %at, %x, %w, %i, %c2, %c2, %c16, %c512, %c256, %c1024, %c64, %c128) : (!llvm.ptr<3>, !llvm.ptr<3>, !llvm.ptr<1>, i32, i32, i64, i64, i64, i64, i64, i64, i64, i64) -> ()
       llvm.call_intrinsic "llvm.polyblocks.bulk.start"(%at, %at, %x, %i, %w, %c2, %c2, %c16, %c512, %c256, %c1024, %c64, %c128) : (!llvm.ptr<3>, !llvm.ptr<3>, !llvm.ptr<1>, i32, i32, i64, i64, i64, i64, i64, i64, i64, i64) -> ()
+      llvm.call_intrinsic "llvm.polyblocks.bulk.store"(%at, %x, %i, %w, %c2, %c2, %c16, %c512, %c256, %c1024, %c64, %c128) : (!llvm.ptr<3>, !llvm.ptr<1>, i32, i32, i64, i64, i64, i64, i64, i64, i64, i64) -> ()
       llvm.return
     }
   }

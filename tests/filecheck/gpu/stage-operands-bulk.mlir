@@ -4,7 +4,7 @@
 // A product by a unit that several warps call and that reads shared memory, of arrays that are copied
 // in boxes: a thread waits for a place, and copies a tile as a whole; the others wait for the tile,
 // multiply, and free the place of the tile before. Columns of the second operand lie in two panels of
-// 64, step by step.
+// 64, step by step. Results wait in shared memory for each other, and leave in boxes as well.
 
 // CHECK-DAG:   #[[OUTER:.*]] = affine_map<{{.*}} ((d1 + 1) mod 4, d0 mod 128, s0 mod 64)>
 // CHECK-DAG:   #[[PANELS:.*]] = affine_map<{{.*}} (0, ((d0 mod 128) floordiv 64) * 64 + s0 mod 64, d0 mod 64)>
@@ -32,7 +32,12 @@
 // CHECK-NEXT:        affine.yield
 // CHECK:           "polyblocks.wait"() {of = "products", pending = 0 : i64}
 // CHECK-NOT:       "polyblocks.wait"
-// CHECK:           "polyblocks.barrier"() {scope = "consumers"}
+// CHECK:           %[[C:.*]] = memref.alloca() {alignment = 64 : i64, polyblocks.layout = [{into = 2 : i64, masks = [8, 16, 32], of = 1 : i64}]} : memref<2x128x64xf16, "shared">
+// CHECK:           affine.store %{{.*}}, %[[C]]
+// CHECK-NEXT:      "polyblocks.barrier"() {scope = "consumers"}
+// CHECK-NEXT:      "polyblocks.copy"(%[[C]], %arg2, %{{.*}}) {{{.*}}kind = "bulk"
+// CHECK-NEXT:      "polyblocks.commit"() {of = "results"}
+// CHECK-NEXT:      "polyblocks.wait"() {of = "results", pending = 0 : i64}
 // CHECK-NOT:       scope = "block"
 module {
   func.func @main(%a: memref<512x512xf16>, %b: memref<512x256xf16>, %c: memref<512x256xf16>) {

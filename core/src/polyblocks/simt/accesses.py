@@ -10,6 +10,7 @@ import numpy as np
 
 from polyblocks.simt.address_space import Window, window_of
 from polyblocks.simt.bulk_copies import BulkCopies, TensorMap
+from polyblocks.simt.bulk_stores import BulkStores
 from polyblocks.simt.chip import Chip
 from polyblocks.simt.copies import Copies
 from polyblocks.simt.counts import Counts
@@ -120,7 +121,7 @@ class Accesses:
         self.atomic_tick = np.zeros(self.lanes, np.int32)
         self.copies = Copies(self.lanes)
         self.products = GroupProducts(self.lanes)
-        self.bulk = BulkCopies()
+        self.bulk, self.bulk_stores = BulkCopies(), BulkStores()
 
     # Findings.
     def report(self, kind: str, message: str, lanes: Array | None = None) -> None:

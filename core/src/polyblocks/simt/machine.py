@@ -162,6 +162,7 @@ class Machine(Accesses):
                     break
         self.products.finish(self)
         self.bulk.finish(self)
+        self.bulk_stores.finish(self)
         self.counts.steps += steps
         for segment, times in zip(segments, self._executed.tolist(), strict=True):
             for kind, number in segment.counts.items():

@@ -28,7 +28,7 @@ KINDS: dict[str, tuple[tuple[str, str], ...]] = {
     # It goes on while its threads do, until they wait for the group that it is in.
     ASYNCHRONOUS: ((MAIN, SHARED),),
     # The same of a box as a whole, which one thread starts for those that wait for it.
-    BULK: ((MAIN, SHARED),),
+    BULK: ((MAIN, SHARED), (SHARED, MAIN)),
     # By the loads, or the stores, of each thread.
     "registers": ((MAIN, REGISTERS), (REGISTERS, SHARED)),
     # The operands of a matrix unit, as its registers hold them.
@@ -38,9 +38,9 @@ KINDS: dict[str, tuple[tuple[str, str], ...]] = {
 #: Of a block's threads those that multiply, where others copy.
 BLOCK, CONSUMERS = "block", "consumers"
 SCOPES = (BLOCK, CONSUMERS)
-#: Asynchronous work of threads: copies, or multiplications of a unit; and uses of tiles, behind
-#: which their places are free for other ones. At the beginning all places are free.
-COPIES, PRODUCTS, USES = "copies", "products", "uses"
+#: Asynchronous work of threads: copies, multiplications of a unit, or copies of results; and uses
+#: of tiles, behind which their places are free for other ones, as all places are at the beginning.
+COPIES, PRODUCTS, USES, RESULTS = "copies", "products", "uses", "results"
 
 
 class CopyError(Exception):

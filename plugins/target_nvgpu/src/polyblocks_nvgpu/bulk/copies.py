@@ -13,10 +13,12 @@ from polyblocks.target import BulkCopies
 
 #: The functions that the core calls and :mod:`polyblocks_nvgpu.passes.lower_bulk_copies` lowers.
 START = "llvm.polyblocks.bulk.start"
+STORE = "llvm.polyblocks.bulk.store"
 UNIFORM = "llvm.polyblocks.bulk.uniform"
 ELECT = "llvm.polyblocks.bulk.elect"
-#: LLVM's function, by the number of dimensions.
+#: LLVM's functions, by the number of dimensions: to shared memory, and from there.
 TENSOR_COPY = "llvm.nvvm.cp.async.bulk.tensor.g2s.tile.{}d"
+TENSOR_STORE = "llvm.nvvm.cp.async.bulk.tensor.s2g.tile.{}d"
 #: How registers are given away and taken.
 RELEASE = "llvm.nvvm.setmaxnreg.dec.sync.aligned.u32"
 TAKE = "llvm.nvvm.setmaxnreg.inc.sync.aligned.u32"
@@ -38,4 +40,7 @@ BULK_COPIES = BulkCopies(
     take=TAKE,
     least=24,
     most=240,
+    store=STORE,
+    close="llvm.nvvm.cp.async.bulk.commit.group",
+    stored="llvm.nvvm.cp.async.bulk.wait.group.read",
 )

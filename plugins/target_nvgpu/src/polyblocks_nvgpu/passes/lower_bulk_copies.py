@@ -10,7 +10,15 @@ from polyblocks import mlir
 from polyblocks.codegen.gpu.plan import kernels, name_of, read_launches, write_launches
 from polyblocks.codegen.walk import nested
 from polyblocks.errors import PassError
-from polyblocks_nvgpu.bulk.copies import ELECT, RELEASE, START, TENSOR_COPY, UNIFORM
+from polyblocks_nvgpu.bulk.copies import (
+    ELECT,
+    RELEASE,
+    START,
+    STORE,
+    TENSOR_COPY,
+    TENSOR_STORE,
+    UNIFORM,
+)
 
 #: Operations between a parameter and its use as an address.
 _CASTS = ("llvm.inttoptr", "llvm.ptrtoint", "llvm.addrspacecast")
@@ -70,9 +78,12 @@ class _Kernel:
         for op in list(nested(self.kernel)):
             if op.name != "llvm.call_intrinsic":
                 continue
-            lower = {START: self._start, UNIFORM: self._uniform, ELECT: self._elect}.get(
-                op.attributes["intrin"].value
-            )
+            lower = {
+                START: self._start,
+                STORE: self._store,
+                UNIFORM: self._uniform,
+                ELECT: self._elect,
+            }.get(op.attributes["intrin"].value)
             if op.attributes["intrin"].value == RELEASE:
                 # The assembler has to know with how many registers a block begins.
                 i32 = ir.IntegerType.get_signless(32)
@@ -85,11 +96,8 @@ class _Kernel:
         return found
 
     def _start(self, op: Any) -> None:
-        to, barrier, base, *rest = op.operands
-        # For each dimension a coordinate, an extent, a stride but for the first, and that of a box.
-        rank = (len(rest) - 2) // 4
-        places, given = rest[:rank], [_number(v) for v in rest[rank:]]
-        map_ = self._map_of(base, given, op)
+        to, barrier, *_ = op.operands
+        rank, map_, places = self._described(op, 2)
         operands = [
             _op("llvm.inttoptr", _pointer(_CLUSTER), _op("llvm.ptrtoint", _integer(64), to)),
             *(barrier, map_, *places),
@@ -97,6 +105,23 @@ class _Kernel:
             _constant(0, 32),
         ]
         _call(TENSOR_COPY.format(rank), [], operands)
+
+    def _store(self, op: Any) -> None:
+        rank, map_, places = self._described(op, 1)
+        operands = [op.operands[0], map_, *places, _constant(0, 64), _constant(0, 1)]
+        _call(TENSOR_STORE.format(rank), [], operands)
+
+    def _described(self, op: Any, first: int) -> tuple[int, Any, list[Any]]:
+        """The dimensions of a call's array, its map, and where the box begins.
+
+        Args:
+            op: the call.
+            first: the number of the operand that is the array's address.
+        """
+        base, *rest = list(op.operands)[first:]
+        # For each dimension a coordinate, an extent, a stride but for the first, and that of a box.
+        rank = (len(rest) - 2) // 4
+        return rank, self._map_of(base, [_number(v) for v in rest[rank:]], op), rest[:rank]
 
     def _uniform(self, op: Any) -> None:
         members, first, all_ = _constant(-1, 32), _constant(0, 32), _constant(31, 32)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from polyblocks_nvgpu.bulk.copies import BULK_COPIES, TENSOR_COPY
+from polyblocks_nvgpu.bulk.copies import BULK_COPIES, TENSOR_COPY, TENSOR_STORE
 from polyblocks_nvgpu.ptx_reader.conversions import parts_of
 from polyblocks_nvgpu.ptx_reader.emitter import SPACES, Emitter, Handler, pointer
 from polyblocks_nvgpu.ptx_reader.statements import Instruction
@@ -30,7 +30,15 @@ def _barrier(e: Emitter, i: Instruction) -> None:
 
 
 def copy_box(e: Emitter, i: Instruction) -> None:
-    """``cp.async.bulk.tensor`` from an array to shared memory."""
+    """``cp.async.bulk.tensor`` between an array and shared memory."""
+    if "bulk_group" in i.name[-1] and "tile" in i.name:
+        (source, *rest), at = _inside(i.operands[0]), i.operands[1]
+        places = [e.read(each, "i32") for each in parts_of(",".join(rest))]
+        shared = pointer(SPACES["shared"])
+        given = [e.address(at, SPACES["shared"], i), e.address(f"[{source}]", SPACES["global"], i)]
+        types = [shared, pointer(SPACES["global"]), *["i32"] * len(places)]
+        e.call(TENSOR_STORE.format(len(places)), [*given, *places], types, "()")
+        return
     if "complete_tx" not in i.name[-1] or "tile" not in i.name:
         raise i.error("a bulk copy of this kind")
     to, (source, *rest), barrier = i.operands[0], _inside(i.operands[1]), i.operands[2]

@@ -174,6 +174,10 @@ def _copy(e: Emitter, i: Instruction) -> None:
     """``cp.async``."""
     if i.name[:4] == ("cp", "async", "bulk", "tensor"):
         copy_box(e, i)
+    elif i.name[:4] == ("cp", "async", "bulk", "commit_group"):
+        e.call(BULK_COPIES.close, [], [], "()")
+    elif i.name[:4] == ("cp", "async", "bulk", "wait_group"):
+        e.call(BULK_COPIES.stored, [e.constant(int(i.operands[0]), "i32")], ["i32"], "()")
     elif i.name[:3] == ("cp", "async", "commit_group"):
         e.call("llvm.nvvm.cp.async.commit.group", [], [], "()")
     elif i.name[:3] == ("cp", "async", "wait_group"):

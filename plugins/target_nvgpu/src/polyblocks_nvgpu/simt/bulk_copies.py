@@ -9,22 +9,40 @@ from typing import Any
 
 import numpy as np
 
+from polyblocks.simt.bulk_copies import TensorMap
 from polyblocks.simt.semantics import Instruction, Operation, Run
-from polyblocks_nvgpu.bulk.copies import BULK_COPIES, RELEASE, TAKE, TENSOR_COPY
+from polyblocks_nvgpu.bulk.copies import BULK_COPIES, RELEASE, TAKE, TENSOR_COPY, TENSOR_STORE
+
+
+def _map(machine: Any, map_: Any, rank: int) -> TensorMap | None:
+    """The array of a parameter; reports one that has no map."""
+    address = int(np.broadcast_to(map_, (machine.lanes,))[machine.positions[0]])
+    found: TensorMap | None = machine.tensor_maps.get(address)
+    if found is None or len(found.box) != rank:
+        machine.report("out of bounds", f"copies by a tensor map of {rank} dimensions, not by one")
+        return None
+    return found
 
 
 def _copy(rank: int) -> Operation:
     def run(machine: Any, to: Any, barrier: Any, map_: Any, *rest: Any) -> None:
-        address = int(np.broadcast_to(map_, (machine.lanes,))[machine.positions[0]])
-        found = machine.tensor_maps.get(address)
-        if found is None or len(found.box) != rank:
-            machine.report(
-                "out of bounds", f"copies by a tensor map of {rank} dimensions, not by one"
-            )
-            return
-        machine.bulk.start(machine, to, barrier, found, rest[:rank])
+        if (found := _map(machine, map_, rank)) is not None:
+            machine.bulk.start(machine, to, barrier, found, rest[:rank])
 
     return Operation(lambda i: run, "memory")
+
+
+def _store(rank: int) -> Operation:
+    def run(machine: Any, source: Any, map_: Any, *rest: Any) -> None:
+        if (found := _map(machine, map_, rank)) is not None:
+            machine.bulk_stores.start(machine, source, found, rest[:rank])
+
+    return Operation(lambda i: run, "memory")
+
+
+def _stored(instruction: Instruction) -> Run:
+    del instruction
+    return lambda m, keep, *rest: m.bulk_stores.wait(m, int(np.ravel(keep)[0]))
 
 
 def _prepare(instruction: Instruction) -> Run:
@@ -52,6 +70,9 @@ def _nothing(instruction: Instruction) -> Run:
 
 INTRINSICS: dict[str, Operation] = {
     **{TENSOR_COPY.format(rank): _copy(rank) for rank in range(1, BULK_COPIES.dimensions + 1)},
+    **{TENSOR_STORE.format(rank): _store(rank) for rank in range(1, BULK_COPIES.dimensions + 1)},
+    BULK_COPIES.close: Operation(lambda i: lambda m: m.bulk_stores.close(m), "memory"),
+    BULK_COPIES.stored: Operation(_stored, "control"),
     BULK_COPIES.prepare: Operation(_prepare, "memory"),
     BULK_COPIES.visible: Operation(_nothing, "control"),
     BULK_COPIES.expect: Operation(_arrive, "memory"),

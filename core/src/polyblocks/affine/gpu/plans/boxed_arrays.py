@@ -10,6 +10,7 @@ from polyblocks.affine.analysis.contractions import Operand
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.gpu.plans.sizes import extent
 from polyblocks.affine.gpu.plans.unit_access import UnitAccess
+from polyblocks.affine.model import AffineAccess
 from polyblocks.target import BulkCopies
 
 #: Extents and strides that a chip's description of an array has room for.
@@ -43,15 +44,28 @@ def boxed_arrays(access: UnitAccess, copies: BulkCopies) -> tuple[BoxedArray, ..
 def boxed_array(access: UnitAccess, operand: Operand, copies: BulkCopies) -> BoxedArray | None:
     """The array of an operand; None if it has no such dimensions, or no copies can be of it."""
     load, parts = operand.load, access.product.contraction
-    base = load.buffer.base
-    if load.where or base.kind == "global":
-        return None
-    size, at = load.buffer.bytes_per_element, address(load.buffer, load.index)
+    at = address(load.buffer, load.index)
     outer = parts.rows if operand.of_rows else parts.columns
     inner = [access.product.steps, outer]
     if access.along[operand.side] == "outer":
         inner.reverse()
-    loops = [*inner, *([var] for var in parts.batch if at.coefficient(var) != 0)]
+    batch = ([var] for var in parts.batch if at.coefficient(var) != 0)
+    return boxed(load, [*inner, *batch], copies)
+
+
+def boxed(
+    node: AffineAccess, loops: Sequence[Sequence[Var]], copies: BulkCopies
+) -> BoxedArray | None:
+    """The array that an access is of.
+
+    Args:
+        node: of an element.
+        loops: that each dimension is to count, the innermost dimension first.
+        copies: what they can be of.
+    """
+    if node.where or node.buffer.base.kind == "global":
+        return None
+    size, at = node.buffer.bytes_per_element, address(node.buffer, node.index)
     known = {var for order in loops for var in order}
     if not set(at.variables()) <= known or at.const < 0:
         return None
@@ -60,7 +74,7 @@ def boxed_array(access: UnitAccess, operand: Operand, copies: BulkCopies) -> Box
         return None
     # A dimension of one element may have any stride.
     bytes_ = [size, *(s or copies.alignment for s in strides[1:])]
-    extents = [extent(order) for order in loops]
+    extents = [extent(list(order)) for order in loops]
     aligned = all(b % copies.alignment == 0 and b < _MOST_BYTES for b in bytes_[1:])
     if not aligned or at.const * size % copies.alignment or max(extents) >= _MOST_ELEMENTS:
         return None

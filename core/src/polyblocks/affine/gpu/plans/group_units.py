@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from polyblocks.affine.analysis.contractions import Operand
 from polyblocks.affine.expr import Expr
 from polyblocks.affine.gpu.plans.boxed_arrays import BoxedArray
+from polyblocks.affine.gpu.plans.boxed_results import RESULT_BYTES
 from polyblocks.affine.gpu.plans.fragments import ACCESS_BYTES
 from polyblocks.affine.gpu.plans.units import UnitPlan
 from polyblocks.affine.swizzles import Swizzle, doubling
@@ -44,15 +45,21 @@ class GroupUnitPlan(UnitPlan):
         bulk: how boxes are copied; None if threads copy pieces.
         arrays: the operands as they see them, rows first.
         pool: registers of a multiprocessor, which are given to the warps of one block.
+        result: what results leave shared memory to in boxes; None if lanes store them.
     """
 
-    kept: ClassVar[int] = IN_FLIGHT
     exchanges: ClassVar[int] = 0
     shares_reads: ClassVar[bool] = False
 
     bulk: BulkCopies | None = None
     arrays: tuple[BoxedArray, ...] = ()
     pool: int = 0
+    result: BoxedArray | None = None
+
+    @property
+    def kept(self) -> int:  # type: ignore[override]
+        """Stages that are neither used nor filled: none where a thread waits for free ones."""
+        return 0 if self.bulk is not None else IN_FLIGHT
 
     @property
     def consumers(self) -> int:
@@ -139,9 +146,44 @@ class GroupUnitPlan(UnitPlan):
         del operand
         return (Swizzle(1, 2, doubling(self.piece, self._unit.line // ACCESS_BYTES)),)
 
+    @property
+    def result_shape(self) -> tuple[int, int, int]:
+        """Of results in shared memory: panels, rows, and columns of a line."""
+        rows, columns, _ = self.sizes.tile
+        line = self._unit.line // RESULT_BYTES
+        return columns // line, rows, line
+
+    @property
+    def result_layout(self) -> tuple[Swizzle, ...]:
+        """As boxes are copied."""
+        pieces = self._unit.line // ACCESS_BYTES
+        return (Swizzle(1, 2, doubling(ACCESS_BYTES // RESULT_BYTES, pieces)),)
+
+    @property
+    def result_box(self) -> tuple[int, ...]:
+        """Extents of what is stored at once: the rows of a group of warps, columns of a line."""
+        assert self.result is not None
+        rows = self.of_warp[0] * self.unit.shape[0]
+        return (self.result_shape[2], rows, *[1] * (len(self.result.extents) - 2))
+
+    @property
+    def exchanges_sums(self) -> bool:
+        """As of any unit, where results do not leave in boxes."""
+        return self.result is None and super().exchanges_sums
+
+    def derived(self) -> dict[str, Any]:
+        """As of any unit, and the results in shared memory."""
+        found = super().derived()
+        if self.result is not None:
+            found["staged"] = True
+            found["staging"]["results"] = list(self.result_shape)
+        return found
+
     def shared_bytes(self) -> int:
-        """Bytes of tiles, and of barriers at the alignment of tiles."""
+        """Bytes of tiles and results, and of barriers at the alignment of tiles."""
         bytes_ = super().shared_bytes()
+        if self.result is not None:
+            bytes_ += prod(self.result_shape) * RESULT_BYTES
         return bytes_ + self.alignment if self.barriers else bytes_
 
     def copying(self, operand: Operand) -> int:

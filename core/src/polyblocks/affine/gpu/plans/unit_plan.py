@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from polyblocks.affine.gpu.plans.boxed_arrays import boxed_arrays
+from polyblocks.affine.gpu.plans.boxed_results import RESULT_BYTES, boxed_result
 from polyblocks.affine.gpu.plans.fragments import has_whole_tiles, outers_of, steps_of
 from polyblocks.affine.gpu.plans.group_units import ROWS, GroupUnitPlan
 from polyblocks.affine.gpu.plans.sizes import TileSizes
@@ -53,4 +54,7 @@ def _of_group(chip: Multiprocessor, plan: GroupUnitPlan) -> GroupUnitPlan:
     arrays = boxed_arrays(plan.access, bulk)
     if arrays is None or max(plan.sizes.tile) > bulk.rows:
         return plan
-    return replace(plan, bulk=bulk, arrays=arrays, pool=chip.registers)
+    line = bulk.line // RESULT_BYTES
+    whole = plan.of_warp[1] * plan.unit.shape[1] % line == 0
+    result = boxed_result(plan.access, bulk) if whole else None
+    return replace(plan, bulk=bulk, arrays=arrays, pool=chip.registers, result=result)

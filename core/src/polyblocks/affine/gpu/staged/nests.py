@@ -17,6 +17,7 @@ from polyblocks.affine.gpu.staged.exchange import exchange, exchange_of, layout,
 from polyblocks.affine.gpu.staged.group_pipeline import GroupPipeline
 from polyblocks.affine.gpu.staged.lane_steps import LaneSteps
 from polyblocks.affine.gpu.staged.register_pipeline import RegisterPipeline
+from polyblocks.affine.gpu.staged.results import boxes, boxes_of
 from polyblocks.affine.gpu.staged.role_pipeline import RolePipeline
 from polyblocks.affine.gpu.staged.steps import number_of
 from polyblocks.affine.model import Alloca, Buffer, For, Load, Node, Op, Value, clone, walk
@@ -51,7 +52,9 @@ def stage(body: list[Node], plan: UnitPlan | LanePlan) -> list[Node]:
     else:
         steps = LaneSteps(plan).nodes()
     after = parts.after
-    if isinstance(plan, UnitPlan) and plan.exchanges_sums:
+    if isinstance(plan, GroupUnitPlan) and plan.result is not None:
+        after = boxes(plan, after)
+    elif isinstance(plan, UnitPlan) and plan.exchanges_sums:
         after = exchange(plan, parts.reduction.loops[0].results[0], after)
     nodes: list[Node] = [*parts.before, *steps, *after]
     for loop in reversed(shell):
@@ -86,7 +89,9 @@ def plain(body: list[Node], counted: list[list[int]]) -> tuple[list[Node], Pipel
         raise StagedError("expected buffers and multiplications behind each other")
     end = _end_of_waits(inside, ends[-1] + 1)
     before, nodes = inside[:begin], inside[begin:end]
-    exchanged, after = exchange_of(inside[end:])
+    exchanged, after = boxes_of(inside[end:])
+    if exchanged is None:
+        exchanged, after = exchange_of(after)
     copies = [BoxCopy.of(n) for n in walk(nodes) if isinstance(n, For) and n.copy]
     multiplies = [UnitSteps.of(n) for n in walk(nodes) if isinstance(n, For) and n.unit]
     loops = [Var(extent) for _, extent in sorted(counted)]
@@ -247,11 +252,14 @@ def mismatch(pipeline: Pipeline, plan: UnitPlan | LanePlan) -> str:
 
 def _exchange_mismatch(found: Exchange | None, plan: UnitPlan) -> str:
     """How an exchange of sums is none that a plan allows for; empty if it is one, or none."""
+    boxed = isinstance(plan, GroupUnitPlan) and plan.result is not None
     if found is None:
-        return ""
-    if not plan.exchanges_sums:
+        return "expected that results leave shared memory in boxes" if boxed else ""
+    if not boxed and not plan.exchanges_sums:
         return "expected no exchange of sums, whose columns are not stored together"
     given, expected = (found.buffer.shape, found.buffer.layout), (shape(plan), layout(plan))
+    if isinstance(plan, GroupUnitPlan) and boxed:
+        expected = plan.result_shape, plan.result_layout
     if given == expected:
         return ""
     return f"expected an exchange of sums through {_in_words(expected)}, got {_in_words(given)}"

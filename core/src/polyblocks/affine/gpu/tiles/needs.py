@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from polyblocks.affine.gpu.plans.boxed_arrays import boxed_arrays
+from polyblocks.affine.gpu.plans.boxed_results import boxed_result
 from polyblocks.affine.gpu.plans.sizes import extent
 from polyblocks.affine.gpu.plans.unit_access import UnitAccess
 from polyblocks.affine.gpu.plans.units import UnitPlan
@@ -121,6 +122,7 @@ def _kind(found: UnitAccess, chip: Multiprocessor) -> tuple[Any, ...]:
         len(product.steps),
         (len(parts.rows), extent(parts.rows), len(parts.columns), extent(parts.columns)),
         chip.bulk_copies is not None and boxed_arrays(found, chip.bulk_copies) is not None,
+        chip.bulk_copies is not None and boxed_result(found, chip.bulk_copies) is not None,
         tuple((steps % lcm(found.window, depth) == 0, depth < 2 * steps) for depth in depths),
     )
 

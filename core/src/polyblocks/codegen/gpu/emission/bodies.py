@@ -14,7 +14,7 @@ from polyblocks.affine.gpu.plans.groups import DistributedLoop, GroupPlan, Place
 from polyblocks.affine.gpu.plans.kernel import Kernel, Pipeline
 from polyblocks.affine.gpu.plans.lanes import LanePlan
 from polyblocks.affine.gpu.plans.units import UnitPlan
-from polyblocks.affine.model import Alloca, Buffer, program_buffers, walk
+from polyblocks.affine.model import Alloca, Buffer, Store, program_buffers, walk
 from polyblocks.codegen.gpu.emission.code import Code
 from polyblocks.codegen.gpu.emission.combine import Joiner
 from polyblocks.codegen.gpu.emission.groups import GroupEmitter
@@ -130,6 +130,11 @@ class TileBody:
         self.plan, self._operands, self._emitter, self._more = plan, operands, emitter, more
         pairs = zip(operands, elements, strict=True)
         self.workgroup = [_shared(list(plan.shape(o)), element) for o, element in pairs]
+        self._results = isinstance(plan, GroupUnitPlan) and plan.result is not None
+        if isinstance(plan, GroupUnitPlan) and plan.result is not None:
+            store = plan.sizes.parts.after[-1]
+            assert isinstance(store, Store)
+            self.workgroup.append(_shared(list(plan.result_shape), store.value.type))
         if isinstance(plan, GroupUnitPlan) and plan.barriers:
             self.workgroup.append(_shared([plan.barriers], ir.IntegerType.get_signless(64)))
         self.private: list[Any] = []
@@ -161,8 +166,10 @@ class TileBody:
         """See :class:`Body`."""
         tiles = dict(zip(self._operands, values, strict=False))
         tile = TileEmitter(code, self.plan.sizes, memrefs, known)
-        barriers = values[len(tiles) :]
-        self._emitter(tile, self.plan, tiles, *self._more, *barriers).emit()
+        more = values[len(tiles) :]
+        if more and not self._results:
+            more = [None, *more]
+        self._emitter(tile, self.plan, tiles, *self._more, *more).emit()
 
 
 def _unit_emitter(
@@ -170,9 +177,10 @@ def _unit_emitter(
     plan: UnitPlan,
     tiles: dict[Operand, Any],
     pipeline: Pipeline,
+    results: Any = None,
     barriers: Any = None,
 ) -> UnitEmitter:
-    return UnitEmitter(UnitScope(tile, plan, tiles, barriers), pipeline)
+    return UnitEmitter(UnitScope(tile, plan, tiles, results, barriers), pipeline)
 
 
 def _of_chain(kernel: Kernel) -> ChainBody:

@@ -255,6 +255,14 @@ class TileEmitter:
         """Values that the epilogue may use."""
         return [*(v for node in self.sizes.parts.before for v in node.defines), *self.handed]
 
+    def known_of(self, i: int, j: int, width: int) -> dict[Value, list[Any]]:
+        """These, of a row and of neighbouring columns from one on; one if they are the same."""
+        found = {}
+        for value in self._known():
+            _, moves = self.levels[value]
+            found[value] = [self.of(value, i, j + k) for k in range(width if moves else 1)]
+        return found
+
     def _columns_at_once(self) -> int:
         """Neighbouring columns that exist together or not, and whose results are stored at once."""
         parts, width = self.sizes.parts, self.together[1]
@@ -275,9 +283,7 @@ class TileEmitter:
     def _finish_columns(self, i: int, j: int, sums: list[list[Any]]) -> list[Any]:
         parts, width = self.sizes.parts, len(sums)
         body = WideBody(self.nodes, parts.columns[-1], width)
-        for value in self._known():
-            _, moves = self.levels[value]
-            body.values[value] = [self.of(value, i, j + k) for k in range(width if moves else 1)]
+        body.values.update(self.known_of(i, j, width))
         for result, values in zip(
             parts.reduction.loops[0].results, zip(*sums, strict=True), strict=True
         ):

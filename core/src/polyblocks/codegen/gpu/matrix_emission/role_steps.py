@@ -10,12 +10,12 @@ from polyblocks.affine.expr import Expr
 from polyblocks.affine.gpu.plans.group_units import IN_FLIGHT, GroupUnitPlan
 from polyblocks.affine.gpu.plans.kernel import Pipeline
 from polyblocks.affine.model import Node
-from polyblocks.codegen.gpu.accesses.pipeline import GLOBAL, SHARED
+from polyblocks.codegen.gpu.accesses.pipeline import SHARED
+from polyblocks.codegen.gpu.matrix_emission.boxes import operands_of_box
 from polyblocks.codegen.gpu.matrix_emission.group_steps import GroupSteps
 from polyblocks.codegen.gpu.matrix_emission.scope import UnitScope
 from polyblocks.codegen.gpu.matrix_emission.stage_barriers import StageBarriers
 from polyblocks.codegen.gpu.matrix_emission.tile_loops import Part
-from polyblocks.mlir import ir
 
 
 class _RoleSteps(GroupSteps):
@@ -122,12 +122,7 @@ class ProducerSteps(_RoleSteps):
         code, plan, scope = self.code, self.plan, self.scope
         side = self.pipeline.side(copy.destination.buffer)
         operand = plan.product.operands[side]
-        array, buffer = plan.arrays[side], operand.load.buffer
-        memref = scope.aligned(buffer, self.barriers.copies.alignment)
-        base = code.pointer(code.address(memref, code.integer(0), buffer.bytes_per_element), GLOBAL)
-        numbers = (buffer.bytes_per_element, len(array.extents), array.offset)
-        given = (*numbers, *array.extents, *array.strides[1:], *plan.box(operand))
-        layout = [code.constant(ir.IntegerAttr.get(code.i64, each)) for each in given]
+        array, buffer, copies = plan.arrays[side], operand.load.buffer, self.barriers.copies
         steps = code.times(self.value(number), plan.sizes.depth)
         for panel in range(plan.boxes(operand)):
             to = scope.in_stage(
@@ -138,11 +133,9 @@ class ProducerSteps(_RoleSteps):
             )
             first = code.plus(scope.tile.first[side], panel * plan.line)
             inner = [first, steps] if plan.is_transposed(operand) else [steps, first]
-            batch = [scope.tile.nodes.variables[var] for (var,) in array.loops[2:]]
-            places = [code.value("arith.index_cast", code.i32, n) for n in (*inner, *batch)]
-            to = code.pointer(to, SHARED)
-            operands = [to, at, base, *places, *layout]
-            code.intrinsic(self.barriers.copies.start, [], operands, copy.source.location)
+            box = operands_of_box(scope, copies, buffer, array, inner, plan.box(operand))
+            given = [code.pointer(to, SHARED), at, *box]
+            code.intrinsic(copies.start, [], given, copy.source.location)
 
 
 class Roles:
@@ -174,6 +167,7 @@ class Roles:
         number = code.quotient(self._thread, self.scope.threads_of_warp)
         number = code.value("arith.index_cast", code.i32, number)
         (warp,) = code.intrinsic(self.copies.uniform, [code.i32], [number])
+        self.scope.warp = warp
         first = plan.consumers // self.scope.threads_of_warp
 
         def producer() -> list[Any]:

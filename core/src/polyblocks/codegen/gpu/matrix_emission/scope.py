@@ -24,6 +24,7 @@ class UnitScope:
         tile: the sums of the lane.
         plan: how tiles are computed.
         tiles: shared memory of both operands.
+        results: shared memory of results; None without.
         barriers: shared memory of barriers; None if there are none.
 
     Attributes:
@@ -31,6 +32,8 @@ class UnitScope:
         fragments: of the unit's operands and of its sums; None if it reads shared memory.
         sums: of the unit's sums.
         lane: the thread's number in its warp.
+        warp: the number of the thread's warp, the same value in all of these; where it is needed.
+        places: rows and columns of the lane's sums, as numbers in the block's tile.
         corner: where the warp's tile begins, along rows and along columns of the block's.
         meet: lets the threads that have sums wait for each other.
     """
@@ -40,12 +43,15 @@ class UnitScope:
         tile: TileEmitter,
         plan: UnitPlan,
         tiles: dict[Operand, Any],
+        results: Any = None,
         barriers: Any = None,
     ) -> None:
         assert plan.unit.sums is not None
         self.tile, self.code, self.plan, self.tiles = tile, tile.code, plan, tiles
         self.fragments, self.sums = plan.unit.fragments, plan.unit.sums
-        self.barriers = barriers
+        self.results, self.barriers = results, barriers
+        self.warp: Any = None
+        self.places: tuple[list[Any], list[Any]] = ([], [])
         self.meet: Callable[[], None] = partial(barrier, tile.code)
         self.lane: Any = None
         self.corner: list[Any] = []
@@ -65,7 +71,7 @@ class UnitScope:
         warp = code.quotient(thread, plan.warp)
         numbers = (code.quotient(warp, plan.warps[1]), code.remainder(warp, plan.warps[1]))
         sums = self.sums
-        places: tuple[list[Any], list[Any]] = ([], [])
+        places = self.places = ([], [])
         for side, own in enumerate((outers_of(sums), steps_of(sums))):
             size = plan.unit.shape[side]
             corner = code.times(numbers[side], plan.of_warp[side] * size)

@@ -7,6 +7,7 @@ from typing import Any
 
 from polyblocks.affine.gpu.plans.group_units import GroupUnitPlan
 from polyblocks.affine.gpu.plans.kernel import Pipeline
+from polyblocks.codegen.gpu.matrix_emission.boxed_results import COLUMNS, BoxedResults
 from polyblocks.codegen.gpu.matrix_emission.exchanged_sums import ExchangedSums
 from polyblocks.codegen.gpu.matrix_emission.group_steps import GroupSteps
 from polyblocks.codegen.gpu.matrix_emission.operand_reads import OperandReads
@@ -46,12 +47,15 @@ class UnitEmitter:
     def _multiply(self, thread: Any, steps: TileLoops) -> None:
         """All steps of the reduction, and what is done with the sums."""
         scope = self.scope
-        inits = scope.tile.place(scope.place(thread), (1, 1))
+        boxed = isinstance(self.plan, GroupUnitPlan) and self.plan.result is not None
+        inits = scope.tile.place(scope.place(thread), (1, COLUMNS if boxed else 1))
         order = Sums(scope)
         sums = order.unpacked(steps.emit(order.packed(inits)))
         exchange = self.pipeline.exchange
         if exchange is None:
             scope.tile.finish(sums)
+        elif boxed:
+            BoxedResults(scope, exchange).emit(sums)
         else:
             ExchangedSums(scope, exchange, self.code.id("thread")).emit(sums)
 
