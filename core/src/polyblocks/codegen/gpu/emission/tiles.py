@@ -26,6 +26,8 @@ from polyblocks.codegen.gpu.emission.code import Code
 from polyblocks.codegen.gpu.emission.nodes import NodeEmitter
 from polyblocks.codegen.gpu.emission.wide_body import WideBody
 
+#: Elements whose epilogue runs ahead of their sums at once, as far as it needs none.
+_AT_ONCE = 16
 #: A value's row and column in the thread's elements; -1 where it does not depend on one.
 Key = tuple[Value, int, int]
 
@@ -190,12 +192,16 @@ class TileEmitter:
                 self.levels[result] = level
             if read is not None and read(node):
                 continue
-            r, c = self.sizes.of_thread
-            for i in range(r) if level[0] else (-1,):
-                for j in range(c) if level[1] else (-1,):
-                    for result, value in zip(node.defines, self._once(node, i, j), strict=True):
-                        found[result, i, j] = value
+            self._of_rows(node, range(self.sizes.of_thread[0]))
         self.found = outer
+
+    def _of_rows(self, node: Node, rows: range) -> None:
+        """Run a node as often as there are different results of it in some of the rows."""
+        (of_row, of_column), columns = self._level(node), range(self.sizes.of_thread[1])
+        for i in rows if of_row else (-1,):
+            for j in columns if of_column else (-1,):
+                for result, value in zip(node.defines, self._once(node, i, j), strict=True):
+                    self.found[result, i, j] = value
 
     def _level(self, node: Node) -> tuple[bool, bool]:
         """Whether what a node computes depends on the row, and on the column."""
@@ -244,12 +250,39 @@ class TileEmitter:
         sums = [carried[n : n + each] for n in range(0, len(carried), each)]
         rows, columns = self.sizes.of_thread
         width = self._columns_at_once()
+        ahead = self._ahead() if self.sizes.ragged else []
+        nodes = [n for n in self.sizes.parts.after if n not in ahead]
+        self.handed += [v for node in ahead for v in node.defines]
+        some = max(1, _AT_ONCE // columns)
         for i, j in product(range(rows), range(0, columns, width)):
+            if i % some == j == 0:
+                for node in ahead:
+                    self._of_rows(node, range(i, min(i + some, rows)))
             self.move(i, j)
             conditions = [c for c in (self.exist[0][i], self.exist[1][j]) if c is not None]
             of_columns = sums[i * columns + j : i * columns + j + width]
             finish = self._finish_one if width == 1 else self._finish_columns
-            self.code.when(self.code.both(conditions), partial(finish, i, j, of_columns))
+            self.code.when(self.code.both(conditions), partial(finish, nodes, i, j, of_columns))
+
+    def _ahead(self) -> list[Node]:
+        """Nodes of the epilogue that use no sum, and may run for elements that do not exist.
+
+        These read what the last one reads. Under the conditions of an element they would run for
+        each one, and its loads after what the element before it does.
+        """
+        parts = self.sizes.parts
+        written = {n.buffer.base for n in (*parts.before, *parts.after) if isinstance(n, Store)}
+        later = set(parts.reduction.loops[0].results)
+        found: list[Node] = []
+        for node in parts.after:
+            is_load = isinstance(node, Load) and not node.where and node.buffer.base not in written
+            if not (is_load or isinstance(node, (Op, Index))) or later.intersection(node.uses):
+                later.update(node.defines)
+                continue
+            found.append(node)
+            level = self._level(node)
+            self.levels.update(dict.fromkeys(node.defines, level))
+        return found
 
     def _known(self) -> list[Value]:
         """Values that the epilogue may use."""
@@ -272,15 +305,17 @@ class TileEmitter:
         stores = [n for n in nodes if isinstance(n, Store)]
         return width if alike and any(is_wide(n, last) for n in stores) else 1
 
-    def _finish_one(self, i: int, j: int, sums: list[list[Any]]) -> list[Any]:
+    def _finish_one(self, nodes: list[Node], i: int, j: int, sums: list[list[Any]]) -> list[Any]:
         parts = self.sizes.parts
         for value in self._known():
             self.nodes.values[value] = self.of(value, i, j)
         self.nodes.values.update(zip(parts.reduction.loops[0].results, sums[0], strict=True))
-        self.nodes.run(parts.after, False, [])
+        self.nodes.run(nodes, False, [])
         return []
 
-    def _finish_columns(self, i: int, j: int, sums: list[list[Any]]) -> list[Any]:
+    def _finish_columns(
+        self, nodes: list[Node], i: int, j: int, sums: list[list[Any]]
+    ) -> list[Any]:
         parts, width = self.sizes.parts, len(sums)
         body = WideBody(self.nodes, parts.columns[-1], width)
         body.values.update(self.known_of(i, j, width))
@@ -288,5 +323,5 @@ class TileEmitter:
             parts.reduction.loops[0].results, zip(*sums, strict=True), strict=True
         ):
             body.values[result] = list(values)
-        body.nodes(parts.after)
+        body.nodes(nodes)
         return []
