@@ -788,3 +788,22 @@ def test_units():
     assert units.place(str(Path.cwd() / "mine" / "model.py:3")) == "mine/model.py:3"
     assert units.place("/elsewhere/model.py:3") == "/elsewhere/model.py:3"
     assert (units.shape([]), units.shape([3, 4])) == ("scalar", "3x4")
+
+
+def launched() -> Artifact:
+    given = artifact(2)
+    order = ["k1", "k0", "k1", "k0", "k1", "k0", "k1"]
+    launches = [{"kernel": name, "grid": [1, 1, 1]} for name in order]
+    manifest = {**given.manifest, "launches": launches}
+    for row, calls in zip(manifest["kernels"], (3, 4), strict=True):
+        row["calls"] = calls
+    return Artifact(manifest, dict(given.blobs))
+
+
+def test_time_lines_are_in_the_tree_and_on_the_page() -> None:
+    data = checked(explained(launched(), measured=False))
+    text = text_of(data)
+    assert "time line: 7 kernel calls" in text
+    assert "3 times" in text
+    assert "k1, 500 µs, bound by main" in text
+    assert page(data).count("µs, from ") == 7

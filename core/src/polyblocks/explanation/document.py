@@ -17,6 +17,7 @@ from polyblocks.explanation.decisions import (
     follow,
     sentence,
 )
+from polyblocks.explanation.timeline import timeline
 from polyblocks.program import DTYPES
 
 if TYPE_CHECKING:
@@ -95,6 +96,7 @@ def _part(part: Part) -> dict[str, Any]:
         ],
         "totals": totals,
         "kernels": kernels,
+        "timeline": timeline(part.launches, kernels),
         "decisions": _decisions(report.get("decisions", ()), part.kernels),
         "passes": list(report.get("passes", ())),
     }

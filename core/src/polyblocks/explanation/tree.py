@@ -10,6 +10,7 @@ from rich.tree import Tree
 
 from polyblocks.explanation import units
 from polyblocks.explanation.decisions import grouped
+from polyblocks.explanation.timeline import repeated
 
 #: Kernels and decisions that are shown unless everything is wanted.
 KERNELS = 12
@@ -70,6 +71,8 @@ def _part(node: Tree, part: dict[str, Any], everything: bool) -> None:
         rest = sum(k["share"] for k in kernels[len(shown) :])
         hidden = units.several(len(kernels) - len(shown), "more kernel")
         branch.add(Text(f"{hidden}, {units.percent(rest)} of the time (--all)", style="dim"))
+    if part["timeline"]:
+        _timeline(node, part, everything)
     unattributed = [d for d in part["decisions"] if d["accepted"] is not None and not d["kernels"]]
     whole = [d for d in part["decisions"] if d["nest"] == "main"]
     _decisions(node, [*whole, *unattributed], everything)
@@ -103,6 +106,38 @@ def summary(part: dict[str, Any]) -> list[str]:
         )
         lines.append(f"arguments and results: {arguments}; intermediate buffers: {intermediate}")
     return lines
+
+
+def _timeline(node: Tree, part: dict[str, Any], everything: bool) -> None:
+    """Launches in order; those of layers that are alike stand there once."""
+    rows, bounds = part["timeline"], {k["name"]: bound_of(k) for k in part["kernels"]}
+    groups = repeated(rows)
+    branch = node.add(
+        Text.assemble(("time line: ", "bold"), units.several(len(rows), "kernel call"))
+    )
+    shown = groups if everything else groups[:KERNELS]
+    for group in shown:
+        place = branch
+        if group.times > 1:
+            place = branch.add(Text(f"{group.times} times"))
+        for row in group.rows:
+            bound = bounds[row["kernel"]]
+            place.add(
+                Text.assemble(
+                    (f"{units.seconds(row['start_seconds'])}  ", "dim"),
+                    row["kernel"],
+                    f", {units.seconds(row['seconds'])}{f', bound by {bound}' if bound else ''}",
+                )
+            )
+    if len(groups) > len(shown):
+        rest = sum(group.times * len(group.rows) for group in groups[len(shown) :])
+        hidden = units.several(rest, "more call")
+        branch.add(Text(f"{hidden} (--all)", style="dim"))
+
+
+def bound_of(kernel: dict[str, Any]) -> str:
+    """The resource that bounds a kernel; empty if that is unknown."""
+    return str((kernel["estimate"] or {}).get("bound", ""))
 
 
 def predicted_for(part: dict[str, Any]) -> str:

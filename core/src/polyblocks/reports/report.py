@@ -52,6 +52,7 @@ class Part:
         workspace_bytes: bytes of all intermediate buffers together.
         kept_bytes: bytes that are computed once of constant arguments, and kept between calls.
         digest: of the code; equal programs have equal ones.
+        launches: names of the kernels of a call, in order; empty where a program has no launches.
         profiled: whether the program can time its kernels (option ``profile``).
         profile: time of each kernel call as the loaded program tells it, see
             :meth:`Report.measure`; empty if it was not measured.
@@ -69,6 +70,7 @@ class Part:
     workspace_bytes: int = 0
     kept_bytes: int = 0
     digest: str = ""
+    launches: tuple[str, ...] = ()
     profiled: bool = False
     profile: tuple[dict[str, Any], ...] = ()
 
@@ -90,6 +92,7 @@ class Part:
             workspace_bytes=int(manifest.get("workspace_bytes", 0)),
             kept_bytes=kept_bytes_of(manifest),
             digest=code_digest(manifest),
+            launches=tuple(row["kernel"] for row in manifest.get("launches", ())),
             profiled="profile" in manifest,
         )
 
