@@ -17,6 +17,7 @@ from polyblocks.affine.cost.predicted import Predicted
 from polyblocks.affine.fusion.chains import partial_sums, running_chain
 from polyblocks.affine.gpu.tiles import chain_cost
 from polyblocks.affine.model import For
+from polyblocks.codegen.gpu.matrix_emission.chains import borders
 from polyblocks.passes.contraction import chain_products
 from polyblocks.simt import LaunchResult
 
@@ -310,6 +311,17 @@ def without_borders(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(running_chain, "masks_at_borders", lambda *given: whole(*given)[:0])
 
 
+def a_whole_block_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first block that the mask cuts is computed as one that it leaves whole."""
+    whole = borders.Borders._within
+
+    def later(self: borders.Borders, first: Any, end: Any, *given: Any) -> Any:
+        middle = self.code.plus(whole(self, first, end, *given), 1)
+        return self.code.value("arith.minsi", self.code.index, middle, end)
+
+    monkeypatch.setattr(borders.Borders, "_within", later)
+
+
 def without_rescaled_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = partial_sums.PartialSums._over_parts
     monkeypatch.setattr(
@@ -341,7 +353,9 @@ def test_scores_without_their_scale_are_found(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize("arch", ["sm_75", "sm_80"])
-@pytest.mark.parametrize("fault", [without_rescale, a_block_short, without_borders])
+@pytest.mark.parametrize(
+    "fault", [without_rescale, a_block_short, without_borders, a_whole_block_too_many]
+)
 def test_planted_faults_are_found(fault: Any, arch: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chain_products, "BLOCKS", (32,))
     check("causal", arch)

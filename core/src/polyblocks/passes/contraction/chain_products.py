@@ -43,7 +43,7 @@ from polyblocks.target import TargetDescription
 
 #: Registers of a thread up to which exponents are scaled: with more, the assembler's schedule of
 #: the loop is up to a quarter longer (of ptxas 13.0: heads of 128, whose threads take 255).
-_ROOMY = 200
+_ROOMY = 220
 
 
 @dataclass(frozen=True)

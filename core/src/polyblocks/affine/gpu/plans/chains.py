@@ -6,7 +6,7 @@ unit's accumulator and its first operand have rows, and columns or steps, in the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -21,6 +21,7 @@ from polyblocks.affine.gpu.plans.units import UnitPlan
 from polyblocks.affine.model import For, Load
 from polyblocks.affine.plan.keys import PlanKind
 from polyblocks.affine.plan.tiles import Tiles
+from polyblocks.occupancy import occupancy
 from polyblocks.target import MatrixUnit, Multiprocessor, TargetDescription
 
 #: Columns of the second product's tile are a multiple of this, so that it is read by columns.
@@ -41,6 +42,8 @@ class ChainPlan:
         parts: of the nest.
         firsts, second: how the products are computed; a block has all columns of the second one,
             and all steps of a first one at once.
+        holds_rows: whether the first products' rows stay in registers, and are not read from shared
+            memory for each block of steps.
     """
 
     kind: ClassVar[PlanKind] = PlanKind.CHAIN
@@ -48,6 +51,7 @@ class ChainPlan:
     parts: ChainedProducts
     firsts: tuple[UnitPlan, ...]
     second: UnitPlan
+    holds_rows: bool = False
 
     @property
     def first(self) -> UnitPlan:
@@ -130,6 +134,8 @@ class ChainPlan:
         # Elements become operands one after the other, in place of sums; a part of a call's columns
         # is on its way from shared memory.
         elements += r * c // 8
+        if self.holds_rows:
+            rows *= sum(first.calls for first in self.firsts)
         return elements + r * d + rows + columns // 8 + _OTHER + ADDRESSES
 
     @property
@@ -218,7 +224,20 @@ def chain_plan(
         for access, columns, steps in (*wanted, (second, width, block))
     ]
     plan = ChainPlan(parts, tuple(plans), last)
-    return plan if _is_possible(plan, chip) else None
+    if not _is_possible(plan, chip):
+        return None
+    held = replace(plan, holds_rows=True)
+    return held if _has_room(held, plan, chip) else plan
+
+
+def _has_room(held: ChainPlan, plan: ChainPlan, chip: Multiprocessor) -> bool:
+    """Whether a plan that holds rows leaves as many blocks on a multiprocessor as another one."""
+    if held.through_registers or held.registers() > chip.registers_per_thread:
+        return False
+    with_rows, without = (
+        occupancy(chip, p.registers(), p.shared_bytes(), p.threads).blocks for p in (held, plan)
+    )
+    return with_rows == without
 
 
 def _trips(access: UnitAccess) -> int:

@@ -77,7 +77,8 @@ def predict_chain(
         rate = cycles * chip.partitions * chip.warp
         matrix = 2.0 * rows * block * (depth + width) * units / plan.unit.flops
         warps = plan.threads // chip.warp
-        read = _replicas(plan) * warps * block * (depth + width) + rows * depth
+        read = _replicas(plan) * warps * block * (depth + width)
+        read += 0 if plan.holds_rows else rows * depth
         shared = (read + block * (depth + width)) * size * units / on_chip
         issued = plan.threads * _issued(plan) * units / rate
         if chip.one_pipe:

@@ -7,11 +7,12 @@ first products, what is computed of these, and operands of the second one.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from polyblocks.affine.analysis.reduction_chains import StraightLineCode
 from polyblocks.affine.analysis.reductions import identity
-from polyblocks.affine.gpu.plans.chained import grows_with, is_at_border
+from polyblocks.affine.gpu.plans.chained import is_at_border
 from polyblocks.affine.gpu.plans.chains import ChainPlan
 from polyblocks.affine.gpu.plans.fragments import steps_of
 from polyblocks.affine.model import Buffer, For, Load, Node, Op, Store, Value
@@ -19,6 +20,7 @@ from polyblocks.affine.vectors.reduction_vectors import combine
 from polyblocks.codegen.gpu.emission.code import Code
 from polyblocks.codegen.gpu.emission.combine import from_lane
 from polyblocks.codegen.gpu.emission.tiles import TileEmitter
+from polyblocks.codegen.gpu.matrix_emission.chains.borders import Borders, Grid
 from polyblocks.codegen.gpu.matrix_emission.chains.copies import (
     ChainCopies,
     chain_copies,
@@ -26,9 +28,6 @@ from polyblocks.codegen.gpu.matrix_emission.chains.copies import (
 from polyblocks.codegen.gpu.matrix_emission.chains.passed_operand import PassedOperand
 from polyblocks.codegen.gpu.matrix_emission.chains.products import ChainProduct
 from polyblocks.mlir import ir
-
-#: Elements of a thread, rows by columns.
-Grid = list[list[Any]]
 
 
 class ChainEmitter:
@@ -67,6 +66,7 @@ class ChainEmitter:
         for other in (*(p.tile for p in self.firsts[1:]), self.second.tile, self.last):
             other.found, other.levels = self.first.tile.found, self.first.tile.levels
         self.passed: dict[Buffer, Grid] = {}
+        self.borders = Borders(code, plan, self.first)
         self.stage: Any = None
 
     def emit(self) -> None:
@@ -81,6 +81,10 @@ class ChainEmitter:
             product.place(thread)
         copies = chain_copies(code, plan, [*self.firsts, self.second], thread)
         copies.begin()
+        if plan.holds_rows:
+            copies.rows_arrive()
+            for product in self.firsts:
+                product.hold_rows()
         self._run(self.parts.before)
         blocks, sums = self.parts.blocks, self.second.sums
         r, c = plan.second.sizes.of_thread
@@ -88,17 +92,19 @@ class ChainEmitter:
         inits = [v for value in blocks.inits for v in self._rows(value)]
         inits += sums.packed([zero] * (r * c))
         count, end = len(blocks.inits) * r, len(inits)
-        inits += copies.carried
+        done = inits + copies.carried
 
-        def body(number: Any, carried: list[Any]) -> list[Any]:
+        def body(masks: bool, number: Any, carried: list[Any]) -> list[Any]:
             for position, argument in enumerate(blocks.arguments):
                 self._set_rows(argument, carried[position * r : (position + 1) * r])
             copies.carried = carried[end:]
-            totals = self._block(number, copies, sums.unpacked(carried[count:end]))
+            totals = self._block(number, copies, sums.unpacked(carried[count:end]), masks)
             rows = [v for value in blocks.yields for v in self._rows(value)]
             return [*rows, *sums.packed(totals), *copies.carried]
 
-        done = code.loop(copies.first, copies.end, code.integer(1), inits, body, kept=True)
+        for part in self.borders.parts(copies.first, copies.end):
+            given = part.first, part.end, code.integer(1), done
+            done = code.loop(*given, partial(body, part.masks), kept=True)
         for position, result in enumerate(blocks.results):
             self._set_rows(result, done[position * r : (position + 1) * r])
         for node in self.parts.after:
@@ -108,8 +114,8 @@ class ChainEmitter:
                 self._run([node])
         self._finish(sums.unpacked(done[count:end]))
 
-    def _block(self, number: Any, copies: ChainCopies, totals: list[Any]) -> list[Any]:
-        """A block of steps; the totals after it."""
+    def _block(self, number: Any, copies: ChainCopies, totals: list[Any], masks: bool) -> list[Any]:
+        """A block of steps; the totals after it. It may be at the border of masks, or is not."""
         code, tile = self.code, self.first.tile
         self.stage = copies.turn(number)
         tile.first = [tile.first[0], code.times(number, self.plan.parts.block)]
@@ -122,7 +128,8 @@ class ChainEmitter:
             elif statement.inits:
                 self._reduce(statement)
             elif is_at_border(statement):
-                self._mask(statement)
+                if masks:
+                    self.borders.mask(statement, self.passed)
             else:
                 self._elements(statement)
             if statement is self.parts.made[-1]:
@@ -178,48 +185,6 @@ class ChainEmitter:
                 self._set(node.result, self.passed[node.buffer])
             else:
                 self._run([node])
-
-    def _mask(self, loop: For) -> None:
-        """Another value for the elements of a loop over the first or last steps of a block."""
-        code, tile, old = self.code, self.first.tile, self.passed[_store_of(loop).buffer]
-        self._run([n for n in loop.body if not isinstance(n, Store)])
-        begins = len(loop.lower) > 1
-        (at,) = loop.lower[1:] if begins else loop.upper[1:]
-        first, block, zero = tile.first[1], self.plan.parts.block, code.integer(0)
-        narrow = ir.IntegerType.get_signless(32)
-
-        def limit(row: int) -> Any:
-            """The number in the block of the first step from ``at`` on."""
-            tile.move(row, -1)
-            number = code.value("arith.subi", code.index, tile.nodes.expr(at), first)
-            return code.value("arith.maxsi", code.index, zero, number)
-
-        def body() -> list[Any]:
-            # One comparison for each element, of numbers that take one register.
-            places = [code.value("arith.index_cast", narrow, p) for p in self.first.places[1]]
-            found = []
-            for i, row in enumerate(old):
-                end = code.value("arith.minsi", code.index, limit(i), code.integer(block))
-                end = code.value("arith.index_cast", narrow, end)
-                for j, (place, value) in enumerate(zip(places, row, strict=True)):
-                    new = tile.of(_store_of(loop).value, i, j)
-                    both = (value, new) if begins else (new, value)
-                    before = code.compare("slt", place, end)
-                    found.append(code.value("arith.select", value.type, before, *both))
-            return found
-
-        (row, *others), there = self.plan.parts.first.rows, None
-        if not others and grows_with(at, row):
-            # Whether some row of the thread has such elements: in most blocks none has.
-            some = limit(0 if begins else self._height - 1)
-            ends = (some, code.integer(block)) if begins else (zero, some)
-            there = code.compare("slt", *ends)
-        flat = [v for row in old for v in row]
-        found = code.when(there, body, lambda: flat, [v.type for v in flat])
-        width = len(old[0])
-        self.passed[_store_of(loop).buffer] = [
-            found[n : n + width] for n in range(0, len(found), width)
-        ]
 
     def _grid(self, value: Value) -> Grid:
         rows, columns = self.plan.first.sizes.of_thread
@@ -319,10 +284,6 @@ class ChainEmitter:
         known = dict.fromkeys(v for n in self.plan.parts.last.after for v in n.uses)
         last.handed = [v for v in known if v in last.levels]
         last.finish(totals)
-
-
-def _store_of(loop: For) -> Store:
-    return next(n for n in loop.body if isinstance(n, Store))
 
 
 class ChainBody:

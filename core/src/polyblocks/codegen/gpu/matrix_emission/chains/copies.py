@@ -42,6 +42,10 @@ class ChainCopies:
         """The rows, and the first blocks of steps."""
         raise NotImplementedError
 
+    def rows_arrive(self) -> None:
+        """Wait for the rows."""
+        raise NotImplementedError
+
     def turn(self, number: Any) -> Any:
         """Begin copies of a later block; the stage of this one when it is there."""
         raise NotImplementedError
@@ -107,6 +111,11 @@ class CopiesPastRegisters(ChainCopies):
         for number in range(self.plan.stages - 1):
             self._later(self.first, number, self._start_steps, self._start_columns)
             self._pipeline.close()
+
+    def rows_arrive(self) -> None:
+        """See :meth:`ChainCopies.rows_arrive`; they are in the first group of copies."""
+        self._pipeline.wait(max(self.plan.stages - 2, 0))
+        barrier(self.code)
 
     def turn(self, number: Any) -> Any:
         """See :meth:`ChainCopies.turn`."""

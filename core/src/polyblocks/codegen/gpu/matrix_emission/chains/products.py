@@ -33,6 +33,7 @@ class ChainProduct:
         self.reads = OperandReads(self.scope, one_stage=plan.stages == 1)
         self.calls, self.sums = UnitCalls(self.reads), Sums(self.scope)
         self.places: tuple[list[Any], list[Any]] = ([], [])
+        self._held: list[list[list[Any]]] = []
 
     def place(self, thread: Any) -> None:
         """Find the thread's rows and columns."""
@@ -43,6 +44,11 @@ class ChainProduct:
     def copy(self, side: int, thread: Any) -> TileCopy:
         """The thread's part of the copies of an operand."""
         return TileCopy(self.scope, self.plan.product.operands[side], thread)
+
+    def hold_rows(self) -> None:
+        """Read the first operand of all blocks of steps: it stays in registers."""
+        zero = self.scope.code.integer(0)
+        self._held = [self._read(0, zero, call) for call in range(self.plan.calls)]
 
     def multiply(
         self, rows: Callable[[int], list[list[Any]]] | None, stage: Any, sums: list[Any]
@@ -55,7 +61,8 @@ class ChainProduct:
             stage: where the operands are there.
             sums: registers.
         """
-        read = rows or (lambda call: self._read(0, self.scope.code.integer(0), call))
+        held = self._held.__getitem__ if self._held else None
+        read = rows or held or (lambda call: self._read(0, self.scope.code.integer(0), call))
         if self.plan.fence:
             return self._in_order(read, stage, sums)
         for call in range(self.plan.calls):
