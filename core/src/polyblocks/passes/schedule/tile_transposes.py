@@ -185,6 +185,7 @@ def _orders(loops: list[For], body: list[Node]) -> tuple[Var, Var | None] | None
     third one.
     """
     found: dict[Var, float] = {}
+    crossing: dict[Var, float] = {}
     accesses = [n for n in body if isinstance(n, AffineAccess)]
     groups = {v: complete_interleaves(loops[-1], v) for v in _vars(loops)}
     for access in accesses:
@@ -194,13 +195,18 @@ def _orders(loops: list[For], body: list[Node]) -> tuple[Var, Var | None] | None
         unit = [v for v, stride in strides.items() if stride == 1 or access in groups[v]]
         if not unit and any(strides.values()):
             return None
-        for v in unit:
-            # Stores count more, and the order that is there decides.
-            weight = 1.5 if isinstance(access, Store) else 1.0
-            found[v] = found.get(v, 0.0) + weight
+        # Stores count more, and the order that is there decides.
+        weight = 1.5 if isinstance(access, Store) else 1.0
+        for v, stride in strides.items():
+            if v in unit:
+                found[v] = found.get(v, 0.0) + weight
+            elif stride:
+                crossing[v] = crossing.get(v, 0.0) + weight
     if not found or len(found) > 2:
         return None
-    inner = max(found, key=lambda v: (found[v], v is loops[-1].var))
+    # An access that stays the same along a loop costs nothing there; one that crosses it is
+    # transposed.
+    inner = min(found, key=lambda v: (crossing.get(v, 0.0), -found[v], v is not loops[-1].var))
     across = next((v for v in found if v is not inner), None)
     if across is None:
         return inner, None
