@@ -12,7 +12,7 @@ from tests.support.nests import Context
 
 from polyblocks import mlir
 from polyblocks.affine.analysis.contractions import contraction_of
-from polyblocks.affine.contraction.copies import operand_time
+from polyblocks.affine.contraction.copies import copy_extents, operand_time
 from polyblocks.affine.contraction.products.flat_product import FlatProduct, products_of
 from polyblocks.affine.contraction.products.windows import Windows, innermost
 from polyblocks.affine.contraction.tiling import Tiling
@@ -296,6 +296,47 @@ def test_copies_begin_where_memory_has_gaps(channels: int) -> None:
 
     # Of all channels the runs are those of three pixels, of some they are those of one.
     assert 1.5 * each(channels) < each(channels + 4)
+
+
+DIGITS = """
+func.func @main(%a: memref<{rows}x384x{n}xf32>, %b: memref<384x640xf32>,
+                %c: memref<196x640xf32>) {{
+  %z = arith.constant 0.0 : f32
+  affine.for %i = 0 to 196 {{
+    affine.for %j = 0 to 640 {{
+      %r = affine.for %k = 0 to 384 iter_args(%s = %z) -> (f32) {{
+        %x = affine.load %a[%i floordiv {n}, %k, %i mod {n}] : memref<{rows}x384x{n}xf32>
+        %y = affine.load %b[%k, %j] : memref<384x640xf32>
+        %p = arith.mulf %x, %y fastmath<reassoc,contract> : f32
+        %t = arith.addf %s, %p fastmath<reassoc,contract> : f32
+        affine.yield %t : f32
+      }}
+      affine.store %r, %c[%i, %j] : memref<196x640xf32>
+    }}
+  }}
+  return
+}}
+"""
+
+
+@pytest.mark.parametrize("pixels", [4, 14, 49])
+def test_copies_begin_where_one_number_counts_two_dimensions(pixels: int) -> None:
+    def rows_of(module: Any) -> tuple[list[int], float]:
+        with module.context:
+            sequence = reader.read(module)
+        contraction = contraction_of(sequence.nests()[0].body)
+        assert contraction is not None
+        made = products_of(contraction, FlatViews(sequence))
+        found = next(p for p in made if p.column.extent == 640 and not p.waits)
+        operand = next(o for o in found.operands if o.of_rows)
+        counts = copy_extents(operand, found.row, found.rows)
+        return counts, operand_time(found, operand, 16)
+
+    whole, cut = (rows_of(mlir.parse(DIGITS.format(rows=196 // n, n=n))) for n in (196, pixels))
+    assert whole[0] == [196]
+    assert cut[0] == [196 // pixels, pixels]
+    # Vectors end where memory goes on elsewhere.
+    assert cut[1] > whole[1]
 
 
 def test_sums_in_windows_are_chains_of_whole_loops() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from functools import lru_cache
 
 from polyblocks.affine.expr import Atom, Div, Expr, Mod, Var
@@ -172,3 +172,11 @@ def row_of_lines(elements: int, size: int, line: int = 64) -> int:
     per_line = max(1, line // size)
     lines = -(-elements // per_line)
     return (lines | 1) * per_line if lines > 1 else elements
+
+
+def divisions(expr: Expr) -> Iterator[tuple[Expr, int]]:
+    """The dividends in an expression, and their divisors."""
+    for atom, _ in expr.terms:
+        if not isinstance(atom, Var):
+            yield atom.dividend, atom.divisor
+            yield from divisions(atom.dividend)

@@ -5,7 +5,7 @@ Times are in multiply-adds of one vector, as those of tilings are.
 
 from __future__ import annotations
 
-from polyblocks.affine.access import MAX_STEP, address
+from polyblocks.affine.access import MAX_STEP, address, divisions
 from polyblocks.affine.analysis.contractions import Operand
 from polyblocks.affine.contraction.products.flat_product import FlatProduct
 from polyblocks.affine.contraction.products.product import extents
@@ -70,15 +70,42 @@ def _along(
     if apart is None or apart > MAX_STEP:
         return scattered
     # Vectors end where a loop does; those with gaps load several.
-    run = side.extent if operand.in_place is not None else _run(operand, side, loops, apart)
+    counts = copy_extents(operand, side, loops)
+    run = side.extent if operand.in_place is not None else _run(operand, side, counts, apart)
     begun = COPY_RUN / run if run < side.extent else 0.0
     return min(scattered, max(loads, apart) * _in_vectors(run, width)) + begun
 
 
-def _run(operand: Operand, side: Var, loops: list[Var], apart: int) -> int:
+def copy_extents(operand: Operand, side: Var, loops: list[Var]) -> list[int]:
+    """Iterations of the loops that count one variable of a copy, the fastest one last.
+
+    They are the loops of the product, cut where a place in memory is made of a quotient of the
+    variable: vectors end there.
+
+    Args:
+        operand: what is copied.
+        side: the variable.
+        loops: of the product, which count the variable.
+    """
+    places = [address(n.buffer, n.index) for n in operand.nodes if isinstance(n, Load)]
+    cuts = sorted({d for p in places for e, d in divisions(p) if e == Expr.of(side)})
+    counts: list[int] = []
+    inside = 1
+    for extent in reversed(extents(loops)):
+        whole = inside * extent
+        for cut in cuts:
+            if inside < cut < whole and cut % inside == 0 and whole % cut == 0:
+                counts.insert(0, cut // inside)
+                inside = cut
+        counts.insert(0, whole // inside)
+        inside = whole
+    return counts
+
+
+def _run(operand: Operand, side: Var, counts: list[int], apart: int) -> int:
     """Values of a variable, in the loops that count them, that move an operand evenly."""
-    run = loops[-1].extent
-    for extent in reversed(extents(loops[:-1])):
+    run = counts[-1]
+    for extent in reversed(counts[:-1]):
         if any(step != Expr(apart * run) for step in _steps(operand, side, run)):
             break
         run *= extent

@@ -8,10 +8,9 @@ from functools import partial
 from polyblocks.affine.access import row_of_lines
 from polyblocks.affine.analysis.contractions import Operand
 from polyblocks.affine.buffers.copies import PACK, BoxCopy
-from polyblocks.affine.contraction.copies import along_rows, is_scattered
+from polyblocks.affine.contraction.copies import along_rows, copy_extents, is_scattered
 from polyblocks.affine.contraction.frame import Frame
 from polyblocks.affine.contraction.loop_digits import counted
-from polyblocks.affine.contraction.products.product import extents
 from polyblocks.affine.element import element_bytes
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import Buffer, For, Load, Node, Store, Value, around, clone
@@ -83,7 +82,8 @@ class Staging:
         row = Expr.of(counter)
         along = id(operand) in self.along_rows
         if along:
-            row, rows = counted(extents(self.product.rows), counter.extent, ends)
+            counts = copy_extents(operand, self.product.row, self.product.rows)
+            row, rows = counted(counts, counter.extent, ends)
 
         def copied(step: Expr) -> list[Node]:
             at = {self.product.row: self.frame.row.begin + row, self.product.step: first + step}
@@ -98,7 +98,8 @@ class Staging:
             full = Var(last)
             body = [For(full, copied(Expr.of(full))), *copied(Expr(last))]
             return [For(counter, body, upper=ends)]
-        step, steps = counted(extents(self.product.steps), self.tiling.depth, upper)
+        counts = copy_extents(operand, self.product.step, self.product.steps)
+        step, steps = counted(counts, self.tiling.depth, upper)
         body = copied(step)
         return steps(rows(body)) if along else [For(counter, steps(body), upper=ends)]
 
@@ -128,13 +129,15 @@ class Staging:
     def _copy_columns(
         self, operand: Operand, first: Expr, extent: int, ends: tuple[Expr, ...]
     ) -> list[Node]:
-        steps_of = partial(counted, extents(self.product.steps), extent, ends)
+        counts = copy_extents(operand, self.product.step, self.product.steps)
+        steps_of = partial(counted, counts, extent, ends)
         if self.product.by_rows(operand):
             step, steps = steps_of()
             block = self.frame.column
             upper: tuple[Expr, ...]
             upper = () if block.extent % block.size == 0 else (block.remaining(),)
-            column, columns = counted(extents(self.product.columns), block.size, upper)
+            counts = copy_extents(operand, self.product.column, self.product.columns)
+            column, columns = counted(counts, block.size, upper)
             return steps(columns(self._copied(operand, column, first, step)))
         if self.product.steps_first(operand):
             assert not ends

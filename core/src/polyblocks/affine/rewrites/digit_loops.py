@@ -6,8 +6,7 @@ A product of matrices whose operands were rearranged counts one dimension where 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
+from polyblocks.affine.access import divisions
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
     For,
@@ -55,19 +54,11 @@ def lowest_digit(loop: For) -> int | None:
         divisor
         for node in walk(loop.body)
         for expr in node.exprs
-        for dividend, divisor in _divisions(expr)
+        for dividend, divisor in divisions(expr)
         if dividend == whole
     }
     lowest = min(divisors, default=0)
     return lowest if 0 < lowest < loop.var.extent and loop.var.extent % lowest == 0 else None
-
-
-def _divisions(expr: Expr) -> Iterator[tuple[Expr, int]]:
-    """The dividends in an expression, and their divisors."""
-    for atom, _ in expr.terms:
-        if not isinstance(atom, Var):
-            yield atom.dividend, atom.divisor
-            yield from _divisions(atom.dividend)
 
 
 def _split(loop: For, size: int) -> None:
