@@ -1,6 +1,7 @@
 """Steps of optimizers: compiled whole, with the numbers of eager mode."""
 
 import copy
+import logging
 
 import pytest
 import torch
@@ -81,3 +82,23 @@ def test_addcmul_in_place_rounds_once(dtype):
     b = torch.rand(100).to(dtype) + 1
     fast = polyblocks_jit_torch(update, compile_options=STRICT)
     torch.testing.assert_close(fast(x, a, b, 0.3), update(x, a, b, 0.3))
+
+
+def test_a_training_step_reports_no_frames_of_python_itself(caplog):
+    # zero_grad wraps itself for the profiler, for which Python's inspect makes generators.
+    model = torch.nn.Linear(4, 3)
+    optimizer = torch.optim.AdamW(model.parameters(), 1e-2, amsgrad=True)
+
+    @polyblocks_jit_torch
+    def step(x):
+        optimizer.zero_grad()
+        loss = model(x).square().mean()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 0.1)
+        optimizer.step()
+        return loss.detach()
+
+    with caplog.at_level(logging.WARNING, "polyblocks"):
+        for _ in range(2):
+            step(torch.randn(5, 4))
+    assert not [line for line in caplog.messages if "Python runs" in line or "PyTorch runs" in line]

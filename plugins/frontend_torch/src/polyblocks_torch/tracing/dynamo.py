@@ -11,6 +11,7 @@ import gc
 import logging
 import re
 import sys
+import sysconfig
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -212,7 +213,7 @@ class _Converter:
             for why in graph_break_reasons[reasons:]:
                 # Also where nothing was computed before it, so that there is no graph to tell.
                 self._report.graph_break(GraphBreak.of(why))
-            self._record(code.co_name, location, result, new_breaks)
+            self._record(frame, location, result, new_breaks)
         return result
 
     def _run_eagerly(self, code: CodeType, reason: str, where: str) -> ConvertFrameReturn:
@@ -229,15 +230,16 @@ class _Converter:
         return _by_python()
 
     def _record(
-        self, function: str, location: str, result: ConvertFrameReturn, breaks: list[str]
+        self, frame: Any, location: str, result: ConvertFrameReturn, breaks: list[str]
     ) -> None:
+        function = frame.f_code.co_name
         if result.guarded_code is not None:
             self._report.frame(Frame(function, location, True))
         elif torch._C._functorch.peek_interpreter_stack() is not None:
             if not self._transformed:
                 self._transformed = True
                 self._report.not_compiled("torch.func", _TRANSFORMED, location)
-        elif result.skip_reason and not _is_harmless(result.skip_reason):
+        elif result.skip_reason and not _is_harmless(frame, result.skip_reason):
             # Dynamo says why in its counters only.
             reason = breaks[-1] if breaks else one_line(result.skip_reason)
             self._report.frame(Frame(function, location, False, reason))
@@ -267,9 +269,15 @@ def _transforms_left() -> Iterator[None]:
             forward_ad.exit_dual_level()
 
 
-def _is_harmless(reason: str) -> bool:
-    """Frames that hold no tensor work: nothing falls back when Python runs them."""
-    return "no tensor" in reason or "Dynamo-generated" in reason or "skipfile" in reason
+#: Parts of Dynamo's reasons to leave frames to Python that hold no tensor work.
+_NO_WORK = ("no tensor", "Dynamo-generated", "skipfile", "namedtuple constructor")
+
+
+def _is_harmless(frame: Any, reason: str) -> bool:
+    """Whether nothing falls back when Python runs a frame."""
+    file = frame.f_code.co_filename
+    of_python = file.startswith(sysconfig.get_path("stdlib")) and "-packages" not in file
+    return any(part in reason for part in _NO_WORK) or (of_python and not _has_tensors(frame))
 
 
 def _has_tensors(frame: Any) -> bool:
