@@ -34,6 +34,13 @@ class Predicted:
         parts = [s for s in (self.memory, self.compute, self.latency) if s is not None]
         return rates.overlapped(*parts) if parts else 0.0
 
+    @property
+    def bottleneck(self) -> float:
+        """The longest of all times: the least that it takes, as if that hid all others."""
+        return max(
+            (s for s in (self.memory, self.compute, self.latency) if s is not None), default=0
+        )
+
     def numbers(self) -> dict[str, float | None]:
         """The prediction and its parts, for decisions and reports; None for what is unknown."""
         parts = {

@@ -122,13 +122,14 @@ class ChainProductsPass(NestPass):
         users, target = finder.users, context.target
         ended = ended_by(chains, users)
         keep_numbers(chains, ended, users)
-        found = [_quickest(chain, finder.rescaling[chain], target) for chain in chains]
+        lasts = [chain.last for chain in chains]
+        apart = _least_seconds(sorted({*ended, *lasts}, key=users.position), target)
+        found = [_quickest(chain, finder.rescaling[chain], target, apart) for chain in chains]
         choices = [choice for choice in found if choice is not None]
         if len(choices) < len(chains):
             return False
-        lasts = [chain.last for chain in chains]
-        apart = _least_seconds(sorted({*ended, *lasts}, key=users.position), target)
-        seconds = sum(choice.seconds for choice in choices)
+        # Of both, what they take at least.
+        seconds = sum(choice.least for choice in choices)
         for chain, choice in zip(chains, choices, strict=True):
             self._decide(chain, choice, (apart, seconds), context)
         if seconds >= apart:
@@ -227,6 +228,7 @@ class _Choice:
         body: its nest.
         rescaling: of the chain.
         seconds: of it, and of what joins parts.
+        least: the same at least, as if its bottleneck hid all else.
         partial: what parts of the steps leave; None if a block has all steps of its rows.
     """
 
@@ -234,6 +236,7 @@ class _Choice:
     body: list[Node]
     rescaling: Rescaling
     seconds: float
+    least: float
     partial: PartialSums | None = None
 
 
@@ -247,9 +250,12 @@ def _invert_sums(nodes: list[Node]) -> None:
 
 
 def _quickest(
-    chain: ProductChain, rescaling: Rescaling, target: TargetDescription
+    chain: ProductChain, rescaling: Rescaling, target: TargetDescription, apart: float
 ) -> _Choice | None:
-    """The way that is predicted to be the quickest; None: no unit can."""
+    """The way that is predicted to be the quickest; None: no unit can.
+
+    One in parts has to be much quicker, unless the other is slower than nests ``apart`` may be.
+    """
     found: list[_Choice] = []
     chip = target.multiprocessor
     assert chip is not None
@@ -260,13 +266,14 @@ def _quickest(
         turns = -(-chain.step.extent // block)
         body = running_chain(chain, rescaling, block, chip.power_of_two)
         for plan in _plans(body, target):
-            seconds = predict_chain(plan, target, chip).seconds
-            found.append(_Choice(plan, body, rescaling, seconds))
+            whole = predict_chain(plan, target, chip)
+            found.append(_Choice(plan, body, rescaling, whole.seconds, whole.bottleneck))
             for length in parts_to_try(plan.blocks, turns, target) if may_part else ():
                 partial = PartialSums(chain, -(-turns // length), length)
-                seconds = predict_chain(plan, target, chip, length).seconds
-                seconds += predict_joining(partial.nbytes, target, chip)
-                found.append(_Choice(plan, body, rescaling, seconds, partial))
+                part = predict_chain(plan, target, chip, length)
+                joining = predict_joining(partial.nbytes, target, chip)
+                times = part.seconds + joining, part.bottleneck + joining
+                found.append(_Choice(plan, body, rescaling, *times, partial))
     best = min(
         found,
         key=lambda each: each.seconds * (WORTH_PARTS if each.partial is None else 1),
@@ -274,6 +281,8 @@ def _quickest(
     )
     if best is None:
         return None
+    if best.seconds >= apart:
+        best = min(found, key=lambda each: each.seconds)
     if best.partial is None:
         return _with_scaled_exponents(chain, best, chip.power_of_two, target)
     return _in_parts(chain, best, chip.power_of_two, target)

@@ -145,7 +145,10 @@ class ChainPlan:
 
     @cached_property
     def _of_columns(self) -> int:
-        """Numbers of each step that statements of a block load, whatever the row is."""
+        """Numbers of each step that statements of a block load, whatever the row is.
+
+        What they pass to each other is in registers; where there is one row, it has no variable.
+        """
         rows = {v for first in self.parts.firsts for v in first.rows}
         return sum(
             not rows.intersection(node.variables())
@@ -153,6 +156,7 @@ class ChainPlan:
             if statement is not self.parts.used
             for node in statement.body
             if isinstance(node, Load) and statement.var in node.variables()
+            if node.buffer not in self.parts.passed
         )
 
     @property
