@@ -147,7 +147,7 @@ class ChainPlan:
     def _of_columns(self) -> int:
         """Numbers of each step that statements of a block load, whatever the row is.
 
-        What they pass to each other is in registers; where there is one row, it has no variable.
+        Elements that they pass on are in registers; where there is one row, it has no variable.
         """
         rows = {v for first in self.parts.firsts for v in first.rows}
         return sum(
