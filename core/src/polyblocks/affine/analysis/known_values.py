@@ -15,10 +15,13 @@ from polyblocks.affine.model import (
     IndirectLoad,
     IndirectStore,
     Load,
+    Nest,
     Node,
     Op,
     Store,
     Value,
+    remove_dead,
+    replace_values,
     walk,
 )
 from polyblocks.affine.steps import exact_range
@@ -28,6 +31,22 @@ CASTS = {"arith.index_cast", "arith.index_castui", "arith.extsi", "arith.extui",
 #: Predicates of ``arith.cmpi`` as tests of the range of left minus right: is it surely true, is it
 #: surely false. Unsigned ones are those of signed numbers where neither side is negative.
 _PREDICATES = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
+
+
+def raise_places(nest: Nest) -> int:
+    """Make accesses at places that are affine after all affine ones, in place; how many changes.
+
+    Checks that cannot fail go, and so do choices with one outcome.
+    """
+    if not any(isinstance(n, (IndirectAccess, Check)) for n in walk(nest.body)):
+        return 0
+    known = KnownValues()
+    changes = known.block(nest.body)
+    if changes:
+        replace_values(nest.body, known.same)
+        remove_dead(nest.body)
+        nest.replace()
+    return changes
 
 
 @dataclass

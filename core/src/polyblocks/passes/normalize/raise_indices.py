@@ -5,15 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from polyblocks.affine.analysis.known_values import KnownValues
-from polyblocks.affine.model import (
-    Check,
-    IndirectAccess,
-    Sequence,
-    remove_dead,
-    replace_values,
-    walk,
-)
+from polyblocks.affine.analysis.known_values import raise_places
+from polyblocks.affine.model import Sequence
 from polyblocks.affine.naming.names import own_name
 from polyblocks.passes.base import NestPass
 
@@ -42,12 +35,6 @@ class RaiseIndicesPass(NestPass):
     def transform(self, sequence: Sequence, context: Any) -> None:
         """Raise in every nest that has something to raise."""
         for nest in sequence.nests():
-            if not any(isinstance(n, (IndirectAccess, Check)) for n in walk(nest.body)):
-                continue
-            known_values = KnownValues()
-            raised = known_values.block(nest.body)
+            raised = raise_places(nest)
             if raised:
-                replace_values(nest.body, known_values.same)
-                remove_dead(nest.body)
-                nest.replace()
                 context.decide(self.name, own_name(nest, sequence), "raised", nodes=raised)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from polyblocks.affine.analysis.known_values import raise_places
 from polyblocks.affine.cost.constants import CACHE_SHARE
 from polyblocks.affine.cost.rates import private_cache
 from polyblocks.affine.gpu.winners import raced
 from polyblocks.affine.mlir.source import merged_sources
-from polyblocks.affine.model import Buffer, Nest, Sequence
+from polyblocks.affine.model import Buffer, IndirectStore, Nest, Sequence, walk
 from polyblocks.affine.rewrites.digit_loops import count_indices
 from polyblocks.affine.rewrites.simplify import eliminate_common
 from polyblocks.affine.scatters.copies import Copies, drop_repeated_checks
@@ -61,6 +62,9 @@ class ScheduleScattersPass(NestPass):
         level = target.shared_level
         last: Copies | None = None
         for nest in list(sequence.nests()):
+            if any(isinstance(n, IndirectStore) for n in walk(nest.body)):
+                # Fused with what made their places, updates know more of these than before.
+                raise_places(nest)
             if count_indices(nest.body):
                 nest.replace()
             scatter = Scatter.of(nest)

@@ -1,0 +1,37 @@
+// PASSES: schedule-scatters
+// TARGET: gpu
+//
+// Rows of a cache, stored at run-time places. The other places are numbers of loops that were stored
+// to an array and loaded again before they were fused: nothing checks them.
+
+// CHECK-LABEL: @main
+// CHECK:         arith.cmpi ult
+// CHECK-NEXT:    cf.assert
+// CHECK-NOT:     cf.assert
+// CHECK:         memref.store %{{.*}}, %{{.*}}[%{{.*}}, %[[R:.*]], %{{.*}}] : memref<4x1024x128xi64>
+func.func @main(%keys: memref<512x512xf16>, %rows: memref<512xi64>, %cache: memref<4x1024x128xf16>) {
+  affine.for %g = 0 to 4 {
+    affine.for %i = 0 to 512 {
+      affine.for %d = 0 to 128 {
+        %u = affine.load %keys[%i, %g * 128 + %d] : memref<512x512xf16>
+        %gw = arith.index_cast %g : index to i64
+        %gi = arith.index_cast %gw : i64 to index
+        %c4 = arith.constant 4 : index
+        %gok = arith.cmpi ult, %gi, %c4 : index
+        cf.assert %gok, "index out of range"
+        %r = affine.load %rows[%i] : memref<512xi64>
+        %ri = arith.index_cast %r : i64 to index
+        %c1024 = arith.constant 1024 : index
+        %rok = arith.cmpi ult, %ri, %c1024 : index
+        cf.assert %rok, "index out of range"
+        %dw = arith.index_cast %d : index to i64
+        %di = arith.index_cast %dw : i64 to index
+        %c128 = arith.constant 128 : index
+        %dok = arith.cmpi ult, %di, %c128 : index
+        cf.assert %dok, "index out of range"
+        memref.store %u, %cache[%gi, %ri, %di] : memref<4x1024x128xf16>
+      }
+    }
+  }
+  func.return
+}
