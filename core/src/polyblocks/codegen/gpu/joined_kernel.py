@@ -79,8 +79,9 @@ class Member:
 
 def can_be_joined(kernel: Any, row: Json) -> bool:
     """Whether a kernel may run in some of the blocks of a launch: its grid has one axis."""
-    asks = any(op.name == "gpu.grid_dim" for op in nested(kernel))
-    return row["grid"][1:] == [1, 1] and len(kernel.regions[0].blocks) == 1 and not asks
+    if row["grid"][1:] != [1, 1] or len(kernel.regions[0].blocks) != 1:
+        return False
+    return not any(op.name == "gpu.grid_dim" for op in nested(kernel))
 
 
 def key_of(members: Sequence[Member]) -> tuple[Any, ...]:

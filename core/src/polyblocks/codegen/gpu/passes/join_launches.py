@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 from polyblocks import mlir
@@ -112,8 +113,8 @@ class JoinLaunchesPass:
             if between > self.reach or len(group) == self.most:
                 break
             if (
-                row.is_short(target)
-                and row.shape == first.shape
+                row.shape == first.shape
+                and row.is_short(target)
                 and not any(row.conflicts(other) for other in rows[:position])
             ):
                 group.append(position)
@@ -138,9 +139,14 @@ class _Launch:
         return (
             KIND_ATTRIBUTE in attributes
             and attributes[KIND_ATTRIBUTE].value == "contraction"
-            and can_be_joined(self.kernel, self.row)
             and self.member.blocks < 2 * target.shared_level.size
+            and self._can_be_joined
         )
+
+    @cached_property
+    def _can_be_joined(self) -> bool:
+        # Launches are asked for several times, and the answer takes a walk over the kernel.
+        return can_be_joined(self.kernel, self.row)
 
     def conflicts(self, other: _Launch) -> bool:
         """Whether one of them stores to what the other one touches."""
