@@ -102,8 +102,9 @@ def randomized(make: Callable[[], torch.nn.Module]) -> torch.nn.Module:
             if isinstance(part, torch.nn.BatchNorm2d):
                 part.weight.uniform_(0.5, 1.5)
                 part.bias.normal_(std=0.1)
-                part.running_mean.normal_(std=0.1)
-                part.running_var.uniform_(0.5, 1.5)
+                if part.track_running_stats:
+                    part.running_mean.normal_(std=0.1)
+                    part.running_var.uniform_(0.5, 1.5)
             elif isinstance(part, torch.nn.Conv2d):
                 # Activations keep their size (He et al., 2015, equation 10).
                 torch.nn.init.kaiming_normal_(part.weight, nonlinearity="relu")

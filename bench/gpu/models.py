@@ -23,7 +23,6 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -35,18 +34,11 @@ from bench.cells import NONE, table
 from bench.engines import OURS
 from bench.gpu import clocks, kit
 from bench.gpu.measure import host_seconds
+from bench.gpu_models.zoo import MODELS, Inputs
 from bench.models import randomized
-from bench.programs.bert import Bert
-from bench.programs.convnext import ConvNeXt
-from bench.programs.gpt import GPT2
-from bench.programs.mobilenet import MobileNetV2
-from bench.programs.resnet import ResNet18, ResNet50
-from bench.programs.unet import UNet
-from bench.programs.vit import ViT
 from polyblocks.artifact import Artifact
 
 Json = dict[str, Any]
-Inputs = tuple[torch.Tensor, ...]
 
 BATCHES = (1, 8)
 EAGER, INDUCTOR, REPLAYED = "eager", "inductor", "inductor-reduce-overhead"
@@ -56,39 +48,6 @@ GOALS = {1: {EAGER: 2.15, INDUCTOR: 1.4}, 8: {EAGER: 1.8, INDUCTOR: 1.0}}
 #: How far a result may be from float32: as a multiple of how far eager mode's is, and, where that
 #: is exact, in epsilons of its dtype.
 _MARGIN, _EPSILONS = 3.0, 8
-
-
-@dataclass(frozen=True)
-class Model:
-    """A module in evaluation mode, and inputs for a batch."""
-
-    make: Callable[[], torch.nn.Module]
-    inputs: Callable[[int], Inputs]
-
-
-def _image(batch: int) -> Inputs:
-    return (torch.rand(batch, 3, 224, 224),)
-
-
-def _tokens(batch: int) -> Inputs:
-    return (torch.randint(0, 30000, (batch, 128)),)
-
-
-def _masked_tokens(batch: int) -> Inputs:
-    (tokens,) = _tokens(batch)
-    return tokens, torch.ones_like(tokens)
-
-
-MODELS: dict[str, Model] = {
-    "ResNet-18": Model(ResNet18, _image),
-    "ResNet-50": Model(ResNet50, _image),
-    "MobileNetV2": Model(MobileNetV2, _image),
-    "ConvNeXt-T": Model(ConvNeXt, _image),
-    "U-Net": Model(UNet, _image),
-    "ViT-B/16": Model(ViT, _image),
-    "BERT-base": Model(Bert, _masked_tokens),
-    "GPT-2": Model(GPT2, _tokens),
-}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -120,9 +79,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return int(any(not peer.get("correct") for row in results["rows"] for peer in row["peers"]))
 
 
-def module_of(name: str) -> torch.nn.Module:
-    """A model with random weights, the same in every process, in evaluation mode."""
-    return randomized(MODELS[name].make).eval()
+def module_of(name: str, batch: int) -> torch.nn.Module:
+    """A model with random weights, the same in every process, in evaluation mode or a step."""
+    return randomized(lambda: MODELS[name].make(batch)).train("training" in name)
 
 
 def inputs_of(name: str, batch: int) -> Inputs:
@@ -155,9 +114,9 @@ def build(
     """Compile models, and copy what is needed to run them."""
     folder.mkdir(parents=True, exist_ok=True)
     for name in names:
-        module = module_of(name).to(dtype)
         for batch in batches:
             torch._dynamo.reset()
+            module = module_of(name, batch).to(dtype)
             begin = time.perf_counter()
             inputs = halves(inputs_of(name, batch), dtype, "cpu")
             with torch.no_grad():
@@ -195,10 +154,10 @@ def run(
         "rows": [],
     }
     for name in names:
-        exact = module_of(name).to(clock.device)
-        module = copy.deepcopy(exact).to(dtype)
         for batch in batches:
             if file_of(folder, name, batch).exists():
+                exact = module_of(name, batch).to(clock.device)
+                module = copy.deepcopy(exact).to(dtype)
                 print(f"measuring {name}, batch {batch}", flush=True)
                 row = _row(folder, name, batch, exact, module, clock, rounds, turn, peers, dtype)
                 results["rows"].append({"model": name, "batch": batch, **row})
