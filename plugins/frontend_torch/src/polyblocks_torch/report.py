@@ -52,6 +52,12 @@ class GraphBreak:
         return cls(one_line(reason.reason), location)
 
 
+#: Why tensors of forward-mode differentiation are left to PyTorch. From 2.15 on Dynamo refuses them.
+TANGENTS = (
+    "tensors may carry tangents, which compiled code does not propagate; call it outside of "
+    "dual_level(), or differentiate with torch.func.jvp"
+)
+_DUAL = "Attempted to wrap a dual tensor"
 #: Dynamo's reasons for a branch on a tensor: where it continues behind it, and where it does not.
 _BRANCH = ("generic_jump TensorVariable()", "Data-dependent branching")
 
@@ -61,6 +67,8 @@ def one_line(text: str) -> str:
     lines = text.strip().splitlines() or ["no reason given"]
     if lines[0].startswith(_BRANCH):
         return "Data-dependent branching: Python asks whether a tensor is true"
+    if lines[0].startswith(_DUAL):
+        return TANGENTS
     explained = [line.strip().partition("Explanation: ")[2] for line in lines[1:2]]
     return ": ".join([lines[0], *filter(None, explained)])[:300]
 

@@ -34,6 +34,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode, ShapeEnv
 from torch.utils._sympy.symbol import SymT, symbol_is_type
 
+from polyblocks_torch.decomp.numbers import near
 from polyblocks_torch.importing.checks import CHECK, STATIC_CHECKS, overflow_message
 
 aten = torch.ops.aten
@@ -576,6 +577,8 @@ def _raised(self: _Numbers, a: Any, b: Any) -> fx.Node:
 
 def _clamp(self: _Numbers, x: Any, low: Any = None, high: Any = None) -> fx.Node:
     dtype = self.dtype()
+    if not dtype.is_floating_point:
+        low, high = _near(self, low, high, dtype)
     limits = [
         self.operand(limit, dtype)
         if limit is None or isinstance(limit, fx.Node)
@@ -583,6 +586,16 @@ def _clamp(self: _Numbers, x: Any, low: Any = None, high: Any = None) -> fx.Node
         for limit in (low, high)
     ]
     return self.call(aten.clamp.Tensor, self.to(x, dtype), *limits)
+
+
+def _near(self: _Numbers, low: Any, high: Any, dtype: torch.dtype) -> tuple[Any, Any]:
+    """Limits of integers without those that PyTorch leaves out, see ``numbers.near``."""
+    known = [None if isinstance(limit, fx.Node) else limit for limit in (low, high)]
+    left = near(*known, dtype)
+    return tuple(  # type: ignore[return-value]
+        limit if isinstance(limit, fx.Node) else number
+        for limit, number in zip((low, high), left, strict=True)
+    )
 
 
 def _filled(position: int) -> Rule:

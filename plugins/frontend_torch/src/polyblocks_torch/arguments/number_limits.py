@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import fx
 
+from polyblocks_torch.compat import DROPS_FAR_LIMITS, REFUSES_TWO_TO_63
 from polyblocks_torch.importing.checks import overflow_message
 
 aten = torch.ops.aten
@@ -32,6 +33,13 @@ _CONVERTED: dict[Any, tuple[int, ...]] = {
     aten.scatter.value: (3,),
     aten.threshold.default: (1, 2),
 }
+#: Overloads whose numbers may lie beyond the type of the result.
+_CLAMPS = (
+    aten.clamp.default,
+    aten.clamp_max.default,
+    aten.clamp_min.default,
+    aten.hardtanh.default,
+)
 #: Those of numbers with names.
 _NAMED = {aten.add.Tensor: "alpha", aten.sub.Tensor: "alpha", aten.addcmul.default: "value"}
 
@@ -51,11 +59,15 @@ def refused_number(node: fx.Node) -> str | None:
     known = [n for n in numbers if isinstance(n, (int, float)) and not isinstance(n, bool)]
     if target is aten.pow.Tensor_Scalar and any(n < 0 for n in known):
         return "Integers to negative integer powers are not allowed."
+    if target in _CLAMPS and DROPS_FAR_LIMITS:
+        # Integers that are limits on the wrong side are refused where they are traced.
+        known, dtype = [n for n in known if isinstance(n, float)], torch.int64
     limits = torch.iinfo(dtype)
     for number in known:
         # A negative integer wraps around in a type without a sign.
         least = -limits.max if isinstance(number, int) and limits.min == 0 else limits.min
-        # As numbers of the type: 2.0**63 is as large as the largest of 64 bits.
-        if not type(number)(least) <= number <= type(number)(limits.max):
+        # Compared with numbers of 64 bits, 2.0**63 is as large as the largest integer.
+        most = limits.max if REFUSES_TWO_TO_63 else type(number)(limits.max)
+        if not least <= number <= most:
             return overflow_message(dtype)
     return None

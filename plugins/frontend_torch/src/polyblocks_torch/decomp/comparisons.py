@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch._prims_common import get_computation_dtype
 
-from polyblocks_torch.decomp.numbers import wrapped
+from polyblocks_torch.decomp.numbers import near, wrapped
 from polyblocks_torch.decomp.registry import decomposition
 
 aten = torch.ops.aten
@@ -37,7 +37,9 @@ def _bounded(x: Tensor, low: float | None, high: float | None) -> Tensor:
     for bound in (low, high):
         dtype = dtype if bound is None else torch.promote_types(dtype, torch.result_type(x, bound))
     if not dtype.is_floating_point:
-        bounds = [None if bound is None else wrapped(bound, dtype) for bound in (low, high)]
+        bounds = [None if b is None else wrapped(b, dtype) for b in near(low, high, dtype)]
+        if bounds == [None, None]:
+            return x.to(dtype, copy=True)
         return NotImplemented if bounds == [low, high] else torch.clamp(x, *bounds)
     x = x.to(dtype)
     if any(bound is not None and math.isnan(bound) for bound in (low, high)):
@@ -85,7 +87,10 @@ def clamp_max_tensor(x: Tensor, max: Tensor) -> Tensor:
 def hardtanh(x: Tensor, min_val: float = -1, max_val: float = 1) -> Tensor:
     if not x.is_floating_point():
         # The numbers are converted, not the tensor.
-        min_val, max_val = wrapped(min_val, x.dtype), wrapped(max_val, x.dtype)
+        bounds = near(min_val, max_val, x.dtype)
+        if bounds == (None, None):
+            return x.clone()
+        min_val, max_val = (None if b is None else wrapped(b, x.dtype) for b in bounds)
     return torch.clamp(x, min_val, max_val)
 
 

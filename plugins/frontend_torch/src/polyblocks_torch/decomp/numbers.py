@@ -7,12 +7,29 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from polyblocks_torch.compat import DROPS_FAR_LIMITS
 from polyblocks_torch.elementwise import number_in
 
 
 def wrapped(value: Any, dtype: torch.dtype) -> int:
     """A number in a type of integers, which keeps its lower bits."""
     return int(number_in(value if dtype == torch.bool else int(value), dtype))
+
+
+def near(low: Any, high: Any, dtype: torch.dtype) -> tuple[Any, Any]:
+    """Limits that integers of a type are clamped to; None for those that PyTorch leaves out.
+
+    Args:
+        low: an integer, or None.
+        high: likewise.
+    """
+    if not DROPS_FAR_LIMITS or dtype == torch.bool:
+        return low, high
+    limits = torch.iinfo(dtype)
+    return (
+        None if low is None or low < limits.min else low,
+        None if high is None or high > limits.max else high,
+    )
 
 
 def number(value: complex, dtype: torch.dtype, device: torch.device) -> Tensor:

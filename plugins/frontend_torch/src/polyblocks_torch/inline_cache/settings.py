@@ -64,8 +64,9 @@ _CALLS: dict[str, tuple[str, str, bool, tuple[int, ...], int]] = {
     "autocast_state": ("torch_cpu", "_ZN2at8autocast25is_autocast_cache_enabledEv", False, (), 1),
 }
 _CONTEXT = "_ZN2at13globalContextEv"
-#: Known by another one.
-_IMPLIED = {"torch_function_all_disabled"}
+#: Known by another one. From PyTorch 2.15 on the guard compares the precision as a whole, which is
+#: compared here in all releases, and not whether it is TF32 alone.
+_IMPLIED = {"torch_function_all_disabled", "cuda_matmul_precision"}
 
 
 def current_settings() -> list[Setting] | None:
@@ -87,7 +88,7 @@ def current_settings() -> list[Setting] | None:
 def _calls() -> list[tuple[int, tuple[int, int, int], int]] | None:
     try:
         state = json.loads(str(GlobalStateGuard().__getstate__()))
-        if set(state) != set(_CALLS) | _IMPLIED:
+        if not set(_CALLS) <= set(state) <= set(_CALLS) | _IMPLIED:
             return None
         folder = Path(torch.__file__).parent / "lib"
         libraries = {

@@ -19,6 +19,7 @@ from torch.autograd import forward_ad
 from polyblocks.errors import InputError
 from polyblocks_torch.arguments.overlapping_updates import overlapping_update
 from polyblocks_torch.location import source_location
+from polyblocks_torch.report import TANGENTS
 
 
 def reason_to_run_eagerly(gm: fx.GraphModule) -> tuple[str, str, str] | None:
@@ -33,12 +34,7 @@ def reason_to_run_eagerly(gm: fx.GraphModule) -> tuple[str, str, str] | None:
         level = GlobalStateSource().make_guard(GuardBuilder.DUAL_LEVEL)
         context.guards_context.dynamo_guards.add(level)
     if forward_ad._current_level >= 0:
-        return (
-            "torch.autograd.forward_ad",
-            "tensors may carry tangents, which compiled code does not propagate; call it outside "
-            "of dual_level(), or differentiate with torch.func.jvp",
-            "",
-        )
+        return "torch.autograd.forward_ad", TANGENTS, ""
     for argument in _arguments(gm):
         value = getattr(argument, "example", None)
         if isinstance(value, torch.Tensor) and is_fake(value):

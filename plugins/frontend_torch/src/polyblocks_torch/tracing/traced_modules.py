@@ -13,13 +13,19 @@ guards not which of them are leaves.
 
 Draws from Python's generators end the graph, where Dynamo draws once, or in another type.
 
+An operation that fails while it is traced fails the frame, which Python then runs with all that it
+calls. From PyTorch 2.15 on Dynamo forgets that where the error leaves a ``with`` block, and traces
+what the frame calls, with transforms of torch.func that are open.
+
 All holds for what this package traces only, not for other users of Dynamo.
 """
 
 from __future__ import annotations
 
+import ast
 import math
 import random
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -28,7 +34,7 @@ from typing import Any
 import torch
 import torch._dynamo
 from torch import Tensor
-from torch._dynamo.exc import unimplemented
+from torch._dynamo.exc import TorchRuntimeError, Unsupported, unimplemented
 from torch._dynamo.symbolic_convert import InstructionTranslatorBase
 from torch._dynamo.variables import misc, user_defined
 from torch._dynamo.variables.base import VariableTracker
@@ -206,7 +212,24 @@ def _draw(tx: Any, fn: Any, args: Any, kwargs: Any, *replays: Any) -> Any:
     return _traced_draw(tx, fn, args, kwargs, *replays)
 
 
+_handled = InstructionTranslatorBase.exception_handler
+#: How Dynamo shows an error of an operation that no code of the user's handles.
+_FAILED = re.compile(r"raised exception RuntimeError\((.*failed to run FX node .*)\)$", re.MULTILINE)
+
+
+def _handle(self: Any, raised: Any) -> None:
+    try:
+        _handled(self, raised)
+    except Unsupported as error:
+        failed = _FAILED.search(str(error)) if _active.get() else None
+        if failed is None:
+            raise
+        text = ast.literal_eval(failed[1])
+        raise TorchRuntimeError(text, getattr(error, "real_stack", None)) from None
+
+
 trace_method("backward", _backward)
+InstructionTranslatorBase.exception_handler = _handle  # type: ignore[method-assign]
 user_defined.call_random_fn = _draw
 misc.call_random_fn = _draw
 SkipFunctionVariable.call_function = _without_breaks  # type: ignore[method-assign]
