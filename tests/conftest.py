@@ -75,7 +75,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_collection_finish() -> None:
     """Spare the run what grows with all that a process of many tests has imported."""
     # Imported to stay: a full collection of three frameworks takes a second.
-    gc.freeze()
+    processes.freeze()
     # To compile makes many objects and few cycles.
     gc.set_threshold(100_000, 20, 50)
     _spare_pytorchs_records()

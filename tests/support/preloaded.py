@@ -10,6 +10,7 @@ serves all tests that name the same folder, so all parts of a run, and ends when
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import fcntl
 import gc
@@ -113,6 +114,18 @@ def run(
     return Run(end["status"], texts[0], texts[1], end["seconds"])
 
 
+def freeze() -> None:
+    """Take what there is out of collections until the end of the process."""
+    gc.freeze()
+    atexit.register(_thaw)
+
+
+def _thaw() -> None:
+    # Triton's bindings report objects that are not freed at exit, as frozen ones are not.
+    if "triton" in sys.modules:
+        gc.unfreeze()
+
+
 def _connected(framework: str, folder: Path) -> socket.socket:
     """A connection with the folder's server, which is started if there is none."""
     address = folder / f"{framework}.socket"
@@ -199,7 +212,7 @@ def _serve(framework: str, folder: Path, ready: int) -> dict[str, Any]:
         importlib.import_module(name)
     gc.set_threshold(700, 10, 10)
     # It stays: a full collection of PyTorch's objects takes as long as two functions to compile.
-    gc.freeze()
+    freeze()
     threads = os.listdir("/proc/self/task")
     if len(threads) != 1:
         raise RuntimeError(f"expected one thread, got {len(threads)}: what is forked lacks them")
