@@ -9,6 +9,7 @@ PY := $(VENV)/bin/python
 PEERS := .venv-bench
 # Most of a test's time goes into compiling, on one core. 0: in one process, for a debugger.
 TEST_PROCESSES ?= 2
+NEWEST ?= torch
 # The constraints travel as a variable so that they also hold for what pip builds.
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -21,7 +22,7 @@ PYPROJECTS := $(addsuffix /pyproject.toml,$(PACKAGES:[compile]=) $(WITHOUT_DEPEN
 
 .PHONY: help demo test test-extended test-all test-exhaustive lint bench cliffs bench-gpu docs tables opinfo opinfo-gpu jax-sweep tf-sweep
 .PHONY: foreign random-programs random-launches random-sorts type-matrices
-.PHONY: gpu-conformance gpu-resources gpu-static gpu-matrix models test-versions acceptance-users format clean
+.PHONY: gpu-conformance gpu-resources gpu-static gpu-matrix models test-versions test-newest acceptance-users format clean
 .DELETE_ON_ERROR:
 
 help:
@@ -31,6 +32,8 @@ help:
 	@echo "             benchmarks, bisection and sweeps (up to 6 minutes); all else is in make test"
 	@echo "make test-all  all tests, of products of parameters each two values together (up to 40 minutes)"
 	@echo "make test-exhaustive  all other combinations of three and more parameters"
+	@echo "make test-newest  a part of the frontends' tests with the newest releases of their frameworks,"
+	@echo "             where these are not those of development (up to 10 minutes)"
 	@echo "make lint    ruff, formatting, types"
 	@echo "make bench   times against eight peers, installed into .venv-bench (15 minutes or more);"
 	@echo "             BENCH_ARGS='--group contractions --rounds 3' for products and convolutions,"
@@ -165,6 +168,10 @@ type-matrices: $(VENV)/.done-test
 	$(PY) tests/slow/type_matrix.py
 	$(PY) tests/slow/type_matrix_jax.py
 	$(PY) tests/slow/type_matrix_tf.py
+
+# Development uses releases that are in the ranges; pip gives users the newest.
+test-newest: $(VENV)/.done-test
+	$(PY) tests/versions/run.py $(NEWEST) --end high --brief --processes=$(TEST_PROCESSES)
 
 test-versions: $(VENV)/.done-test
 	$(PY) tests/versions/run.py $(VERSIONS)

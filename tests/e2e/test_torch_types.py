@@ -229,7 +229,7 @@ def test_complex_numbers_beside_others() -> None:
     ids=["product", "quotient"],
 )
 def test_complex_numbers_beside_bfloat16(function: Callable[..., Tensor]) -> None:
-    """From PyTorch 2.15 on they give bcomplex32, which its own kernels refuse as well."""
+    """In newer releases of PyTorch they give bcomplex32, which its own kernels refuse as well."""
     strict = polyblocks_jit_torch(compile_options=STRICT)(function)
     if torch.result_type(Z[3], R.bfloat16()) == torch.complex64:
         torch.testing.assert_close(strict(Z, R), function(Z, R))
@@ -242,7 +242,7 @@ def test_complex_numbers_beside_bfloat16(function: Callable[..., Tensor]) -> Non
 
 
 def test_exponents_of_complex_numbers_in_bfloat16() -> None:
-    """From PyTorch 2.15 on eager mode has no kernel for them."""
+    """For which newer releases of PyTorch have no kernel."""
     exponents = torch.tensor([0.3, 1.3, 2.0, -1.7, 0.0], dtype=torch.bfloat16)
     ours = polyblocks_jit_torch(compile_options=STRICT)(torch.ldexp)
     torch.testing.assert_close(ours(Z, exponents), torch.ldexp(Z, exponents.float()))

@@ -16,7 +16,7 @@ MADE = {
     "uint64": lambda: torch.arange(20).to(torch.uint64),
     "complex32": lambda: torch.rand(6, dtype=torch.complex64).to(torch.complex32),
 }
-if hasattr(torch, "bcomplex32"):  # from PyTorch 2.15 on
+if hasattr(torch, "bcomplex32"):  # from PyTorch 2.14 on
     MADE["bcomplex32"] = lambda: torch.rand(6, dtype=torch.complex64).to(torch.bcomplex32)
 
 

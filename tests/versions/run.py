@@ -4,6 +4,9 @@ Ranges are read from the projects' ``pyproject.toml``. pip says what would chang
 environment for an end; that alone is installed, into a folder that comes first in PYTHONPATH, so
 that everything else stays as it is. Prints a row for each end; the exit status is 1 if a test
 failed, or none ran.
+
+``make test-newest`` is ``--end high --brief``: a part of the tests, with the newest release, which
+users get; none where the environment has that one.
 """
 
 from __future__ import annotations
@@ -27,6 +30,12 @@ from subjects import ROOT, SUBJECTS, Subject  # noqa: E402
 
 #: Where the installed releases lie; they are made once.
 OVERLAYS = ROOT / "build" / "versions"
+_NOT_INSTALLED = (
+    "error: pip has not installed the releases of {name} to be tested, for what it says above. It "
+    "needs a package index: without a network, name one that can be reached in PIP_INDEX_URL, or "
+    "copy {folder} from where it was made. A release that cannot be installed or used "
+    "belongs out of the range in pyproject.toml."
+)
 
 
 def main() -> int:
@@ -34,6 +43,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("subjects", nargs="*", help=f"of {', '.join(SUBJECTS)}; default: all")
     parser.add_argument("--end", choices=(LOW, HIGH), help="default: both")
+    parser.add_argument("--brief", action="store_true", help="a part of the tests, if any changes")
     parser.add_argument("--processes", type=int, default=1, help="at once")
     parser.add_argument("--pytest", default="", help="more arguments for pytest, by spaces")
     arguments = parser.parse_args()
@@ -41,7 +51,7 @@ def main() -> int:
         parser.error(f"no such subject: {', '.join(sorted(unknown))}; of {', '.join(SUBJECTS)}")
     options = [f"--processes={max(1, arguments.processes)}", *arguments.pytest.split()]
     rows = [
-        _row(name, end, options)
+        _row(name, end, options, brief=arguments.brief)
         for name in arguments.subjects or SUBJECTS
         for end in ([arguments.end] if arguments.end else (LOW, HIGH))
     ]
@@ -52,8 +62,15 @@ def main() -> int:
     return int(not all(good for good, _ in rows))
 
 
-def _row(name: str, end: str, options: Sequence[str]) -> tuple[bool, str]:
-    """Whether an end is good, and the row that says so."""
+def _row(name: str, end: str, options: Sequence[str], *, brief: bool) -> tuple[bool, str]:
+    """Whether an end is good, and the row that says so.
+
+    Args:
+        name: of a subject.
+        end: of its range.
+        options: for pytest.
+        brief: take a part of its tests, and none where pip changes nothing.
+    """
     subject = SUBJECTS[name]
     folder = OVERLAYS / f"{name}-{end}"
     print(f"== {name}, {end} end", flush=True)
@@ -62,12 +79,16 @@ def _row(name: str, end: str, options: Sequence[str]) -> tuple[bool, str]:
         version = _version(subject, end, folder)
     except subprocess.CalledProcessError as error:
         print(error.stderr or error, file=sys.stderr)
+        print(_NOT_INSTALLED.format(name=subject.name, folder=folder), file=sys.stderr)
         return False, f"{name} | {end} | not installed | | | |"
+    if brief and not any(folder.glob("*.dist-info")):
+        return True, f"{name} | {end} | {version}, that of make test | | | |"
     began = time.monotonic()
     results = folder.with_suffix(".xml")
     results.unlink(missing_ok=True)
-    command = [sys.executable, str(ROOT / "tests" / "run.py"), *subject.files()]
-    command += ["-p", "no:cacheprovider", "-m", "not slow", f"--junitxml={results}", *options]
+    command = [sys.executable, str(ROOT / "tests" / "run.py"), *subject.files(brief=brief)]
+    chosen = "not slow and not extended" if brief else "not slow"
+    command += ["-p", "no:cacheprovider", "-m", chosen, f"--junitxml={results}", *options]
     status = subprocess.run(command, cwd=ROOT, env=_environment(folder), check=False).returncode
     passed, failed, skipped = junit.counts(results) if results.exists() else (0, 0, 0)
     seconds = time.monotonic() - began

@@ -28,6 +28,7 @@ class Subject:
         name: the distribution that the range is of.
         installed: what is installed of it, where that is another build of the same modules.
         tests: globs of files.
+        brief: those of files that depend most on what the releases do, a minute or two.
         used: what the tests use with it; pip chooses versions that agree.
         lowest: requirements on these for the low end.
         pinned: whose versions in ``constraints.txt`` do not hold meanwhile, further to these.
@@ -37,14 +38,15 @@ class Subject:
     name: str
     installed: str
     tests: tuple[str, ...]
+    brief: tuple[str, ...] = ()
     used: tuple[str, ...] = ()
     lowest: tuple[str, ...] = ()
     pinned: tuple[str, ...] = ()
 
-    def files(self) -> list[str]:
-        """The files of tests, relative to the root."""
+    def files(self, *, brief: bool = False) -> list[str]:
+        """The files of tests, relative to the root; of a subject without brief ones all."""
         found: dict[str, None] = {}
-        for pattern in self.tests:
+        for pattern in (brief and self.brief) or self.tests:
             found |= {str(path.relative_to(ROOT)): None for path in sorted(ROOT.glob(pattern))}
         return list(found)
 
@@ -53,12 +55,35 @@ def _frontend(name: str) -> tuple[str, ...]:
     return tuple(f"tests/{folder}/test_{name}_*.py" for folder in ("unit", "e2e", "users"))
 
 
+def _named(folder: str, frontend: str, *names: str) -> tuple[str, ...]:
+    return tuple(f"tests/{folder}/test_{frontend}_{name}.py" for name in names)
+
+
+#: Models forward and backward, fallbacks, errors, caches, factorizations, Dynamo's tracing.
+_TORCH_E2E = (
+    *("api", "arrivals", "cached_calls", "caches", "counts", "early_backward", "exported"),
+    *("fallback", "gradients", "guarded_calls", "inline_cache", "logging", "models", "modules"),
+    *("openmp", "plain_functions", "random", "refused_values", "runtime", "short_lists"),
+    *("spellings", "types", "value_variants", "factorization_sizes"),
+)
+_TORCH_USERS = (
+    *("breaks_in_loops", "changing_integers", "changing_numbers", "checkpoints", "counters"),
+    *("func", "inner_gradients", "logging", "optimizers", "recurrent", "second_gradients"),
+    *("transformers", "uncompiled_dtypes", "untraceable"),
+)
+
 SUBJECTS: Mapping[str, Subject] = {
     "torch": Subject(
         "plugins/frontend_torch/pyproject.toml",
         "torch",
         "torch",
         (*_frontend("torch"), "tests/e2e/test_control_flow.py", *_SHARED),
+        brief=(
+            "tests/unit/test_torch_fake_results.py",
+            *_named("e2e", "torch", *_TORCH_E2E),
+            *_named("users", "torch", *_TORCH_USERS),
+            "tests/e2e/test_three_frontends.py",
+        ),
     ),
     "jax": Subject(
         "plugins/frontend_jax/pyproject.toml",

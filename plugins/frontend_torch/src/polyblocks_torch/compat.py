@@ -14,10 +14,10 @@ __all__ = ["DROPS_FAR_LIMITS", "REFUSES_TWO_TO_63", "is_fx_tracing"]
 
 #: Whether integers are clamped without a limit that all values of their type are within. Earlier
 #: it was converted to the type, or refused.
-DROPS_FAR_LIMITS: bool = torch.__version__ >= (2, 15)
+DROPS_FAR_LIMITS: bool = torch.__version__ >= "2.15"
 
 #: Whether 2.0**63 is refused as a number of int64. Earlier it became the least one.
-REFUSES_TWO_TO_63: bool = torch.__version__ >= (2, 15)
+REFUSES_TWO_TO_63: bool = torch.__version__ >= "2.14"
 
 
 def _flag() -> bool:

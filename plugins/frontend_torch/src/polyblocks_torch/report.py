@@ -52,7 +52,7 @@ class GraphBreak:
         return cls(one_line(reason.reason), location)
 
 
-#: Why tensors of forward-mode differentiation are left to PyTorch. From 2.15 on Dynamo refuses them.
+#: Why PyTorch computes where tensors have tangents; from 2.15 on Dynamo refuses these.
 TANGENTS = (
     "tensors may carry tangents, which compiled code does not propagate; call it outside of "
     "dual_level(), or differentiate with torch.func.jvp"

@@ -590,11 +590,11 @@ def _clamp(self: _Numbers, x: Any, low: Any = None, high: Any = None) -> fx.Node
 
 def _near(self: _Numbers, low: Any, high: Any, dtype: torch.dtype) -> tuple[Any, Any]:
     """Limits of integers without those that PyTorch leaves out, see ``numbers.near``."""
-    known = [None if isinstance(limit, fx.Node) else limit for limit in (low, high)]
-    left = near(*known, dtype)
-    return tuple(  # type: ignore[return-value]
-        limit if isinstance(limit, fx.Node) else number
-        for limit, number in zip((low, high), left, strict=True)
+    least, most = (None if isinstance(limit, fx.Node) else limit for limit in (low, high))
+    least, most = near(least, most, dtype)
+    return (
+        low if isinstance(low, fx.Node) else least,
+        high if isinstance(high, fx.Node) else most,
     )
 
 

@@ -87,10 +87,10 @@ def clamp_max_tensor(x: Tensor, max: Tensor) -> Tensor:
 def hardtanh(x: Tensor, min_val: float = -1, max_val: float = 1) -> Tensor:
     if not x.is_floating_point():
         # The numbers are converted, not the tensor.
-        bounds = near(min_val, max_val, x.dtype)
-        if bounds == (None, None):
-            return x.clone()
-        min_val, max_val = (None if b is None else wrapped(b, x.dtype) for b in bounds)
+        bounds = [
+            None if b is None else wrapped(b, x.dtype) for b in near(min_val, max_val, x.dtype)
+        ]
+        return x.clone() if bounds == [None, None] else torch.clamp(x, *bounds)
     return torch.clamp(x, min_val, max_val)
 
 

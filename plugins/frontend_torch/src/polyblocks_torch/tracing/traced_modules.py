@@ -214,7 +214,7 @@ def _draw(tx: Any, fn: Any, args: Any, kwargs: Any, *replays: Any) -> Any:
 
 _handled = InstructionTranslatorBase.exception_handler
 #: How Dynamo shows an error of an operation that no code of the user's handles.
-_FAILED = re.compile(r"raised exception RuntimeError\((.*failed to run FX node .*)\)$", re.MULTILINE)
+_FAILED = re.compile(r"raised exception RuntimeError\((.*failed to run FX node .*)\)$", re.M)
 
 
 def _handle(self: Any, raised: Any) -> None:
@@ -229,7 +229,7 @@ def _handle(self: Any, raised: Any) -> None:
 
 
 trace_method("backward", _backward)
-InstructionTranslatorBase.exception_handler = _handle  # type: ignore[method-assign]
+InstructionTranslatorBase.exception_handler = _handle  # type: ignore
 user_defined.call_random_fn = _draw
 misc.call_random_fn = _draw
 SkipFunctionVariable.call_function = _without_breaks  # type: ignore[method-assign]
