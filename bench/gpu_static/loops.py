@@ -81,7 +81,14 @@ def split(code: Code) -> Parts:
     first = next((n for n in range(end + 1, len(i)) if _boxes(i[n : n + 1])), end)
     begins = [n for n in range(end + 1, first) if i[n].name.startswith(_OF_COPIES)]
     role = max(begins, default=len(i))
-    boxes = max((_boxes(i[b : e + 1]) for b, e in every if b >= role), default=0)
+    copying = [(b, e) for b, e in every if b >= role and _boxes(i[b : e + 1])]
+    # Around them may be a loop over tiles.
+    inner = [
+        (b, e)
+        for b, e in copying
+        if not any((b, e) != (c, f) and b <= c and f <= e for c, f in copying)
+    ]
+    boxes = max((_boxes(i[b : e + 1]) for b, e in inner), default=0)
     after = i[end + 1 : role]
     stored = _boxes(after, "UTMASTG")
     return Parts(i[:begin], _usual(code, begin, end), after, True, boxes, stored)

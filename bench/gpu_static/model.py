@@ -208,7 +208,8 @@ def sums_of_warp(code: Sequence[Instruction], kind: Kind) -> int:
 def trips_of(parts: Parts, problem: Problem, launch: Launch, warps: int) -> int:
     """Iterations of the main loop: what its sums need, less what is done around it.
 
-    Blocks that are more than the result needs share its steps.
+    Blocks that are more than the result needs share its steps; those that are fewer compute tile
+    after tile.
     """
     if not parts.is_loop:
         return 1
@@ -228,11 +229,20 @@ def trips_of(parts: Parts, problem: Problem, launch: Launch, warps: int) -> int:
         outside = products((*parts.before, *parts.after), kind) / max(products(parts.loop, kind), 1)
         return max(1, ceil(met - outside))
     sums = sums_of_warp(parts.loop, kind)
-    covered = launch.blocks * warps * sums
+    covered = max(launch.blocks, tiles_of(parts, problem, warps)) * warps * sums
     parted = max(1, covered // (problem.rows * problem.columns))
     steps = ceil(problem.steps / parted)
     outside = products((*parts.before, *parts.after), kind)
     return max(1, ceil((steps * sums - outside) / max(products(parts.loop, kind), 1)))
+
+
+def tiles_of(parts: Parts, problem: Problem, warps: int) -> int:
+    """Tiles of a product's result that blocks store in boxes; 0 of any other kernel."""
+    if not parts.stored or problem.sequence:
+        return 0
+    return ceil(
+        problem.rows * problem.columns / (warps * sums_of_warp(parts.loop, parts.multiplier))
+    )
 
 
 def predict(parts: Parts, launch: Launch, problem: Problem, machine: Machine) -> Estimate:
@@ -252,8 +262,8 @@ def predict(parts: Parts, launch: Launch, problem: Problem, machine: Machine) ->
     trips = trips_of(parts, problem, launch, warps)
 
     @functools.cache
-    def cycles_with(blocks: int, cache_rate: float) -> tuple[float, float, float]:
-        """Of the prologue, of an iteration, and of the epilogue."""
+    def cycles_with(blocks: int, cache_rate: float) -> tuple[float, float, float, float]:
+        """Of the prologue, of an iteration, of the epilogue, and until its boxes have left."""
         given = machine, warps, blocks, cache_rate
         # The first operands are in no cache yet.
         cold = replace(machine, cache_cycles=machine.chip.latencies.memory * machine.hertz)
@@ -261,7 +271,8 @@ def predict(parts: Parts, launch: Launch, problem: Problem, machine: Machine) ->
         return (
             cycles_once(parts.before, cold, *given[1:]),
             (cycles_per_iteration if parts.is_loop else cycles_once)(parts.loop, *given),
-            cycles_once(parts.after, *given) + leaves,
+            cycles_once(parts.after, *given),
+            leaves,
         )
 
     def wave(blocks: int, of_grid: int) -> tuple[float, float]:
@@ -271,13 +282,13 @@ def predict(parts: Parts, launch: Launch, problem: Problem, machine: Machine) ->
         """
         more = machine.cache_rate * blocks * count_of / of_grid
         given = replace(machine, cache_rate=min(more, machine.most_cache_rate))
-        before, loop, after = cycles_with(blocks, given.cache_rate)
+        before, loop, after, leaves = cycles_with(blocks, given.cache_rate)
         used = busy(parts.loop, given, warps * blocks, bulk * blocks)
         loop = max(loop, used.most[1]) + NOT_HIDDEN * used.cache
-        return trips * loop, before + after
+        return trips * loop, before + after + leaves
 
-    at_once = count_of * resident
-    full, rest = divmod(launch.blocks, at_once)
+    at_once, tiles = count_of * resident, max(launch.blocks, tiles_of(parts, problem, warps))
+    full, rest = divmod(tiles, at_once)
     cycles = ends = 0.0
     if full:
         loop, ends = wave(resident, at_once)
@@ -285,10 +296,14 @@ def predict(parts: Parts, launch: Launch, problem: Problem, machine: Machine) ->
     if rest:
         loop, last = wave(ceil(rest / count_of), rest)
         cycles, ends = cycles + loop, max(ends, last)
-    # While one block begins or ends, the others that are held go on.
-    cycles += ends * (1 + (full + (rest > 0) - 1) / resident)
     used = busy(parts.loop, machine, warps * resident, bulk * resident)
-    prologue, scheduled, epilogue = cycles_with(resident, machine.cache_rate)
+    prologue, scheduled, epilogue, leaves = cycles_with(resident, machine.cache_rate)
+    # While one block begins or ends, the others that are held go on. One that goes on with another
+    # tile has operands of it already, and its boxes leave meanwhile.
+    later = ends / resident
+    if tiles > launch.blocks:
+        later = epilogue + cycles_once(parts.before, machine, warps, resident, machine.cache_rate)
+    cycles += ends + later * (full + (rest > 0) - 1)
     name, most = used.most
     matrix = count(parts.loop, Kind.MATRIX)
     memory_seconds = problem.floor_bytes / machine.bandwidth
@@ -301,7 +316,7 @@ def predict(parts: Parts, launch: Launch, problem: Problem, machine: Machine) ->
         busy=used,
         scheduled=scheduled,
         prologue=prologue,
-        epilogue=epilogue,
+        epilogue=epilogue + leaves,
         limit=name if most >= 0.98 * scheduled else "schedule",
         matrix_slots=matrix / len(parts.loop),
         vector_per_matrix=count(parts.loop, *VECTOR) / matrix if matrix else None,

@@ -15,6 +15,7 @@ from torch.nn import functional
 from polyblocks.affine.gpu.plans import unit_plan
 from polyblocks.affine.gpu.plans.group_units import GroupUnitPlan
 from polyblocks.codegen.gpu.matrix_emission.boxed_results import BoxedResults
+from polyblocks.codegen.gpu.matrix_emission.role_steps import ConsumerSteps
 from polyblocks.codegen.gpu.matrix_emission.stage_barriers import StageBarriers
 
 pytestmark = pytest.mark.cpu
@@ -24,10 +25,31 @@ __all__ = ["plans"]
 r = torch.randn
 
 
+@pytest.fixture
+def turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two blocks compute all tiles."""
+    monkeypatch.setattr(
+        GroupUnitPlan,
+        "persistent",
+        property(lambda p: p.result is not None and p.sizes.blocks > 2),
+    )
+    monkeypatch.setattr(
+        GroupUnitPlan, "blocks", property(lambda p: 2 if p.persistent else p.sizes.blocks)
+    )
+
+
+@pytest.fixture(params=["a tile a block", "tile after tile"])
+def persistent(request: pytest.FixtureRequest) -> bool:
+    """Whether two blocks compute all tiles, if these leave in boxes."""
+    if request.param == "tile after tile":
+        request.getfixturevalue("turns")
+    return str(request.param) == "tile after tile"
+
+
 def found_kinds(change: Callable[[str], str] | None = None) -> tuple[set[str], float]:
     """Kinds of findings, and the largest error."""
     torch.manual_seed(0)
-    a, b = r(72, 136).half(), r(136, 72).half()
+    a, b = r(328, 264).half(), r(264, 136).half()
     given = {} if change is None else {"optimize": change}
     outputs, launches = simulate(torch.matmul, [a, b], ARCH, **given)
     kinds = {f.kind for launch in launches for f in launch.findings}
@@ -35,7 +57,7 @@ def found_kinds(change: Callable[[str], str] | None = None) -> tuple[set[str], f
     return kinds, float(wrong.abs().nan_to_num(torch.inf).max())
 
 
-def test_nothing_is_found_without_a_fault(plans: list[GroupUnitPlan]) -> None:
+def test_nothing_is_found_without_a_fault(plans: list[GroupUnitPlan], persistent: bool) -> None:
     kinds, error = found_kinds()
     assert plans
     assert all(plan.result is not None for plan in plans)
@@ -43,7 +65,9 @@ def test_nothing_is_found_without_a_fault(plans: list[GroupUnitPlan]) -> None:
     assert error < 0.1
 
 
-def test_results_have_what_is_computed_around_sums(plans: list[GroupUnitPlan]) -> None:
+def test_results_have_what_is_computed_around_sums(
+    plans: list[GroupUnitPlan], persistent: bool
+) -> None:
     def program(x: Any, w: Any, b: Any, c: Any) -> Any:
         return functional.gelu(functional.linear(x, w, b), approximate="tanh") + c
 
@@ -79,14 +103,14 @@ FAULTS: dict[str, tuple[Callable[[str], str], str]] = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_faults_are_found(fault: str, plans: list[GroupUnitPlan]) -> None:
+def test_faults_are_found(fault: str, plans: list[GroupUnitPlan], persistent: bool) -> None:
     change, expected = FAULTS[fault]
     kinds, _ = found_kinds(change)
     assert expected in kinds
 
 
 def test_a_store_past_the_end_of_a_row_is_found(
-    plans: list[GroupUnitPlan], monkeypatch: pytest.MonkeyPatch
+    plans: list[GroupUnitPlan], monkeypatch: pytest.MonkeyPatch, persistent: bool
 ) -> None:
     of = unit_plan.boxed_result
 
@@ -101,7 +125,7 @@ def test_a_store_past_the_end_of_a_row_is_found(
 
 
 def test_a_role_that_leaves_a_barrier_is_found(
-    plans: list[GroupUnitPlan], monkeypatch: pytest.MonkeyPatch
+    plans: list[GroupUnitPlan], monkeypatch: pytest.MonkeyPatch, persistent: bool
 ) -> None:
     monkeypatch.setattr(StageBarriers, "meet", lambda self: None)
     kinds, _ = found_kinds()
@@ -109,7 +133,7 @@ def test_a_role_that_leaves_a_barrier_is_found(
 
 
 def test_a_thread_that_does_not_wait_at_a_barrier_is_found(
-    plans: list[GroupUnitPlan], monkeypatch: pytest.MonkeyPatch
+    plans: list[GroupUnitPlan], monkeypatch: pytest.MonkeyPatch, persistent: bool
 ) -> None:
     prepare = StageBarriers.prepare
 
@@ -126,7 +150,9 @@ def test_a_thread_that_does_not_wait_at_a_barrier_is_found(
     assert "wrong barrier" in kinds
 
 
-def test_another_box_is_found(plans: list[GroupUnitPlan], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_box_is_found(
+    plans: list[GroupUnitPlan], monkeypatch: pytest.MonkeyPatch, persistent: bool
+) -> None:
     box = GroupUnitPlan.result_box.fget  # type: ignore[attr-defined]
 
     def larger(plan: GroupUnitPlan) -> tuple[int, ...]:
@@ -139,7 +165,7 @@ def test_another_box_is_found(plans: list[GroupUnitPlan], monkeypatch: pytest.Mo
 
 
 def test_results_of_another_place_are_wrong(
-    plans: list[GroupUnitPlan], monkeypatch: pytest.MonkeyPatch
+    plans: list[GroupUnitPlan], monkeypatch: pytest.MonkeyPatch, persistent: bool
 ) -> None:
     copy = BoxedResults._copy
 
@@ -151,5 +177,42 @@ def test_results_of_another_place_are_wrong(
         return made
 
     monkeypatch.setattr(BoxedResults, "_copy", other)
+    kinds, error = found_kinds()
+    assert kinds or error > 1
+
+
+def test_places_that_stay_taken_behind_a_tile_are_found(
+    plans: list[GroupUnitPlan], turns: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    free = ConsumerSteps._free
+
+    def some(self: Any) -> None:
+        if self._pending:
+            free(self)
+
+    monkeypatch.setattr(ConsumerSteps, "_free", some)
+    kinds, _ = found_kinds()
+    assert "wrong barrier" in kinds
+
+
+def test_results_over_those_of_the_tile_before_are_found(
+    plans: list[GroupUnitPlan], turns: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(BoxedResults, "wait", lambda self: [])
+    kinds, _ = found_kinds()
+    assert "unwaited copy" in kinds
+
+
+def test_a_tile_that_begins_with_the_phase_of_another_one_is_found(
+    plans: list[GroupUnitPlan], turns: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = ConsumerSteps.place
+
+    def again(self: Any) -> Any:
+        if self._begun.is_constant and not self._begun.const:
+            self.state = self.code.integer(self.plan.stages - 1), self.barriers.number(1)
+        return place(self)
+
+    monkeypatch.setattr(ConsumerSteps, "place", again)
     kinds, error = found_kinds()
     assert kinds or error > 1

@@ -88,8 +88,8 @@ def test_another_phase_is_found(
 ) -> None:
     place = role.place
 
-    def other(self: Any, number: Any) -> tuple[Any, Any]:
-        stage, parity = place(self, number)
+    def other(self: Any) -> tuple[Any, Any]:
+        stage, parity = place(self)
         one = self.barriers.number(1)
         return stage, self.code.value("arith.xori", self.code.i32, parity, one)
 
@@ -104,7 +104,7 @@ def test_a_place_that_is_free_too_early_is_found(
     free = ConsumerSteps._free
 
     def early(self: Any) -> None:
-        self._done = self._begun
+        self._pending = 0
         free(self)
 
     monkeypatch.setattr(ConsumerSteps, "_free", early)

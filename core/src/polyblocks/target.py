@@ -587,6 +587,7 @@ class Multiprocessor:
             would leave a multiprocessor too few threads.
         cache: bytes of a cache of its own in which data stay that it reads again and again while
             others stream through; 0 if it is missing or not known.
+        count: multiprocessors of the chip; 0 if unknown.
     """
 
     warp: int
@@ -623,6 +624,7 @@ class Multiprocessor:
     busy_warps: int = 0
     buffer_registers: int = 48
     cache: int = 0
+    count: int = 0
 
     @property
     def warps(self) -> int:

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from polyblocks.affine.buffers.copies import ASYNCHRONOUS, BULK, KINDS, PACK, SCOPES, USES, from_to
+from polyblocks.affine.buffers.copies import (
+    ASYNCHRONOUS,
+    BULK,
+    KINDS,
+    PACK,
+    RESULTS,
+    SCOPES,
+    USES,
+    from_to,
+)
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.mlir.affine_maps import expr_of
 from polyblocks.mlir import ir
@@ -50,9 +59,9 @@ def check(op: Any) -> None:
                 raise violation(op, f"the box of '{name}' lies inside of its memref")
 
 
-def is_of_uses(op: Any) -> bool:
+def is_of_places(op: Any) -> bool:
     """Whether a wait is for places to be free, as they are at the beginning."""
-    return "of" in op.attributes and op.attributes["of"].value == USES
+    return "of" in op.attributes and op.attributes["of"].value in (RESULTS, USES)
 
 
 def check_wait(op: Any, grouped: bool) -> None:

@@ -158,7 +158,7 @@ class _Walk:
         elif name == COMMIT:
             self.grouped = True
         elif name == WAIT:
-            copies.check_wait(op, self.grouped or copies.is_of_uses(op))
+            copies.check_wait(op, self.grouped or copies.is_of_places(op))
         elif name == BARRIER:
             copies.check_barrier(op)
         regions = op.regions

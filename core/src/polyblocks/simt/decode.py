@@ -150,11 +150,18 @@ class Decoder:
 
     def waits(self, op: Any) -> bool:
         """Whether all threads of a block meet at an op."""
-        if op.name == "llvm.call_intrinsic":
-            known = self.intrinsic(intrinsic_name(op))
-        else:
-            known = self.semantics.operations.get(op.name)
+        known = self._operation(op)
         return known is not None and known.barrier
+
+    def gathers(self, op: Any) -> int:
+        """Subgroups that go on together from an op on; 0 if each goes on."""
+        known = self._operation(op)
+        return 0 if known is None else known.gathers
+
+    def _operation(self, op: Any) -> Operation | None:
+        if op.name == "llvm.call_intrinsic":
+            return self.intrinsic(intrinsic_name(op))
+        return self.semantics.operations.get(op.name)
 
 
 def intrinsic_name(op: Any) -> str:
@@ -277,12 +284,13 @@ class _KernelDecoder:
             if name == "llvm.load" and (needed := needed_where(op)) is not None:
                 item.needed = read(needed[0]), needed[1]
             self._pieces[at].items.append(item)
-            if self._shared.waits(op):
+            gathers = self._shared.gathers(op)
+            if gathers or self._shared.waits(op):
                 self._pieces.append(_Piece())
                 following = len(self._pieces) - 1
                 self._pieces[at].successors = [following]
                 self._pieces[at].last = op
-                self._pieces[at].end = self._barrier(self._site(op), following)
+                self._pieces[at].end = self._barrier(self._site(op), following, gathers)
                 at = following
 
     def _merged(self, value: Any, registers: dict[Any, int]) -> int:
@@ -394,9 +402,11 @@ class _KernelDecoder:
         self._leaves_piece.add(register)
         return register
 
-    def _barrier(self, site: int, following: int) -> End:
+    def _barrier(self, site: int, following: int, gathers: int) -> End:
         def end(number: dict[int, int]) -> Step:
             resume = number[following]
+            if gathers:
+                return lambda m, r: m.gather(gathers, resume)
             return lambda m, r: m.wait(site, resume)
 
         return end

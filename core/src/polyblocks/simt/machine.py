@@ -18,6 +18,8 @@ from polyblocks.simt.types import Array, Value, map_value
 #: Program counters of lanes that run nothing.
 WAITING = 1 << 29
 EXITED = 1 << 30
+#: The same of lanes that wait for the subgroups beside theirs.
+GATHERED = WAITING + 1
 #: Steps after which other segments get turns, and how often.
 _FAIR_AFTER, _FAIR_EVERY = 1024, 16
 
@@ -130,6 +132,16 @@ class Machine(Accesses):
         np.copyto(self._barrier_site, site, where=self.mask)
         self.go(WAITING)
 
+    def gather(self, subgroups: int, resume: int) -> None:
+        """The executing lanes wait for the subgroups beside theirs, then go on at a segment."""
+        np.copyto(self._resume, resume, where=self.mask)
+        self.go(GATHERED)
+        width = subgroups * self.chip.subgroup_width
+        resumes = self._resume.reshape(-1, width)
+        here = (self.pc == GATHERED).reshape(-1, width)
+        whole = here.all(axis=1) & (resumes.min(axis=1) == resumes.max(axis=1))
+        np.copyto(self.pc, self._resume, where=np.repeat(whole, width))
+
     def run(self, max_steps: int) -> bool:
         """Run until all threads ended; False if that took too many steps."""
         segments, registers, pc = self.kernel.segments, self.registers, self.pc
@@ -140,6 +152,8 @@ class Machine(Accesses):
                 if at >= WAITING:
                     if at == EXITED:
                         break
+                    # Others that lanes wait for are elsewhere: what needs them says so.
+                    np.copyto(pc, self._resume, where=pc == GATHERED)
                     self._release()
                     continue
                 mask = pc == at

@@ -77,11 +77,13 @@ class Operation:
             ``memory``, ``control``, ``special``, ``shuffle``, ``matrix`` …; or a function of the
             instruction that returns counts; None is free.
         barrier: all threads of the block meet here; ``run`` is called before they wait.
+        gathers: subgroups beside each other that go on together from here; 0 if each goes on.
     """
 
     decode: Callable[[Instruction], Run]
     kind: Kind = None
     barrier: bool = False
+    gathers: int = 0
 
 
 @dataclass(frozen=True)

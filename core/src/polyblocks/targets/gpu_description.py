@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from polyblocks.options import PRECISION_MODES
@@ -182,7 +182,7 @@ def describe_gpu(
         ),
         flops={d: 2.0 * rate * count * figures.hertz for d, rate in figures.rates.items()},
         matrix_units=matrix_units,
-        multiprocessor=limits,
+        multiprocessor=replace(limits, count=count),
         options={"mm_conv_precision_mode": modes, **OPTIONS},
         properties=properties,
     )

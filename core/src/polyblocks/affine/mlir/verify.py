@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from polyblocks.affine.buffers.copies import (
+    RESULTS,
     SCOPES,
     USES,
     Barrier,
@@ -59,7 +60,7 @@ def _check(body: list[Node]) -> None:
 
 def _check_groups(body: list[Node]) -> None:
     """Check that nothing is waited for in front of the first group of its kind."""
-    formed = {USES}
+    formed = {USES, RESULTS}
     for node in walk(body):
         if isinstance(node, Commit):
             formed.add(node.of)

@@ -104,9 +104,9 @@ KEYS: dict[str, Key] = {
     "staging": Key(
         "what follows from the other keys, and is checked if it is given: of each operand the tile "
         "in `shared` memory; of lanes the steps and rows (or columns) that a thread copies "
-        "`at_once`; of a unit whether copies are `asynchronous`, `results` that leave in boxes, "
-        "and if no copy is, the products of a tile before which the next one is `stored` and the "
-        "block waits at a `barrier`",
+        "`at_once`; of a unit whether copies are `asynchronous`, `results` that leave in boxes "
+        "and `persistent` blocks, and if no copy is, the products of a tile before which the next "
+        "one is `stored` and the block waits at a `barrier`",
         (LANES, UNIT),
     ),
     "steps": Key(

@@ -76,7 +76,7 @@ INTRINSICS: dict[str, Operation] = {
         lambda i: lambda m: m.products.fence(m), "control"
     ),
     # Registers are those of the lanes at any time.
-    "llvm.nvvm.wgmma.fence.sync.aligned": Operation(lambda i: lambda m: None, "control"),
+    "llvm.nvvm.wgmma.fence.sync.aligned": Operation(lambda i: lambda m: None, "control", gathers=4),
     "llvm.nvvm.wgmma.commit_group.sync.aligned": Operation(
         lambda i: lambda m: m.products.close(m), "control"
     ),

@@ -57,4 +57,5 @@ def _of_group(chip: Multiprocessor, plan: GroupUnitPlan) -> GroupUnitPlan:
     line = bulk.line // RESULT_BYTES
     whole = plan.of_warp[1] * plan.unit.shape[1] % line == 0
     result = boxed_result(plan.access, bulk) if whole else None
-    return replace(plan, bulk=bulk, arrays=arrays, pool=chip.registers, result=result)
+    found = replace(plan, bulk=bulk, arrays=arrays, pool=chip.registers, result=result)
+    return replace(found, units=chip.count, shared=chip.shared)

@@ -73,8 +73,10 @@ class UnitPlan(TilePlan):
 
     kind: ClassVar[PlanKind] = PlanKind.UNIT
     #: Stages that are neither used nor filled; how often warps wait for each other for a tile, one
-    #: behind the other; and whether operands are read once for all units of a warp.
+    #: behind the other; whether operands are read once for all units of a warp; and whether blocks
+    #: can compute tile after tile.
     kept: ClassVar[int] = 0
+    can_persist: ClassVar[bool] = False
     exchanges: ClassVar[int] = 2
     shares_reads: ClassVar[bool] = True
 

@@ -3,6 +3,9 @@
 ::
 
     x = after(sum); store x, buffer; barrier; copy buffer to the array; commit; wait
+
+Where blocks compute tile after tile, the wait is for the tile before, and behind a barrier its
+place is free.
 """
 
 from __future__ import annotations
@@ -48,12 +51,13 @@ def boxes(plan: GroupUnitPlan, after: Sequence[Node]) -> list[Node]:
     one = For(Var(1, "u"), [], lower=(Expr(0),), upper=(Expr(1),))
     return [
         Alloca(buffer),
+        *([Wait(0, of=RESULTS), Barrier(CONSUMERS)] if plan.persistent else []),
         *computed,
         Store(store.value, buffer, index, store.location),
         Barrier(CONSUMERS),
         BoxCopy(BULK, (one,), load, (), to).loop(),
         Commit(of=RESULTS),
-        Wait(0, of=RESULTS),
+        *([] if plan.persistent else [Wait(0, of=RESULTS)]),
     ]
 
 
@@ -67,6 +71,6 @@ def boxes_of(nodes: Sequence[Node]) -> tuple[Exchange | None, list[Node]]:
     if len(copies) != 1 or len(stores) != 1 or stores[0].index != copy.source.index:
         raise StagedError(f"expected a store of a result to {buffer}, and one copy from there")
     to, end = copy.destination, list(nodes).index(stores[0])
-    plain = [n for n in nodes[:end] if not isinstance(n, Alloca)]
+    plain = [n for n in nodes[:end] if not isinstance(n, (Alloca, Barrier, Wait))]
     plain.append(Store(stores[0].value, to.buffer, to.index, to.location))
     return Exchange(buffer, [n for n in nodes if not isinstance(n, Alloca)]), plain

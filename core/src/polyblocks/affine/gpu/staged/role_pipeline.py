@@ -66,7 +66,13 @@ class RolePipeline:
         out.append(Wait(self.plan.stages - 1, of=USES))
         out += [*self.unit.starts(number), Commit(), Wait(0)]
         total = self.unit.products(number, total, out, result)
-        out.append(Wait(0 if result is not None else IN_FLIGHT, of=PRODUCTS))
-        if frees and result is None:
-            out.append(Commit(of=USES))
+        if result is None:
+            out.append(Wait(IN_FLIGHT, of=PRODUCTS))
+            out += [Commit(of=USES)] * frees
+            return total
+        if self.plan.persistent and self.last:
+            out += [Wait(IN_FLIGHT, of=PRODUCTS), Commit(of=USES)]
+        out.append(Wait(0, of=PRODUCTS))
+        # The block's next tile has other operands.
+        out += [Commit(of=USES)] * self.plan.persistent
         return total

@@ -44,6 +44,7 @@ class Needs:
         stages: tiles in shared memory, without those that are kept for products under way.
         exchanges: how often the warps of a block wait for each other for a tile, one behind the
             other, where nothing goes on meanwhile.
+        persistent: whether blocks compute tile after tile if there are enough tiles.
         resident: blocks that a multiprocessor holds; 0 where a block cannot run.
     """
 
@@ -56,6 +57,7 @@ class Needs:
     idle_copiers: Numbers
     stages: Numbers
     exchanges: Numbers
+    persistent: Numbers
     resident: Numbers
 
 
@@ -85,7 +87,7 @@ def needs_of(plans: Iterable[UnitPlan], chip: Multiprocessor) -> Needs:
         possible = needed <= chip.registers_per_thread
         for plan in (first, *others):
             held = occupancy(chip, needed, plan.shared_bytes(), plan.threads).blocks
-            ahead = plan.stages - plan.kept, plan.exchanges
+            ahead = plan.stages - plan.kept, plan.exchanges, plan.can_persist
             rows.append((*numbers, *ahead, held if possible else 0))
     columns = np.array(rows).reshape(len(rows), -1).T
     return Needs((columns[0], columns[1], columns[2]), *columns[3:])

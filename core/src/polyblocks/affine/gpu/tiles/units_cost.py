@@ -106,7 +106,12 @@ def _times(
         ends = 2 * chip.latencies.memory
         if cache is not None:
             ends = ends + units * at_once * (of_tile + of_ends) / cache
-        latency = ends * (1 + (waves + (rest > 0) - 1) / at_once)
+        later = ends / at_once
+        if on_chip is not None:
+            # A block that goes on has operands already, and its results leave meanwhile.
+            stored = chip.latencies.barrier + units * of_ends / on_chip
+            later = np.where((needs.persistent > 0) & (blocks > units), stored, later)
+        latency = ends + later * (waves + (rest > 0) - 1)
     if on_chip is not None and found.unit.flops:
         given = needs, found.unit, target, chip, on_chip
         compute = steps * waves * _seconds_of_tile(*given, at_once)

@@ -69,18 +69,27 @@ class TileEmitter:
         #: Values of elements that the epilogue uses besides those before the reduction.
         self.handed: list[Value] = []
 
-    def begin(self, block: Any) -> None:
+    def begin(self, block: Any, together: int = 1) -> None:
         """Where the tile of a block begins.
 
         Args:
             block: its number.
+            together: rows of tiles, a divisor of all of them, whose tiles follow each other.
         """
         code, sizes, parts = self.code, self.sizes, self.sizes.parts
         height, width = sizes.grid
-        tile = code.quotient(block, width)
-        at = (code.remainder(tile, height), code.remainder(block, width))
+        if together > 1:
+            rest = code.quotient(block, together)
+            rows, column = code.quotient(rest, width), code.remainder(rest, width)
+            row = code.remainder(rows, height // together)
+            row = code.add(code.times(row, together), code.remainder(block, together))
+            at, batch = (row, column), code.quotient(rows, height // together)
+        else:
+            tile = code.quotient(block, width)
+            at = (code.remainder(tile, height), code.remainder(block, width))
+            batch = code.quotient(tile, height)
         if parts.batch:
-            self.nodes.decode(code.quotient(tile, height), parts.batch)
+            self.nodes.decode(batch, parts.batch)
         self.first = [code.times(n, size) for n, size in zip(at, sizes.tile[:2], strict=True)]
 
     def place(self, places: tuple[list[Any], list[Any]], together: tuple[int, int]) -> list[Any]:

@@ -7,10 +7,12 @@ copies of the group's boxes.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from itertools import product
 from typing import Any
 
-from polyblocks.affine.buffers.copies import BULK, Barrier, BoxCopy, Wait
+from polyblocks.affine.buffers.copies import BULK, Barrier, BoxCopy, Commit, Wait
 from polyblocks.affine.expr import Var
 from polyblocks.affine.gpu.plans.group_units import GroupUnitPlan
 from polyblocks.affine.gpu.plans.kernel import Exchange
@@ -35,8 +37,9 @@ class BoxedResults:
         exchange: the nodes.
     """
 
-    def __init__(self, scope: UnitScope, exchange: Exchange) -> None:
+    def __init__(self, scope: UnitScope, exchange: Exchange | None) -> None:
         plan = scope.plan
+        assert exchange is not None
         assert isinstance(plan, GroupUnitPlan)
         assert plan.bulk is not None
         self.scope, self.code, self.plan, self.copies = scope, scope.code, plan, plan.bulk
@@ -55,11 +58,17 @@ class BoxedResults:
             if isinstance(node, Barrier):
                 self.scope.meet()
             elif isinstance(node, For) and node.copy == BULK:
-                self._leave(BoxCopy.of(node))
+                self._by_one_of_each(partial(self._copy, BoxCopy.of(node)))
             elif isinstance(node, Store) and node.buffer is self.buffer:
                 self._compute([*computed, node], sums)
-            elif not isinstance(node, Wait):
+            elif isinstance(node, Wait):
+                self._by_one_of_each(lambda _: self.wait())
+            elif not isinstance(node, Commit):
                 computed.append(node)
+
+    def end(self) -> None:
+        """Wait for the last tile that was stored, whose memory is left."""
+        self._by_one_of_each(lambda _: self.wait())
 
     def _compute(self, nodes: list[Node], sums: list[Any]) -> None:
         """All lanes' stores to shared memory, which copies see then."""
@@ -74,15 +83,15 @@ class BoxedResults:
             body.nodes(nodes)
         self.code.intrinsic(self.unit.visible, [], [])
 
-    def _leave(self, copy: BoxCopy) -> None:
-        """A thread of each group copies what the group's warps have."""
+    def _by_one_of_each(self, body: Callable[[Any], list[Any]]) -> None:
+        """Let one thread of each group of warps do something; ``body`` takes its number."""
         code, plan = self.code, self.plan
         warps = plan.warp // self.scope.threads_of_warp
         number = code.value("arith.index_cast", code.index, self.scope.warp)
 
         def first() -> list[Any]:
             (chosen,) = code.intrinsic(self.copies.elect, [code.i1], [])
-            code.when(chosen, lambda: self._copy(copy, code.quotient(number, warps)))
+            code.when(chosen, lambda: body(code.quotient(number, warps)))
             return []
 
         code.when(code.compare("eq", code.remainder(number, warps), code.integer(0)), first)
@@ -108,13 +117,13 @@ class BoxedResults:
             given = [code.pointer(source, SHARED), *box]
             code.intrinsic(self.copies.store, [], given, copy.destination.location)
         code.intrinsic(self.copies.close, [], [])
-        self.wait()
         return []
 
-    def wait(self) -> None:
+    def wait(self) -> list[Any]:
         """The thread waits until all that it has begun to store has been read."""
         none = self.code.constant(ir.IntegerAttr.get(self.code.i32, 0))
         self.code.intrinsic(self.copies.stored, [], [none])
+        return []
 
 
 class _Pairs(WideBody):

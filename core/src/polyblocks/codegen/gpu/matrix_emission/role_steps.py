@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from polyblocks.affine.buffers.copies import PRODUCTS, USES, BoxCopy, Commit, Wait
 from polyblocks.affine.expr import Expr
 from polyblocks.affine.gpu.plans.group_units import IN_FLIGHT, GroupUnitPlan
 from polyblocks.affine.gpu.plans.kernel import Pipeline
-from polyblocks.affine.model import Node
+from polyblocks.affine.model import For, Node
 from polyblocks.codegen.gpu.accesses.pipeline import SHARED
+from polyblocks.codegen.gpu.matrix_emission.boxed_results import BoxedResults
 from polyblocks.codegen.gpu.matrix_emission.boxes import operands_of_box
 from polyblocks.codegen.gpu.matrix_emission.group_steps import GroupSteps
 from polyblocks.codegen.gpu.matrix_emission.scope import UnitScope
 from polyblocks.codegen.gpu.matrix_emission.stage_barriers import StageBarriers
-from polyblocks.codegen.gpu.matrix_emission.tile_loops import Part
+from polyblocks.codegen.gpu.matrix_emission.tile_loops import Part, Tiles
 
 
 class _RoleSteps(GroupSteps):
@@ -30,13 +32,43 @@ class _RoleSteps(GroupSteps):
     def __init__(self, scope: UnitScope, pipeline: Pipeline, barriers: StageBarriers) -> None:
         super().__init__(scope, [], pipeline)
         self.barriers = barriers
+        #: The stage of the last tile and the parity of its phase: in the beginning those in front
+        #: of the first one; and the stage of the tile before.
+        self.state = scope.code.integer(self.plan.stages - 1), barriers.number(1)
+        self.before: Any = None
 
-    def place(self, number: Expr) -> tuple[Any, Any]:
-        """The stage of a tile, of type index, and the parity (``i32``) of its phase."""
-        code, stages = self.code, self.plan.stages
-        value = self.value(number)
-        turn = code.remainder(code.quotient(value, stages), 2)
-        return code.remainder(value, stages), code.value("arith.index_cast", code.i32, turn)
+    def place(self) -> tuple[Any, Any]:
+        """The stage of the next tile, of type index, and the parity (``i32``) of its phase."""
+        code = self.code
+        before, parity = self.state
+        stage = code.plus(before, 1)
+        ends = code.compare("eq", stage, code.integer(self.plan.stages))
+        stage = code.value("arith.select", code.index, ends, code.integer(0), stage)
+        turn = code.value("arith.extui", code.i32, ends)
+        self.before = before
+        self.state = stage, code.value("arith.xori", code.i32, parity, turn)
+        return self.state
+
+    def stage(self, expr: Expr) -> Any:
+        """That of the tile whose products, or copies, are under way."""
+        del expr
+        return self.state[0]
+
+    def loop(self, loop: For) -> None:
+        """As many tiles as a loop is over; they carry the stage and its parity."""
+        code, outer, count = self.code, self.tiles, len(self.sums)
+
+        def tile(number: Any, carried: list[Any]) -> list[Any]:
+            self.sums, self.state = list(carried[:count]), (carried[count], carried[count + 1])
+            self.tiles = Tiles(loop.var, number, 0, {})
+            self.run(loop.body)
+            return [*self.sums, *self.state]
+
+        low, high = code.integer(0), code.integer(loop.var.extent)
+        begin = [*self.sums, *self.state]
+        found = list(code.loop(low, high, code.integer(1), begin, tile, kept=True))
+        self.sums, self.state = found[:count], (found[count], found[count + 1])
+        self.tiles = outer
 
 
 class ConsumerSteps(_RoleSteps):
@@ -44,8 +76,8 @@ class ConsumerSteps(_RoleSteps):
 
     def __init__(self, scope: UnitScope, pipeline: Pipeline, barriers: StageBarriers) -> None:
         super().__init__(scope, pipeline, barriers)
-        #: The tile whose copies come before, and the last one whose products are done.
-        self._begun = self._done = Expr(0)
+        #: The tile whose copies come before, and tiles whose products are under way.
+        self._begun, self._pending = Expr(0), 0
 
     def control(self, node: Node) -> bool:
         if isinstance(node, (Commit, Wait)) and node.of != PRODUCTS:
@@ -54,7 +86,7 @@ class ConsumerSteps(_RoleSteps):
             # For copies it waits where it multiplies.
             return True
         if isinstance(node, Wait):
-            self._done = self._begun - node.pending
+            self._pending = node.pending
         return super().control(node)
 
     def segment(self, parts: list[Part]) -> None:
@@ -67,7 +99,7 @@ class ConsumerSteps(_RoleSteps):
                 calls.append(part)
         if not calls:
             return
-        stage, parity = self.place(self._begun)
+        stage, parity = self.place()
         if self._begun.is_constant and not self._begun.const:
             # Registers of sums are set here: behind `begin` that would be waited for.
             self._wait(IN_FLIGHT)
@@ -77,7 +109,7 @@ class ConsumerSteps(_RoleSteps):
     def _free(self) -> None:
         """A thread of each warp says that a tile is used."""
         code, copies = self.code, self.barriers.copies
-        stage, _ = self.place(self._done)
+        stage = self.before if self._pending else self.state[0]
 
         def one() -> list[Any]:
             code.intrinsic(copies.arrive, [code.i64], [self.barriers.free(stage)])
@@ -107,7 +139,7 @@ class ProducerSteps(_RoleSteps):
             return
         code, barriers = self.code, self.barriers
         number = self.number(copies[0])
-        stage, parity = self.place(number)
+        stage, parity = self.place()
         # Of the phase before: in the first round places are free.
         other = code.value("arith.xori", code.i32, parity, barriers.number(1))
         barriers.wait(barriers.free(stage), other)
@@ -178,17 +210,39 @@ class Roles:
 
         def consumer() -> list[Any]:
             self._registers(self.copies.take, 1)
-            consume(ConsumerSteps(self.scope, self.pipeline, self.barriers))
+            steps = ConsumerSteps(self.scope, self.pipeline, self.barriers)
+            self._over_tiles(steps, partial(consume, steps))
+            if plan.persistent:
+                BoxedResults(self.scope, self.pipeline.exchange).end()
             return []
 
         code.when(code.compare("ult", warp, self.barriers.number(first)), consumer, producer)
+
+    def _over_tiles(self, steps: _RoleSteps, body: Callable[[], Any]) -> None:
+        """A role's part in one tile, or in all tiles of a block."""
+        code, plan, tile = self.code, self.plan, self.scope.tile
+        block = code.id("block")
+        if not plan.persistent:
+            tile.begin(block)
+            body()
+            return
+
+        def one(number: Any, state: list[Any]) -> list[Any]:
+            tile.begin(number, plan.rows_together)
+            steps.state = state[0], state[1]
+            body()
+            return list(steps.state)
+
+        ends, step = code.integer(plan.sizes.blocks), code.integer(plan.blocks)
+        code.loop(block, ends, step, list(steps.state), one, kept=True)
 
     def _chosen(self) -> list[Any]:
         """The code of the warp with the thread that copies."""
         (chosen,) = self.code.intrinsic(self.copies.elect, [self.code.i1], [])
 
         def copy() -> list[Any]:
-            ProducerSteps(self.scope, self.pipeline, self.barriers).emit([])
+            steps = ProducerSteps(self.scope, self.pipeline, self.barriers)
+            self._over_tiles(steps, lambda: steps.emit([]))
             return []
 
         self.code.when(chosen, copy)

@@ -67,7 +67,7 @@ class UnitScope:
     def place(self, thread: Any) -> tuple[list[Any], list[Any]]:
         """The rows and columns of the lane's sums, as numbers in the block's tile."""
         code, plan = self.code, self.plan
-        self.lane = code.remainder(thread, plan.warp)
+        self.lane, self.corner = code.remainder(thread, plan.warp), []
         warp = code.quotient(thread, plan.warp)
         numbers = (code.quotient(warp, plan.warps[1]), code.remainder(warp, plan.warps[1]))
         sums = self.sums

@@ -37,10 +37,10 @@ class UnitEmitter:
         """The whole body, without the terminator."""
         scope = self.scope
         thread, block = self.code.id("thread"), self.code.id("block")
-        scope.tile.begin(block)
         if isinstance(self.plan, GroupUnitPlan) and self.plan.bulk is not None:
             Roles(scope, self.pipeline, thread).emit(partial(self._multiply, thread))
         else:
+            scope.tile.begin(block)
             copies = [TileCopy(scope, operand, thread) for operand in self.plan.product.operands]
             self._multiply(thread, self._emitter(copies))
 
