@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ class Case:
         operands: makes them for about so many elements.
         gradient: whether those of all floating operands are asked for as well.
         choosing: whether results but the first are places, where any of equal elements may be.
+        factorization: whether it is one, or uses one, and may be compiled for longer.
     """
 
     name: str
@@ -32,10 +33,16 @@ class Case:
     operands: Callable[[Draw, int], tuple[Array, ...]]
     gradient: bool = False
     choosing: bool = False
+    factorization: bool = False
 
     def draw(self, size: str) -> tuple[Array, ...]:
         """The operands of a size of :data:`SIZES`, the same ones in every process."""
         return self.operands(Draw(zlib.crc32(f"{self.name} {size}".encode())), SIZES[size])
+
+
+def factorizations(*cases: Case) -> tuple[Case, ...]:
+    """The cases, known as factorizations."""
+    return tuple(replace(case, factorization=True) for case in cases)
 
 
 class Draw:

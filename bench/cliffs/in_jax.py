@@ -12,7 +12,7 @@ import numpy as np
 from jax import lax
 from jax.scipy import linalg, special
 
-from bench.cliffs.case import Array, Case, rows, side
+from bench.cliffs.case import Array, Case, factorizations, rows, side
 from bench.cliffs.operands import definite, flat, image, image_and, of_rows, scattered, squares
 from bench.cliffs.table import OURS
 from bench.predictions import of_last_call as report
@@ -204,21 +204,25 @@ CASES = (
         lambda x, k: jnp.correlate(x, k, "same"),
         lambda d, n: (d.normal(n), d.normal(31)),
     ),
-    Case("cholesky", jnp.linalg.cholesky, definite(0)),
-    Case("cholesky of 16x16", jnp.linalg.cholesky, definite(16)),
-    Case("cho_solve", lambda a, b: linalg.cho_solve(linalg.cho_factor(a), b), definite(0, 4)),
-    Case("solve", jnp.linalg.solve, definite(0, 4)),
-    Case("solve of 3x3", jnp.linalg.solve, definite(3, 1)),
-    Case("inv of 16x16", jnp.linalg.inv, definite(16)),
-    Case("det of 3x3", jnp.linalg.det, definite(3)),
-    Case(
-        "solve_triangular",
-        lambda a, b: linalg.solve_triangular(jnp.tril(a), b, lower=True),
-        definite(0, 4),
+    *factorizations(
+        Case("cholesky", jnp.linalg.cholesky, definite(0)),
+        Case("cholesky of 16x16", jnp.linalg.cholesky, definite(16)),
+        Case("cho_solve", lambda a, b: linalg.cho_solve(linalg.cho_factor(a), b), definite(0, 4)),
+        Case("solve", jnp.linalg.solve, definite(0, 4)),
+        Case("solve of 3x3", jnp.linalg.solve, definite(3, 1)),
+        Case("inv of 16x16", jnp.linalg.inv, definite(16)),
+        Case("det of 3x3", jnp.linalg.det, definite(3)),
+        Case(
+            "solve_triangular",
+            lambda a, b: linalg.solve_triangular(jnp.tril(a), b, lower=True),
+            definite(0, 4),
+        ),
+        Case("qr", lambda a: jnp.abs(jnp.linalg.qr(a)[1]), definite(0)),
+        Case("eigvalsh of 16x16", jnp.linalg.eigvalsh, definite(16)),
+        Case(
+            "singular values of 16x16", lambda a: jnp.linalg.svd(a, compute_uv=False), definite(16)
+        ),
     ),
-    Case("qr", lambda a: jnp.abs(jnp.linalg.qr(a)[1]), definite(0)),
-    Case("eigvalsh of 16x16", jnp.linalg.eigvalsh, definite(16)),
-    Case("singular values of 16x16", lambda a: jnp.linalg.svd(a, compute_uv=False), definite(16)),
     Case("fft of 1024", jnp.fft.fft, lambda d, n: (d.complex(*rows(n // 2, 1024)),)),
     Case("rfft of 4096", jnp.fft.rfft, of_rows(4096)),
     Case("fft2", jnp.fft.fft2, lambda d, n: (d.complex(4, side(n // 8), side(n // 8)),)),

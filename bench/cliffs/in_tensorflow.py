@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from bench.cliffs.case import Array, Case, rows
+from bench.cliffs.case import Array, Case, factorizations, rows
 from bench.cliffs.operands import definite, flat, image, image_and, of_rows, scattered, squares
 from bench.cliffs.table import OURS
 from bench.predictions import of_last_call as report
@@ -132,11 +132,13 @@ CASES = (
         image(8),
     ),
     Case("batch normalization", _batch_norm, image()),
-    Case("cholesky", tf.linalg.cholesky, definite(0)),
-    Case("inv of 16x16", tf.linalg.inv, definite(16)),
-    Case("solve", tf.linalg.solve, definite(0, 4)),
-    Case("triangular_solve", tf.linalg.triangular_solve, definite(0, 4)),
-    Case("eigvalsh of 16x16", tf.linalg.eigvalsh, definite(16)),
+    *factorizations(
+        Case("cholesky", tf.linalg.cholesky, definite(0)),
+        Case("inv of 16x16", tf.linalg.inv, definite(16)),
+        Case("solve", tf.linalg.solve, definite(0, 4)),
+        Case("triangular_solve", tf.linalg.triangular_solve, definite(0, 4)),
+        Case("eigvalsh of 16x16", tf.linalg.eigvalsh, definite(16)),
+    ),
     Case("fft of 1024", tf.signal.fft, lambda d, n: (d.complex(*rows(n // 2, 1024)),)),
     Case("rfft of 4096", tf.signal.rfft, of_rows(4096)),
     Case(

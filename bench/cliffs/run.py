@@ -1,7 +1,7 @@
 """``python -m bench --group cliffs``: every operation, its ratios, and the results.
 
 Two processes compile ours at the same time, into a cache. Programs that take longer than
-:data:`bench.cliffs.table.COMPILE_BAR_S` so are compiled once more by one process alone, into an
+:func:`bench.cliffs.table.compile_bar` so are compiled once more by one process alone, into an
 empty cache, and the shorter of their two first calls counts: a user's program has the other cores
 to itself, for its gradients. Then one process takes times alone. The framework's compiler takes
 seconds for an operation: where it is asked for at all it compiles likewise, and only for rows that
@@ -11,8 +11,9 @@ came close with large ones.
 The JSON has ``date``, ``machine``, ``python``, ``rounds``, ``busy`` (see :mod:`bench.silence`),
 ``copy`` (bytes read and written in a second), ``rows`` and ``summary`` (:func:`summary`). A row has
 ``framework``, ``case``, ``size``, ``bytes``, ``peers`` (by name, what :mod:`bench.cliffs.worker`
-says; ``first_call`` of ours is that of an empty cache), ``best`` (the fastest other peer) and
-``ratio`` (its time over ours).
+says; ``first_call`` of ours is that of an empty cache, and ``compile`` is what it takes beyond the
+fastest later call), ``factorization``, ``best`` (the fastest other peer) and ``ratio`` (its time
+over ours).
 """
 
 from __future__ import annotations
@@ -29,7 +30,15 @@ from bench import __main__ as main
 from bench import crew, report, suites, verdict
 from bench.cliffs import page, picture
 from bench.cliffs.case import SIZES, Case
-from bench.cliffs.table import BAR, COMPILE_BAR_S, COMPILER, FRAMEWORKS, ITSELF, OURS, SLOW_COMPILER
+from bench.cliffs.table import (
+    BAR,
+    COMPILER,
+    FRAMEWORKS,
+    ITSELF,
+    OURS,
+    SLOW_COMPILER,
+    compile_bar,
+)
 from bench.silence import Silence
 from bench.suites import Request
 
@@ -109,7 +118,8 @@ class Session:
         ]
         self._say("compiling ours")
         compiled = self._in_parallel(orders, [OURS])
-        late = [o for o in orders if _first_call(compiled[o]) > COMPILE_BAR_S]
+        bars = {case.name: compile_bar(case.factorization) for case in cases}
+        late = [o for o in orders if _first_call(compiled[o]) > bars[o[0]]]
         self._say(f"compiling {len(late)} of them alone")
         for order, answer in self._asked(late, [OURS], 0.0, "alone", cache="alone"):
             if 0 < _first_call(answer) < _first_call(compiled[order]):
@@ -126,13 +136,19 @@ class Session:
                 self._in_parallel(some, [compiler])
                 for order, answer in self._alone(some, [OURS, compiler]).items():
                     found[order]["peers"] += [r for r in answer["peers"] if r["peer"] == compiler]
-        return [self._row(order, found[order], compiled[order]) for order in orders]
+        longer = {case.name for case in cases if case.factorization}
+        return [
+            self._row(order, found[order], compiled[order]) | {"factorization": order[0] in longer}
+            for order in orders
+        ]
 
     def _row(self, order: tuple[str, str], answer: Json, compiled: Json) -> Json:
         peers = {row.pop("peer"): row for row in answer["peers"]}
         first = compiled["peers"][0] if compiled["peers"] else {}
         if "first_call" in peers[OURS] and "first_call" in first:
             peers[OURS]["first_call"] = first["first_call"]
+            later = peers[OURS].get("minimum", 0.0)
+            peers[OURS]["compile"] = max(0.0, first["first_call"] - later)
         times = {name: row["minimum"] for name, row in peers.items() if "minimum" in row}
         ours = times.pop(OURS, None)
         best = min(times, key=lambda name: times[name], default=None)
@@ -245,6 +261,7 @@ def _summaries(rows: Sequence[Json]) -> Iterator[Json]:
     for framework in (*FRAMEWORKS, None):
         some = [row for row in rows if framework in (None, row["framework"])]
         ours = [row["peers"][OURS] for row in some]
+        bars = [compile_bar(row["factorization"]) for row in some]
         yield {
             "framework": framework,
             "rows": len(some),
@@ -252,5 +269,5 @@ def _summaries(rows: Sequence[Json]) -> Iterator[Json]:
             "short": sum(row["ratio"] is not None and row["ratio"] < BAR for row in some),
             "refused": sum("problem" in row for row in ours),
             "wrong": sum(row.get("correct") is False for row in ours),
-            "slow": sum(row.get("first_call", 0.0) > COMPILE_BAR_S for row in ours),
+            "slow": sum(o.get("compile", 0.0) > bar for o, bar in zip(ours, bars, strict=True)),
         }

@@ -23,3 +23,10 @@ SLOW_COMPILER = frozenset({"Inductor"})
 BAR = 1 / 1.3
 #: Seconds of compiling.
 COMPILE_BAR_S = 1.0
+#: The same of factorizations.
+FACTORIZATION_BAR_S = 2.0
+
+
+def compile_bar(factorization: bool) -> float:
+    """What an operation may compile for, in seconds."""
+    return FACTORIZATION_BAR_S if factorization else COMPILE_BAR_S

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 from bench.cliffs import page, picture, run, worker
-from bench.cliffs.case import SIZES, Case, Draw, rows, side
-from bench.cliffs.table import BAR, COMPILE_BAR_S, FRAMEWORKS, OURS
+from bench.cliffs.case import SIZES, Case, Draw, factorizations, rows, side
+from bench.cliffs.table import BAR, COMPILE_BAR_S, FACTORIZATION_BAR_S, FRAMEWORKS, OURS
 from bench.silence import Silence
 from bench.suites import Request
 
@@ -171,6 +171,34 @@ def test_first_calls_above_the_bar_are_timed_again_alone(
     assert len(alone) == (2 if first[0] > COMPILE_BAR_S else 0)
 
 
+def test_compiling_is_what_a_first_call_takes_beyond_a_later_one() -> None:
+    session = Session({"eager": 3.0, OURS: 0.125})
+    rows = session.rows([CASE])
+    assert [row["peers"][OURS]["compile"] for row in rows] == [0.375] * 2
+    assert [row["factorization"] for row in rows] == [False] * 2
+
+
+def test_factorizations_may_compile_for_longer() -> None:
+    session = Session({"eager": 3.0, OURS: 0.25}, (1.75, 1.5))
+    rows = session.rows(factorizations(CASE))
+    assert all(row["factorization"] for row in rows)
+    assert [order for order in session.asked if order[0] == "alone"] == [("alone", OURS)]
+    assert [entry["slow"] for entry in run.summary(rows)] == [0, 0, 0, 0]
+    assert "## Compiled for longer than 1 s" in page.markdown(results() | {"rows": rows})
+    usual = [row | {"factorization": False} for row in rows]
+    assert [entry["slow"] for entry in run.summary(usual)] == [2, 0, 0, 2]
+    slow = Session({"eager": 3.0, OURS: 0.25}, (FACTORIZATION_BAR_S + 1,) * 2)
+    assert run.summary(slow.rows(factorizations(CASE)))[0]["slow"] == 2
+
+
+@pytest.mark.parametrize("name", FRAMEWORKS)
+def test_factorizations_of_a_framework_are_known(name: str) -> None:
+    cases = importlib.import_module(FRAMEWORKS[name]).CASES
+    known = {case.name for case in cases if case.factorization}
+    assert {"cholesky", "inv of 16x16", "solve", "eigvalsh of 16x16"} <= known
+    assert not [name for name in known if "fft" in name]
+
+
 def results() -> Any:
     def row(framework: str, ratio: float | None, **ours: Any) -> Any:
         peers = {"eager": {"minimum": 1e-3}, OURS: {"minimum": 1e-3, "first_call": 0.1} | ours}
@@ -182,11 +210,12 @@ def results() -> Any:
             "peers": peers,
             "best": "eager",
             "ratio": ratio,
+            "factorization": False,
         }
 
     rows = [
         row("PyTorch", 4.0),
-        row("PyTorch", 0.25, first_call=COMPILE_BAR_S + 1),
+        row("PyTorch", 0.25, compile=COMPILE_BAR_S + 1),
         row("JAX", None, problem="FallbackError: no"),
         row("TensorFlow", BAR, correct=False),
     ]

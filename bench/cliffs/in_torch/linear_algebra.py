@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import torch
 
-from bench.cliffs.case import Array, Case, Draw, rows, side
+from bench.cliffs.case import Array, Case, Draw, factorizations, rows, side
 from bench.cliffs.operands import definite
 
 Maker = Callable[[Draw, int], tuple[Array, ...]]
@@ -109,37 +109,39 @@ CASES = (
     Case("pdist of 64", torch.nn.functional.pdist, lambda d, n: (d.normal(side(n // 2), 64),)),
     Case("matrix_power 5", lambda x: torch.linalg.matrix_power(x, 5), _batches(16, 1)),
     Case("matrix_exp of 8x8", torch.matrix_exp, _batches(8, 1)),
-    Case("cholesky", torch.linalg.cholesky, definite(0), gradient=True),
-    Case("cholesky of 16x16", torch.linalg.cholesky, definite(16)),
-    Case(
-        "cholesky_solve",
-        lambda a, b: torch.cholesky_solve(b, torch.linalg.cholesky(a)),
-        definite(0, 4),
-    ),
-    Case("inv", torch.linalg.inv, definite(0)),
-    Case("inv of 3x3", torch.linalg.inv, definite(3), gradient=True),
-    Case("inv of 16x16", torch.linalg.inv, definite(16)),
-    Case("solve", torch.linalg.solve, definite(0, 4)),
-    Case("solve of 3x3", torch.linalg.solve, definite(3, 4), gradient=True),
-    Case("solve of 16x16", torch.linalg.solve, definite(16, 4)),
-    Case(
-        "solve_triangular",
-        lambda a, b: torch.linalg.solve_triangular(a, b, upper=False),
-        _lower,
-        gradient=True,
-    ),
-    Case("lu_factor", torch.linalg.lu_factor, definite(0)),
-    Case("qr", lambda a: torch.linalg.qr(a)[1].abs(), definite(0)),
-    Case("qr of 16x16", lambda a: torch.linalg.qr(a)[1].abs(), definite(16)),
-    Case("det of 3x3", torch.linalg.det, definite(3), gradient=True),
-    Case("slogdet of 16x16", torch.linalg.slogdet, definite(16)),
-    Case("eigvalsh of 3x3", torch.linalg.eigvalsh, definite(3)),
-    Case("eigvalsh of 16x16", torch.linalg.eigvalsh, definite(16)),
-    Case("svdvals of 16x16", torch.linalg.svdvals, definite(16)),
-    Case(
-        "lstsq of 64x8",
-        lambda a, b: torch.linalg.lstsq(a, b, driver="gels").solution,
-        lambda d, n: (d.normal(n // 2048, 64, 8), d.normal(n // 2048, 64, 2)),
+    *factorizations(
+        Case("cholesky", torch.linalg.cholesky, definite(0), gradient=True),
+        Case("cholesky of 16x16", torch.linalg.cholesky, definite(16)),
+        Case(
+            "cholesky_solve",
+            lambda a, b: torch.cholesky_solve(b, torch.linalg.cholesky(a)),
+            definite(0, 4),
+        ),
+        Case("inv", torch.linalg.inv, definite(0)),
+        Case("inv of 3x3", torch.linalg.inv, definite(3), gradient=True),
+        Case("inv of 16x16", torch.linalg.inv, definite(16)),
+        Case("solve", torch.linalg.solve, definite(0, 4)),
+        Case("solve of 3x3", torch.linalg.solve, definite(3, 4), gradient=True),
+        Case("solve of 16x16", torch.linalg.solve, definite(16, 4)),
+        Case(
+            "solve_triangular",
+            lambda a, b: torch.linalg.solve_triangular(a, b, upper=False),
+            _lower,
+            gradient=True,
+        ),
+        Case("lu_factor", torch.linalg.lu_factor, definite(0)),
+        Case("qr", lambda a: torch.linalg.qr(a)[1].abs(), definite(0)),
+        Case("qr of 16x16", lambda a: torch.linalg.qr(a)[1].abs(), definite(16)),
+        Case("det of 3x3", torch.linalg.det, definite(3), gradient=True),
+        Case("slogdet of 16x16", torch.linalg.slogdet, definite(16)),
+        Case("eigvalsh of 3x3", torch.linalg.eigvalsh, definite(3)),
+        Case("eigvalsh of 16x16", torch.linalg.eigvalsh, definite(16)),
+        Case("svdvals of 16x16", torch.linalg.svdvals, definite(16)),
+        Case(
+            "lstsq of 64x8",
+            lambda a, b: torch.linalg.lstsq(a, b, driver="gels").solution,
+            lambda d, n: (d.normal(n // 2048, 64, 8), d.normal(n // 2048, 64, 2)),
+        ),
     ),
     Case("fft of 1024", torch.fft.fft, _complex_rows(1024), gradient=False),
     Case("fft of 65536", torch.fft.fft, _complex_rows(65536)),
