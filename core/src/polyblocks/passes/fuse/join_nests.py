@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, prod
 from typing import Any, ClassVar
 
+from polyblocks.affine.analysis.facts import facts_of
+from polyblocks.affine.contraction.products.factors import is_product
 from polyblocks.affine.cost.block_cost import THREADS
 from polyblocks.affine.cost.small_nests import seconds_of_small
 from polyblocks.affine.expr import Var
@@ -17,6 +19,9 @@ from polyblocks.passes import facts
 from polyblocks.passes.base import NestPass
 from polyblocks.target import TargetDescription
 
+#: Rows, and columns, of products from which a matrix unit is not mostly idle.
+_SIDE = 8
+
 
 @dataclass(frozen=True)
 class JoinNestsPass(NestPass):
@@ -26,7 +31,8 @@ class JoinNestsPass(NestPass):
     loops of all nests can be divided by, and as have work for a block's threads. None of the nests
     may take longer in these than it takes to launch a kernel, and all no longer than half of their
     launches: two may be iterations of one nest otherwise, see
-    :mod:`polyblocks.passes.fuse.roll_nests`. They need no barrier.
+    :mod:`polyblocks.passes.fuse.roll_nests`. They need no barrier. Products of a matrix unit stay
+    apart.
 
     Before::
 
@@ -91,12 +97,20 @@ def _fits(nests: list[Nest], target: TargetDescription) -> bool:
     level, total = target.shared_level, 0.0
     for nest in nests:
         seconds = seconds_of_small(nest, target)
-        if seconds is None:
+        if seconds is None or _is_of_unit(nest, target):
             return False
         total += seconds
     blocks = _blocks([n for nest in nests for n in nest.body])
     total *= max(1.0, level.size / blocks)
     return total < level.overhead * max(1.0, len(nests) / 2)
+
+
+def _is_of_unit(nest: Nest, target: TargetDescription) -> bool:
+    """Whether a matrix unit computes a nest, which it does not as a part of another one."""
+    found = facts_of(nest).contraction
+    if found is None or not is_product(found, target):
+        return False
+    return min(prod(v.extent for v in side) for side in (found.rows, found.columns)) >= _SIDE
 
 
 def _blocks(nodes: list[Node]) -> int:
