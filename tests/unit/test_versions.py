@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import tomllib
 from pathlib import Path
 
 import pytest
+from tests.versions import run
 from tests.versions.ranges import HIGH, LOW, changed, range_of, without
 from tests.versions.subjects import SUBJECTS
 
@@ -97,3 +99,29 @@ def test_every_frontend_is_a_subject():
         if "polyblocks.frontends" in tomllib.loads(path.read_text())["project"]["entry-points"]
     }
     assert frontends <= {subject.pyproject for subject in SUBJECTS.values()}
+
+
+def test_what_cannot_be_installed_fails_and_says_what_to_do(monkeypatch, capsys):
+    def install(subject, end, folder):
+        raise subprocess.CalledProcessError(1, ["pip"], stderr="no such host")
+
+    monkeypatch.setattr(run, "_install", install)
+    good, row = run._row("torch", HIGH, (), brief=True)
+    assert not good
+    assert "not installed" in row
+    assert re.search(r"no such host\n.*PIP_INDEX_URL", capsys.readouterr().err)
+
+
+def test_the_release_of_development_is_not_tested_again(monkeypatch, tmp_path):
+    monkeypatch.setattr(run, "OVERLAYS", tmp_path)
+    monkeypatch.setattr(run, "_install", lambda subject, end, folder: folder.mkdir())
+    monkeypatch.setattr(run, "_version", lambda subject, end, folder: "2.15.0")
+    row = run._row("torch", HIGH, (), brief=True)
+    assert row == (True, "torch | high | 2.15.0, that of make test | | | |")
+
+
+def test_brief_tests_are_a_part():
+    for subject in SUBJECTS.values():
+        for pattern in subject.brief:
+            assert list(ROOT.glob(pattern)), pattern
+        assert set(subject.files(brief=True)) <= set(subject.files())
