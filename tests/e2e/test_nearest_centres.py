@@ -6,6 +6,7 @@ import pytest
 import torch
 
 import polyblocks
+from polyblocks import events
 
 pytestmark = pytest.mark.cpu
 
@@ -22,3 +23,20 @@ def test_distances_are_not_kept(arch: str) -> None:
     artifact = polyblocks.aot(nearest, given, {"target": "cpu", "arch": arch}, frontend="torch")
     (workspace,) = (a for a in artifact.manifest["arguments"] if a["role"] == "workspace")
     assert workspace["shape"][0] < 1 << 20
+
+
+def nearest_apart(points: torch.Tensor, centres: torch.Tensor) -> torch.Tensor:
+    """The same, by squares of differences."""
+    apart = points[:, None, :] - centres[None, :, :]
+    return (apart * apart).sum(-1).argmin(1)
+
+
+@pytest.mark.parametrize("arch", ["znver4", "znver5"])
+def test_points_of_few_numbers_are_lanes(arch: str) -> None:
+    # Their numbers are packed one at a time, which is less than to transpose all distances.
+    given, record = [torch.empty(100_000, 8), torch.empty(16, 8)], events.Record()
+    with events.listening(record):
+        polyblocks.aot(nearest_apart, given, {"target": "cpu", "arch": arch}, frontend="torch")
+    (tiled,) = (d for d in record.decisions if d["pass"] == "tile-contractions")
+    assert tiled["pack_columns"]
+    assert not tiled["waits"]

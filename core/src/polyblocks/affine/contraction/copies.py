@@ -13,6 +13,7 @@ from polyblocks.affine.cost.constants import (
     ASSEMBLED_NUMBER,
     COPIED_VECTOR,
     COPY_RUN,
+    LONE_ELEMENT,
     SCATTERED_ELEMENT,
     TRANSPOSED_VECTOR,
 )
@@ -43,7 +44,7 @@ def operand_time(product: FlatProduct, operand: Operand, width: int) -> float:
         return time
     whole = (product.column.extent // width) * (product.step.extent // width) * width * width
     share = whole / (product.column.extent * product.step.extent)
-    return TRANSPOSED_VECTOR / width * share + SCATTERED_ELEMENT * (1 - share)
+    return TRANSPOSED_VECTOR / width * share + LONE_ELEMENT * (1 - share)
 
 
 def along_rows(product: FlatProduct, operand: Operand, width: int) -> bool:

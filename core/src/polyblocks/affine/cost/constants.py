@@ -104,6 +104,10 @@ COPY_RUN = 6.0
 ASSEMBLED_NUMBER = 6.0
 #: A copied element that has none of its neighbours beside it.
 SCATTERED_ELEMENT = 2.0
+#: One that is copied alone, while its neighbours in memory are copied before and after it: a load
+#: and a store. On Zen 4, a product with 100,000 columns of 8 numbers, which are packed, takes 0.36
+#: ms, and 0.3 where they are in order.
+LONE_ELEMENT = 1.0
 
 # A core whose description does not say
 
