@@ -9,27 +9,34 @@ from polyblocks.affine.expr import Var
 from polyblocks.affine.model import AffineAccess, For, Node
 
 
-def fastest_last(variables: list[Var], body: list[Node]) -> list[Var]:
+def fastest_last(variables: list[Var], body: list[Node], by_threads: bool = False) -> list[Var]:
     """The variables, with the one along which most accesses are in order last.
 
     Loops keep their order otherwise. Accesses of buffers that live in one iteration do not count:
     their memory has no transactions.
+
+    Args:
+        variables: of the loops, from the outside in.
+        body: of the innermost one.
+        by_threads: whether neighbouring threads take neighbouring values of the last one: what
+            they all read is one transaction as well.
     """
     if len(variables) < 2:
         return list(variables)
-    score = {v: _bytes_in_order(body, v) for v in variables}
+    strides = (0, 1) if by_threads else (1,)
+    score = {v: _bytes_in_order(body, v, strides) for v in variables}
     # Ties go to the inner loop.
     best = max(reversed(variables), key=lambda v: score[v])
     return [*(v for v in variables if v is not best), best]
 
 
-def _bytes_in_order(body: Iterable[Node], var: Var) -> float:
-    """How many bytes the accesses that move by one element with ``var`` move, by iteration."""
+def _bytes_in_order(body: Iterable[Node], var: Var, strides: tuple[int, ...]) -> float:
+    """How many bytes an iteration accesses where ``var`` moves by one of these strides."""
     total = 0.0
     for node, times in _weighted(body, 1.0):
         if node.buffer.kind == "local":
             continue
-        if stride_along(node.buffer, node.index, var) == 1:
+        if stride_along(node.buffer, node.index, var) in strides:
             total += times * node.buffer.bytes_per_element
     return total
 

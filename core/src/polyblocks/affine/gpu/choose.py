@@ -182,7 +182,7 @@ class _Plans:
         self.outer, self.body = outer_loops(nest.body)
         self._variables = [loop.var for loop in self.outer]
         # Neighbouring threads work on neighbouring outer iterations.
-        self._by_threads = fastest_last(self._variables, self.body)
+        self._by_threads = fastest_last(self._variables, self.body, by_threads=True)
         self._sharing = ThreadDistribution(self.body)
         self._live = live_registers(self.body)
 

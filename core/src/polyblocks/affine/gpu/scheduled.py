@@ -223,7 +223,7 @@ class _Groups:
             raise self.schedule.refuse("one block runs several nests, so 'groups' must be 1")
         variables = [f.var for f in self.outer]
         by_threads = group == 1 or strided
-        order = fastest_last(variables, self.body) if by_threads else list(variables)
+        order = fastest_last(variables, self.body, True) if by_threads else list(variables)
         if "order" in self.schedule:
             loops = self.numbers.loops(variables)
             named = self.schedule.permutation(self.schedule.given["order"], loops, "'order'")

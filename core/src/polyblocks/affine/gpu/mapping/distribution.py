@@ -92,7 +92,7 @@ def _shared(loop: For, whole: list[Node]) -> DistributedLoop | None:
         body = body[0].body
     if not loops:
         return None
-    return DistributedLoop(loops, fastest_last([f.var for f in loops], body))
+    return DistributedLoop(loops, fastest_last([f.var for f in loops], body, True))
 
 
 def chain_of(loop: For) -> list[For]:
@@ -120,7 +120,9 @@ def _reduction(loop: For) -> DistributedLoop | None:
         outer.body = [inner_loop]
     if not all(is_parallel(f, [bare[0]]) for f in bare):
         return None
-    return DistributedLoop(chain, fastest_last([f.var for f in chain], chain[-1].body), combiners)
+    return DistributedLoop(
+        chain, fastest_last([f.var for f in chain], chain[-1].body, True), combiners
+    )
 
 
 def _scan(loop: For) -> DistributedLoop | None:
