@@ -1,8 +1,8 @@
 """``python -m bench.gpu_operations``: predicted times of operations on a GPU over their floors.
 
 Compiles several hundred operations for a chip, and sorts them by what the cost model predicts over
-the least that any kernel could take (bytes, products, the smallest kernel). No GPU is needed: it is
-the list to work from where none is at hand.
+the least that any kernel could take (bytes, products, point-wise arithmetic, the smallest
+kernel). No GPU is needed: it is the list to work from where none is at hand.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ KEYS = {
     "floor": "the least time",
     "bytes": "of operands and results",
     "flops": "of products",
+    "operations": "time of the arithmetic of point-wise kernels, at the chip's rate",
     "predicted": "by the cost model, all kernels together; null if it knows no time of some kernel",
     "kernels": "of each name, kind, calls, threads, predicted, bound, unit and resources",
     "compile": "from the function to the artifact",

@@ -70,10 +70,10 @@ def _of_cliffs(case: Case) -> Operation:
 
     if not case.gradient:
         return Operation(case.name, case.function, operands)
-    return Operation(case.name, lambda *given: _gradients(case.function, given), operands)
+    return Operation(case.name, lambda *given: gradients_of(case.function, given), operands)
 
 
-def _gradients(function: Callable[..., Any], operands: Sequence[torch.Tensor]) -> Any:
+def gradients_of(function: Callable[..., Any], operands: Sequence[torch.Tensor]) -> Any:
     """The gradients of the sum of the results, each times itself."""
     leaves = [x for x in operands if x.is_floating_point()]
 

@@ -11,6 +11,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils import _pytree as pytree
 from torch.utils.flop_counter import FlopCounterMode
 
+from bench.gpu_operations.products import FORMULAS
 from polyblocks.target import TargetDescription
 
 #: Seconds of the smallest kernel, from the start of one to that of the next in a replayed graph, on
@@ -39,7 +40,7 @@ def floor(
     """The floor of a call, at the rates of the target's description."""
     mode = FakeTensorMode(allow_non_fake_inputs=True)
     fake = [mode.from_tensor(x) for x in operands]
-    counter = FlopCounterMode(display=False)
+    counter = FlopCounterMode(display=False, custom_mapping=FORMULAS)
     with mode, counter:
         results = function(*fake)
     flops = int(counter.get_total_flops())

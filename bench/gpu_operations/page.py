@@ -6,6 +6,7 @@ from math import inf
 from typing import Any
 
 from bench.cells import NONE, table
+from bench.gpu_operations.reasons import reason
 
 Json = dict[str, Any]
 
@@ -25,15 +26,35 @@ def markdown(results: Json) -> str:
     over = [row for row, found in ratios if found is not None and found > BAR]
     good = sum(found is not None and found <= BAR for _, found in ratios)
     stacks = [row for row in rows if _private(row)]
+    unexplained = [row for row in over if reason(row["name"]) is None]
     lines = [
         f"# {results['date']}, predicted for {results['arch']}",
         "",
         f"{len(rows)} operations; {good} are predicted at {BAR} times the floor or less, "
-        f"{len(over)} at more; {len(stacks)} have kernels with a stack or spills.",
+        f"{len(over)} at more, {len(unexplained)} of these without a reason below; {len(stacks)} "
+        "have kernels with a stack or spills.",
+        "",
+        *_reasons(over),
+        "## Operations",
         "",
         *_table(rows),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _reasons(over: list[Json]) -> list[str]:
+    """The reasons, with how many rows have each, and the worst of these."""
+    of_reason: dict[str, list[Json]] = {}
+    for row in over:
+        if (text := reason(row["name"])) is not None:
+            of_reason.setdefault(text, []).append(row)
+    if not of_reason:
+        return []
+    cells = [
+        [text, str(len(rows)), f"{rows[0]['name']}, {ratio(rows[0]):.2f}"]
+        for text, rows in of_reason.items()
+    ]
+    return ["## Reasons", "", *table(["reason", "rows", "the worst"], cells), ""]
 
 
 def _table(rows: list[Json]) -> list[str]:

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 import torch
-from bench.gpu_operations import cases, page
+from bench.gpu_operations import cases, page, reasons
 from bench.gpu_operations.__main__ import KEYS, main
+from bench.gpu_operations.cases import gradients_of
 from bench.gpu_operations.floor import SMALLEST_KERNEL, floor
 from bench.gpu_static.build import describe
+from torch.nn import functional
 
 GIGA = 1 << 30
 
@@ -33,6 +35,34 @@ def test_floors() -> None:
     rates = [unit.flops for unit in target.matrix_units if unit.operands == "float16"]
     assert least.seconds == pytest.approx(least.flops / max(rates))
     assert floor(torch.neg, [torch.empty(3)], target).seconds == SMALLEST_KERNEL
+
+
+def test_floors_of_products_that_pytorch_does_not_count() -> None:
+    target = describe("h200")
+    heads = [torch.empty(2, 3, n, 8) for n in (5, 7, 7)]
+    attention = functional.scaled_dot_product_attention
+    assert floor(attention, heads, target).flops == 2 * 2 * (2 * 3 * 5 * 7 * 8)
+    gradients = floor(lambda *given: gradients_of(attention, given), heads, target)
+    assert gradients.flops == 7 * 2 * (2 * 3 * 5 * 7 * 8)
+    points = [torch.empty(n, 16) for n in (6, 9)]
+    for p in (1.0, 2.0):
+        assert floor(lambda x, y, p=p: torch.cdist(x, y, p), points, target).flops == 2 * 6 * 9 * 16
+    assert floor(functional.pdist, points[:1], target).flops == 6 * 5 * 16
+    given = [torch.empty(10, 4), torch.empty(10, 5), torch.empty(3, 4, 5)]
+    assert floor(functional.bilinear, given, target).flops == 2 * 10 * 3 * (4 * 5 + 5)
+
+
+def test_reasons() -> None:
+    names = [each.name for each in cases.operations()]
+    fitting = {text for name in names if (text := reasons.reason(name)) is not None}
+    assert fitting == {text for _, text in reasons.REASONS}
+    assert len(fitting) <= 20
+    assert reasons.reason("add") is None
+    slow = {"name": "cumsum, all", "floor": 1e-6, "predicted": 3e-6, "kernels": []}
+    without = {**slow, "name": "add"}
+    text = page.markdown({"date": "today", "arch": "h200", "rows": [slow, without]})
+    assert "2 at more, 1 of these without a reason below" in text
+    assert "| 1 | cumsum, all, 3.00 |" in text
 
 
 def test_rows_and_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

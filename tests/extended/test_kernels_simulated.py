@@ -124,6 +124,14 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], Callable[[], list[torch.Tensor]]]]
         lambda x, w: functional.conv2d(x, w, padding=1, groups=6),
         lambda: [r(8, 6, 28, 28).half(), r(6, 1, 3, 3).half()],
     ),
+    "depthwise 7x7": (
+        lambda x, w: functional.conv2d(x, w, padding=3, groups=6),
+        lambda: [r(2, 6, 28, 28), r(6, 1, 7, 7)],
+    ),
+    "batch norm": (
+        lambda x, w, b: functional.batch_norm(x, None, None, w, b, True),
+        lambda: [r(2, 5, 17, 19), r(5), r(5)],
+    ),
     "average pool": (lambda x: functional.avg_pool2d(x, 3, 1, 1), lambda: [r(2, 3, 40, 40)]),
     "convolution": (
         lambda x, w: functional.conv2d(x, w, padding=1),

@@ -57,7 +57,8 @@ class UnrollReductionsPass(NestPass):
     #: Enough for a 5 x 5 window; more would cost compile time and registers.
     max_trips: int = 32
     #: The same for several loops, none of which is long enough to be worth its start: 7 x 7. On
-    #: chips with blocks of threads such code takes the registers that other threads would have.
+    #: chips with blocks of threads such code in a loop takes the registers that other threads would
+    #: have; by itself it is a stencil, whose tiles are in shared memory.
     max_window: int = 64
     #: Nodes of the unrolled code.
     max_nodes: int = 400
@@ -74,8 +75,7 @@ class UnrollReductionsPass(NestPass):
             if (tiles and products.fits_tiles(nest)) or products.fits_unit(nest):
                 continue
             mapping: dict[Value, Value] = {}
-            window = self.max_window if tiles else self.max_trips
-            body = self._unroll(nest.body, mapping, window)
+            body = self._unroll(nest.body, mapping, tiles)
             if mapping:
                 replace_values(body, mapping)
                 eliminate_common(body)
@@ -86,11 +86,13 @@ class UnrollReductionsPass(NestPass):
         self,
         nodes: list[Node],
         mapping: dict[Value, Value],
-        window: int,
+        tiles: bool,
         around: For | None = None,
     ) -> list[Node]:
         """The nodes, small reductions unrolled; ``mapping`` gets the values of their results."""
         out: list[Node] = []
+        alone = around is None or not around.inits
+        window = self.max_window if tiles or alone else self.max_trips
         for node in nodes:
             if isinstance(node, For):
                 trips, count = _size(node)
@@ -101,7 +103,7 @@ class UnrollReductionsPass(NestPass):
                     _free(node)
                     out.extend(_flat(node, mapping))
                     continue
-                node.body = self._unroll(node.body, mapping, window, node)
+                node.body = self._unroll(node.body, mapping, tiles, node)
             out.append(node)
         return out
 
