@@ -12,9 +12,7 @@ from polyblocks.simt.fragments import fragment_table
 from polyblocks.simt.memory_ops import space_of
 from polyblocks.simt.semantics import Instruction, Operation, Run, width
 from polyblocks.simt.types import Array
-from polyblocks.target import Fragment, MatrixUnit, TileLoads
-
-_BITS = {"tfloat32": 32, "float16": 16, "bfloat16": 16, "int8": 8, "float32": 32, "int32": 32}
+from polyblocks.target import UNIT_BITS, Fragment, MatrixUnit, TileLoads
 
 
 def matrix_intrinsics(units: Iterable[MatrixUnit]) -> dict[str, Operation]:
@@ -76,12 +74,12 @@ def matrix_operation(unit: MatrixUnit) -> Operation:
                 # Sums wrap around; in float64 they are exact.
                 result = exact.astype(np.int64).astype(np.int32)
             else:
-                result = exact.astype(np.float32)
+                result = exact.astype(unit.accumulator)
             rows, columns = tables[2][0], tables[2][1]
             # (subgroup, place, lane) -> (place, all lanes)
             lanes = result[:, rows, columns]
             flat = np.moveaxis(lanes, 0, 1).reshape(lanes.shape[1], -1)
-            per = sums.register_bits // _BITS[unit.accumulator]
+            per = sums.register_bits // UNIT_BITS[unit.accumulator]
             registers = [flat[i : i + per] for i in range(0, len(flat), per)]
             made = [r[0] if per == 1 else r for r in registers]
             return made[0] if len(made) == 1 else tuple(made)
@@ -130,7 +128,7 @@ def tile_intrinsics(loads: TileLoads) -> dict[str, Operation]:
 
 
 def _registers(fragment: Fragment, dtype: str) -> int:
-    return fragment.elements * _BITS[dtype] // fragment.register_bits
+    return fragment.elements * UNIT_BITS[dtype] // fragment.register_bits
 
 
 def _elements(machine: Any, registers: list[Array], dtype: str) -> Array:

@@ -142,7 +142,9 @@ def _mma(half: int, double: int = 0, float8: int = 0) -> tuple[UnitRate, ...]:
     if float8:
         units += _float8_units("mma.m16n8k32", (16, 8, 32), float8)
     if double:
-        units.append(UnitRate("mma.m8n8k4", (8, 8, 4), "float64", "float64", double))
+        name, shape = "mma.m8n8k4", (8, 8, 4)
+        fragments = UNITS[shape, "float64"]
+        units.append(UnitRate(name, shape, "float64", "float64", double, *fragments))
     return tuple(units)
 
 

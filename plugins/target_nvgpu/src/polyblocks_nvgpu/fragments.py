@@ -3,7 +3,8 @@
 Source: PTX ISA, "Matrix Fragments for mma.m16n8k8" and for m16n8k16, m8n8k16 and m16n8k32: lane
 ``4 g + t`` has rows ``g`` and ``g + 8`` of the first operand and of the accumulator, column ``g``
 of the second one, and of steps (columns of the accumulator) neighbours from a multiple of ``t`` on.
-Of .tf32 it has steps ``t`` and ``t + 4``.
+Of .tf32 it has steps ``t`` and ``t + 4``. So in "Matrix Fragments for mma.m8n8k4 with .f64 floating
+point type": row ``g`` and step ``t`` of the first operand.
 
 "Matrix Fragments for mma.m8n8k4 with .f16 floating point type": four groups of lanes, ``4 p`` to
 ``4 p + 3`` and those 16 above, multiply 8 x 8 x 4 each. Here bit 0 of ``p`` is for which of two
@@ -61,6 +62,15 @@ UNITS[(16, 8, 8), "tfloat32"] = (
         _ACCUMULATOR,
     ),
     "llvm.nvvm.mma.m16n8k8.row.col.tf32",
+)
+
+UNITS[(8, 8, 4), "float64"] = (
+    (
+        Fragment((*_ONES, *_GROUPS), (), "f64"),
+        Fragment((*_ONES, *_GROUPS), (), "f64"),
+        Fragment((*_PAIRS, *_GROUPS), ((0, 1),), "f64"),
+    ),
+    "llvm.nvvm.mma.m8n8k4.row.col.f64",
 )
 
 #: Pieces of four neighbouring steps of 8 bits.

@@ -11,9 +11,17 @@ from polyblocks_nvgpu.ptx_reader.emitter import SPACES, Emitter, Handler
 from polyblocks_nvgpu.ptx_reader.statements import Instruction
 
 _SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)")
-_DTYPES = {"f16": "float16", "bf16": "bfloat16", "tf32": "tfloat32", "s8": "int8"}
+_DTYPES = {
+    "f16": "float16",
+    "bf16": "bfloat16",
+    "tf32": "tfloat32",
+    "f64": "float64",
+    "s8": "int8",
+}
 #: Four groups of lanes multiply at once, and are described as one unit.
-_TOGETHER: dict[tuple[int, ...], tuple[int, ...]] = {(8, 8, 4): (16, 16, 4)}
+_TOGETHER = {((8, 8, 4), "float16"): (16, 16, 4)}
+#: Types of sums, by the dtype of the operands.
+_SUMS = {"int8": "i32", "float64": "f64"}
 
 
 def _barrier(e: Emitter, i: Instruction) -> None:
@@ -75,12 +83,12 @@ def _multiply(e: Emitter, i: Instruction) -> None:
     shape = next((m for m in map(_SHAPE.fullmatch, i.name) if m), None)
     dtype = _DTYPES.get(i.name[-3], "")
     sizes = tuple(int(n) for n in shape.groups()) if shape else ()
-    key = (_TOGETHER.get(sizes, sizes), dtype)
+    key = (_TOGETHER.get((sizes, dtype), sizes), dtype)
     known = {(tuple(s), d): unit for (s, d), unit in UNITS.items()}
     if key not in known or not {"row", "col"} <= set(i.name):
         raise i.error("a matrix unit that it does not know")
     fragments, intrinsic = known[key]
-    added = "i32" if dtype == "int8" else "f32"
+    added = _SUMS.get(dtype, "f32")
     kinds = [fragments[0].register, fragments[1].register, added]
     to, *sources = (parts_of(operand) for operand in i.operands)
     given, types = [], []

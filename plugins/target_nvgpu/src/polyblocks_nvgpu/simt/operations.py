@@ -320,7 +320,7 @@ SEMANTICS = Semantics(
                 "mma",
                 shape,
                 dtype,
-                "int32" if dtype == "int8" else "float32",
+                {"int8": "int32", "float64": "float64"}.get(dtype, "float32"),
                 fragments=fragments,
                 intrinsic=intrinsic,
             )

@@ -12,13 +12,17 @@ from polyblocks.affine.analysis.contractions import Contraction
 from polyblocks.affine.analysis.dataflow import makers_of, slice_of, variables_of
 from polyblocks.affine.analysis.reduction_chains import StraightLineCode
 from polyblocks.affine.analysis.reductions import EXTENSIONS
-from polyblocks.affine.element import F32, I32, DType, dtype_of
+from polyblocks.affine.element import F32, F64, I32, DType, dtype_of
 from polyblocks.affine.expr import Var
 from polyblocks.affine.model import Load, Node, Op, Pure, Value
 from polyblocks.affine.ops import is_constant
 
 #: Type of a sum -> the operations that add and multiply.
-_ARITHMETIC = {F32: ("arith.addf", "arith.mulf"), I32: ("arith.addi", "arith.muli")}
+_ARITHMETIC = {
+    F32: ("arith.addf", "arith.mulf"),
+    F64: ("arith.addf", "arith.mulf"),
+    I32: ("arith.addi", "arith.muli"),
+}
 #: How a number becomes the bits of a float32 that is rounded to ``tfloat32``.
 _ROUNDING = ["llvm.call_intrinsic", "arith.bitcast"]
 

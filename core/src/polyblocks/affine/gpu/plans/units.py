@@ -29,6 +29,7 @@ from polyblocks.affine.plan.tiles import Tiles
 from polyblocks.affine.subnests import is_affine_code
 from polyblocks.affine.swizzles import Swizzle, doubling, no_bits
 from polyblocks.target import (
+    UNIT_BITS,
     AsynchronousCopies,
     BoundedLoads,
     MatrixUnit,
@@ -351,6 +352,9 @@ class UnitPlan(TilePlan):
 
         They are stored in whole pieces then, and there is room for the exchange.
         """
+        if self._words_of_sum > 1:
+            # What lanes exchange are numbers of 32 bits.
+            return False
         parts = self.sizes.parts
         nodes = [*parts.before, *parts.after]
         straight = is_affine_code(nodes)
@@ -391,6 +395,11 @@ class UnitPlan(TilePlan):
         return max(2, _AHEAD // words)
 
     @property
+    def _words_of_sum(self) -> int:
+        """32-bit registers of an element of the result."""
+        return UNIT_BITS[self.unit.accumulator] // 32
+
+    @property
     def words(self) -> int:
         """32-bit registers: sums, operands of this call and the next one, copies, and addresses."""
         r, c = self.sizes.of_thread
@@ -429,7 +438,7 @@ class UnitPlan(TilePlan):
         # Where the sums of an iteration are others than those of the one before, tuples leave gaps.
         gaps = r * c // 4 if sums.register_width > 1 and not through else 0
         several = _SEVERAL_TILES if self.period > 1 else 0
-        return r * c + gaps + held + copied + several + _OTHER
+        return r * c * self._words_of_sum + gaps + held + copied + several + _OTHER
 
     def registers(self) -> int:
         """32-bit registers of a thread, about."""

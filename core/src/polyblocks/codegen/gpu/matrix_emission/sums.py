@@ -34,7 +34,7 @@ class Sums:
         """For each register of the warp's sums the lane's elements that are in it."""
         plan, sums = self.plan, self.fragment
         rows, columns = outers_of(sums), steps_of(sums)
-        per = sums.register_bits // 32
+        per = sums.register_width
         for i in range(plan.of_warp[0]):
             for j in range(plan.of_warp[1]):
                 for first in range(0, sums.elements, per):
