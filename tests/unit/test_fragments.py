@@ -3,8 +3,8 @@
 The fixtures are written as the documents have them, for every lane and element:
 
 - PTX ISA, "Matrix Fragments for mma.m16n8k8" and "mma.m16n8k16" with .f16 and .bf16,
-  "mma.m8n8k16" and "mma.m16n8k32" with .s8, "mma.m16n8k8" with .tf32: ``groupID`` is
-  ``lane >> 2``, ``threadID_in_group`` is ``lane % 4``.
+  "mma.m8n8k16" and "mma.m16n8k32" with .s8, "mma.m16n8k8" with .tf32, "mma.m8n8k4" with .f64:
+  ``groupID`` is ``lane >> 2``, ``threadID_in_group`` is ``lane % 4``.
 - PTX ISA, "Matrix Fragments for mma.m8n8k4 with .f16": a quad pair is lanes ``4 p ... 4 p + 3`` and
   those 16 above, and each of them multiplies 8 x 8 x 4. Pairs 0 and 2 are given the rows 0 to 7 of
   16, pairs 0 and 1 the columns 0 to 7.
@@ -28,7 +28,7 @@ from polyblocks.options import CompileOptions
 from polyblocks.registry.honoured_options import describe_target
 from polyblocks.simt.matrix import matrix_operation, tile_intrinsics
 from polyblocks.simt.types import Pointer
-from polyblocks.target import Fragment, MatrixUnit
+from polyblocks.target import UNIT_BITS, Fragment, MatrixUnit
 from polyblocks_nvgpu.simt import SEMANTICS
 
 Place = Callable[[int, int], tuple[int, int]]
@@ -75,6 +75,11 @@ def words_b(lane: int, i: int) -> tuple[int, int]:
     return lane >> 2, lane % 4 if i == 0 else lane % 4 + 4
 
 
+def doubles(lane: int, i: int) -> tuple[int, int]:
+    """Both operands of m8n8k4 with .f64: row (or column) groupID, step threadID_in_group."""
+    return lane >> 2, lane % 4 + i
+
+
 def of_pairs_a(lane: int, i: int) -> tuple[int, int]:
     """Row-major A: row ``lane % 4``, 4 more for lanes from 16 on, step i."""
     return lane % 4 + (4 if lane >= 16 else 0) + 8 * (lane // 4 % 2), i
@@ -113,9 +118,9 @@ RDNA4 = (
 CHIPS: dict[tuple[str, str], tuple[tuple[Place, Place, Place], int]] = {
     ("nvgpu", "sm_70"): (VOLTA, 1),
     ("nvgpu", "sm_75"): (NVIDIA, 2),
-    ("nvgpu", "sm_80"): (NVIDIA, 4),
+    ("nvgpu", "sm_80"): (NVIDIA, 5),
     ("nvgpu", "sm_89"): (NVIDIA, 4),
-    ("nvgpu", "sm_90a"): (NVIDIA, 4),
+    ("nvgpu", "sm_90a"): (NVIDIA, 5),
     ("nvgpu", "sm_120"): (NVIDIA, 4),
     ("amdgpu", "gfx1100"): (RDNA3, 3),
     ("amdgpu", "gfx1200"): (RDNA4, 3),
@@ -131,6 +136,8 @@ def document(chip: tuple[str, str], unit: MatrixUnit) -> tuple[Place, Place, Pla
     """What the documents say of a unit."""
     if unit.operands == "tfloat32":
         return words_a, words_b, mma_c
+    if unit.operands == "float64":
+        return doubles, doubles, mma_c
     return OF_BYTES.get(unit.shape, CHIPS[chip][0])
 
 
@@ -167,7 +174,7 @@ def test_fragments_have_every_element_as_often_as_they_say(
 
 @pytest.mark.parametrize(("chip", "unit"), EVERY, ids=NAMES)
 def test_steps_are_given_out_once_and_in_a_row(chip: tuple[str, str], unit: MatrixUnit) -> None:
-    steps = steps_given(unit, {"int8": 1, "tfloat32": 4}.get(unit.operands, 2))
+    steps = steps_given(unit, {"int8": 1, "tfloat32": 4, "float64": 8}.get(unit.operands, 2))
     assert steps is not None
     found = [
         steps.chunk * (lane + steps.lanes * (j // steps.chunk)) + j % steps.chunk
@@ -223,14 +230,15 @@ def test_a_unit_multiplies_matrices(chip: tuple[str, str], unit: MatrixUnit) -> 
     m, n, k = unit.shape
     a, b, c = (random.integers(-8, 9, (2, *s)) for s in ((m, k), (n, k), (m, n)))
     machine = Lanes(64)
-    narrow = {"float16": np.float16, "int8": np.int8}.get(unit.operands, np.float32)
-    wide = np.int32 if unit.accumulator == "int32" else np.float32
-    bits = {"int8": 8, "tfloat32": 32}.get(unit.operands, 16)
+    dtypes = {"float16": np.float16, "int8": np.int8, "float64": np.float64}
+    narrow = dtypes.get(unit.operands, np.float32)
+    wide, width = np.dtype(unit.accumulator), UNIT_BITS[unit.accumulator]
+    bits = UNIT_BITS[unit.operands]
     wanted = document(chip, unit)
     given = [
         *registers(unit.fragments[0], a.astype(narrow), wanted[0], bits),
         *registers(unit.fragments[1], b.astype(narrow), wanted[1], bits),
-        *registers(unit.fragments[2], c.astype(wide), wanted[2], 32),
+        *registers(unit.fragments[2], c.astype(wide), wanted[2], width),
     ]
     for position, yes in unit.immediates:
         given.insert(position, np.array([yes]))
@@ -239,7 +247,7 @@ def test_a_unit_multiplies_matrices(chip: tuple[str, str], unit: MatrixUnit) -> 
     flat = result if isinstance(result, tuple) else (result,)
     for got, want in zip(
         flat,
-        registers(unit.fragments[2], expected.astype(wide), wanted[2], 32),
+        registers(unit.fragments[2], expected.astype(wide), wanted[2], width),
         strict=True,
     ):
         np.testing.assert_array_equal(got, want)

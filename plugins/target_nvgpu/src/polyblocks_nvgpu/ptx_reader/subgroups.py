@@ -19,7 +19,9 @@ _DTYPES = {
     "s8": "int8",
 }
 #: Four groups of lanes multiply at once, and are described as one unit.
-_TOGETHER = {((8, 8, 4), "float16"): (16, 16, 4)}
+_TOGETHER: dict[tuple[tuple[int, ...], str], tuple[int, ...]] = {
+    ((8, 8, 4), "float16"): (16, 16, 4)
+}
 #: Types of sums, by the dtype of the operands.
 _SUMS = {"int8": "i32", "float64": "f64"}
 

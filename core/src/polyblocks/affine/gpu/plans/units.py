@@ -353,7 +353,7 @@ class UnitPlan(TilePlan):
         They are stored in whole pieces then, and there is room for the exchange.
         """
         if self._words_of_sum > 1:
-            # What lanes exchange are numbers of 32 bits.
+            # Lanes exchange numbers of 32 bits.
             return False
         parts = self.sizes.parts
         nodes = [*parts.before, *parts.after]
