@@ -57,6 +57,10 @@ class Kernel:
         source: of the number.
         gigahertz: the clock that the measurement names; 0 for that of the chip's description.
         between_launches: the time is from the end of the launch before.
+        boxes: bytes of each box of an iteration, which a group of four warps copies.
+        leaves: bytes of results that a group of four warps stores in boxes.
+        blocks: of the grid, where each computes tile after tile; 0: one for each tile.
+        tolerance: how far the model may be from the time, relative to it.
     """
 
     chip: str
@@ -71,6 +75,10 @@ class Kernel:
     source: Source
     gigahertz: float = 0.0
     between_launches: bool = False
+    boxes: tuple[int, ...] = ()
+    leaves: int = 0
+    blocks: int = 0
+    tolerance: float = 0.25
 
     @property
     def teraflops(self) -> float:
@@ -196,6 +204,12 @@ _OURS = Source(
     2026,
     "bench/results/2026-11-26-nvidia-h100-80gb-hbm3.json",
 )
+_STEPS = Source(
+    "Products of float16 on an H200, a technique after the other, at 1635 MHz (2026-11-28)",
+    "PolyBlocks",
+    2026,
+    "bench/gpu_static/published/sm_90a-boxes.txt",
+)
 _MAMF = Source(
     "Machine Learning Engineering: Maximum Achievable Matmul FLOPS comparison table",
     "Stas Bekman",
@@ -272,6 +286,28 @@ def _ours(listing: str, extents: tuple[int, int, int], ms: float, *needs: int) -
     return Kernel("h100", listing, extents, 2, ms, (256, 128), 256, *needs, _OURS, 0.0, True)
 
 
+def _boxes(
+    listing: str, extents: tuple[int, int, int], rate: float, columns: int, shared: int
+) -> Kernel:
+    """On an H200 near its limit of power: a group of warps copies boxes, two others multiply.
+
+    Those whose results leave in boxes compute tile after tile.
+    """
+    m, n, k = extents
+    tile, boxed = (128, columns), "stores" in listing
+    tiles = -(-m // tile[0]) * -(-n // tile[1])
+    return Kernel(
+        *("h200", listing, extents, 2, 2e-9 * m * n * k / rate, tile, 384, 168, shared, _STEPS),
+        gigahertz=1.635,
+        between_launches=True,
+        # Blocks in pairs share the boxes of columns.
+        boxes=(16384, columns * 64 if boxed else columns * 128),
+        leaves=columns * 128 if boxed else 0,
+        blocks=min(tiles, 132) if boxed else 0,
+        tolerance=0.15,
+    )
+
+
 #: Kernels whose accesses of shared memory meet hardly any bank conflicts, as the model does not see
 #: addresses, and whose clock was measured or locked; but for ours, where the chip's had to do.
 KERNELS = (
@@ -297,6 +333,16 @@ KERNELS = (
     _ours("sm_90a-product", (4096, 4096, 4096), 0.420, 246, 73728),
     _ours("sm_90a-product-of-rows", (8192, 8192, 8192), 2.87, 237, 147456),
     _ours("sm_90a-product-of-rows", (4096, 4096, 1024), 0.147, 237, 147456),
+    # Its stores fill half of a sector each, which the model does not see: sums of 1024 take longer.
+    _boxes("sm_90a-boxes", (8192, 8192, 8192), 612, 256, 197696),
+    _boxes("sm_90a-boxes", (4096, 4096, 4096), 570, 256, 197696),
+    _boxes("sm_90a-boxes", (1000, 1000, 1000), 120, 256, 197696),
+    _boxes("sm_90a-boxes-stores", (8192, 8192, 8192), 663, 256, 230464),
+    _boxes("sm_90a-boxes-stores", (4096, 4096, 4096), 648, 256, 230464),
+    _boxes("sm_90a-boxes-stores", (4096, 4096, 1024), 568, 256, 230464),
+    _boxes("sm_90a-boxes-stores", (1000, 1000, 1000), 141, 256, 230464),
+    _boxes("sm_90a-boxes-stores-small", (4096, 4096, 1024), 567, 128, 230496),
+    _boxes("sm_90a-boxes-stores-small", (1000, 1000, 1000), 199, 128, 230496),
 )
 
 LIBRARIES = (

@@ -82,14 +82,16 @@ def kernel(row: Kernel) -> Compared:
     m, n, k = row.extents
     parts = listing.load((LISTINGS / f"{row.listing}.txt").read_text())
     floor = (m + n) * k * OPERAND_BYTES + m * n * row.result_bytes
-    blocks = -(-m // row.tile[0]) * -(-n // row.tile[1])
-    launch = Launch(blocks, row.threads, row.registers, row.shared_bytes)
+    tiles = -(-m // row.tile[0]) * -(-n // row.tile[1])
+    blocks, needs = row.blocks or tiles, (row.threads, row.registers, row.shared_bytes)
+    launch = Launch(blocks, *needs, row.boxes, row.leaves)
+    parts = replace(parts, boxes=len(row.boxes), stored=int(row.leaves > 0))
     estimate = predict(parts, launch, Problem(m, n, k, floor), found)
     name = f"{row.listing} {m}x{n}x{k}"
     seconds = estimate.seconds + target.parallel[0].overhead * row.between_launches
     predicted = 2e-12 * m * n * k / seconds
     return Compared(
-        row.chip, name, row.teraflops, predicted, "TFLOP/s", KERNEL_TOLERANCE, row.source.title
+        row.chip, name, row.teraflops, predicted, "TFLOP/s", row.tolerance, row.source.title
     )
 
 

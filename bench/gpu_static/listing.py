@@ -1,8 +1,8 @@
 """Kernels of others as text: what the model needs of their machine code, and nothing else.
 
 A line is an instruction: the assembler's decisions in hexadecimal digits, its name, and where it
-multiplies the first registers of the sums and of what they are added to. ``loop`` and ``after``
-stand before the parts that they name::
+multiplies the first registers of the sums and of what they are added to, and ``ends`` if products
+that go on are a group. ``loop`` and ``after`` stand before the parts that they name::
 
     0fe204 HMMA.16816.F32 R4 R4
     0ff1e2 DEPBAR.LE SB0<=1
@@ -47,9 +47,13 @@ def load(text: str) -> Parts:
 
 def _line(instruction: Instruction) -> str:
     words = [f"{_control(instruction):06x}", instruction.name]
-    groups = [w for w in instruction.waits if w.at_most]
+    groups = [w for w in instruction.waits if w.at_most or w.counter == sass.GROUP]
     if instruction.products:
-        words += [instruction.sums, instruction.addend]
+        words += [
+            instruction.sums,
+            instruction.addend,
+            "ends" * (sass.GROUP in instruction.signals),
+        ]
     elif groups:
         words.append(f"{groups[0].counter}<={groups[0].at_most}")
     elif not instruction.active:
@@ -59,9 +63,11 @@ def _line(instruction: Instruction) -> str:
 
 def _control(instruction: Instruction) -> int:
     def number(counters: tuple[str, ...]) -> int:
-        return int(counters[0][2:]) if counters else 7
+        own = [counter for counter in counters if counter != sass.GROUP]
+        return int(own[0][2:]) if own else 7
 
-    mask = sum(1 << int(w.counter[2:]) for w in set(instruction.waits) if not w.at_most)
+    waits = {w.counter for w in instruction.waits if not w.at_most and w.counter != sass.GROUP}
+    mask = sum(1 << int(counter[2:]) for counter in waits)
     frees = (instruction.frees,) if instruction.frees else ()
     result = number(instruction.signals) << 5 | number(frees) << 8
     return instruction.stall | result | mask << 11
@@ -72,13 +78,14 @@ def _parsed(control: str, name: str, *words: str) -> Instruction:
     if words and "<=" in words[0]:
         counter, _, count = words[0].partition("<=")
         group, words = Wait(counter, int(count)), ()
-    active = words != ("off",)
-    registers = words if active else ()
+    active, ends = words != ("off",), words[-1:] == ("ends",)
+    registers = words[: len(words) - ends] if active else ()
     return sass.instruction(
         name,
         int(control, 16),
         sums=registers[0] if registers else "",
         addend=registers[1] if len(registers) > 1 else "",
         group=group,
+        ends_group=ends,
         active=active,
     )

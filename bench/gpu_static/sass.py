@@ -28,7 +28,7 @@ _PREDICATE = re.compile(r"^@(!?U?P[T\d]+)\s+")
 _SCOREBOARD = re.compile(r"\b(SB\d|gsb0)(?:,\s*0x([0-9a-f]+))?")
 #: Shape of a matrix operation that four warps call, and the counter of the groups of these.
 _TOGETHER = re.compile(r"(\d+)x(\d+)x(\d+)")
-_GROUP = "gsb0"
+GROUP = "gsb0"
 _REGISTER = re.compile(r"\bR\d+\b")
 _NONE = 7
 _CONTROL_BITS = (1 << 21) - 1
@@ -137,7 +137,7 @@ def _instruction(text: str, high: int) -> Instruction:
         addend=registers[-1] if registers and "RZ" not in rest.split(",")[-1] else "",
         sums=registers[0] if registers else "",
         group=Wait(board[1], int(board[2] or "0", 16)) if board else None,
-        ends_group=base in _GROUPS and _GROUP in rest,
+        ends_group=base in _GROUPS and GROUP in rest,
         target=target[1] if target else "",
         active=predicate is None or predicate[1] not in ("!PT", "!UPT"),
     )
@@ -193,7 +193,7 @@ def instruction(
         sums=sums if products else "",
         stall=max(control & 0xF, 1),
         waits=waits if group is None else (*waits, group),
-        signals=(*signals, _GROUP) if ends_group else signals,
+        signals=(*signals, GROUP) if ends_group else signals,
         frees="" if read == _NONE else f"SB{read}",
         closes=base == "LDGDEPBAR",
         target=target,
