@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.gpu import cases
+from bench.gpu import attention, cases
 from bench.gpu.bundle import FOLDER, Bundle
 from bench.gpu.pipelines import PIPELINES
 
@@ -27,8 +27,9 @@ Json = dict[str, Any]
 #: By target what is built for, where nothing is said.
 ARCHS = {"nvgpu": "sm_80,sm_90a", "amdgpu": "gfx1100"}
 #: The cases, by the names of the command line; the first one is the default.
-GROUPS = {"memory": cases.PAIRS, "pipelines": PIPELINES}
-PEERS = "eager,inductor,inductor-max-autotune"
+GROUPS = {"memory": cases.PAIRS, "pipelines": PIPELINES, attention.GROUP: attention.PAIRS}
+#: The last four compute attention alone.
+PEERS = "eager,inductor,inductor-max-autotune,flash,cudnn,efficient,flex_attention"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

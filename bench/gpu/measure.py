@@ -18,6 +18,7 @@ from bench import report
 from bench.contest import Score
 from bench.engines import OURS, joined
 from bench.errors import max_error
+from bench.gpu import attention, attention_peers
 from bench.gpu.bundle import Bundle
 from bench.gpu.cases import COPY, TINY, Pair
 from bench.gpu.clocks import Clock
@@ -29,7 +30,7 @@ Json = dict[str, Any]
 Call = Callable[..., Any]
 
 EAGER, INDUCTOR, AUTOTUNE = "eager", "inductor", "inductor-max-autotune"
-PEERS = (EAGER, INDUCTOR, AUTOTUNE)
+PEERS = (EAGER, INDUCTOR, AUTOTUNE, *attention_peers.PEERS)
 #: Calls in one measurement of the host's part.
 _CALLS = 500
 
@@ -72,7 +73,14 @@ def ways(function: Call, load: Callable[[], Call], peers: Sequence[str]) -> dict
         INDUCTOR: lambda: torch.compile(function, dynamic=False),
         AUTOTUNE: lambda: torch.compile(function, dynamic=False, mode="max-autotune-no-cudagraphs"),
     }
+    known |= attention_peers.ways(function)
     return {OURS: load} | {name: known[name] for name in peers}
+
+
+def peers_of(group: str, peers: Sequence[str]) -> list[str]:
+    """Those of the peers that compute what a group of cases has."""
+    every = group == attention.GROUP
+    return [name for name in peers if every or name not in attention_peers.PEERS]
 
 
 def start(
@@ -273,7 +281,8 @@ def run(
         tell(f"measuring {case.name}")
         inputs = inputs_on(clock, case)
         load = _loader(bundle, pair, size)
-        runners = start(ways(function_of(case.program), load, peers), case, inputs, clock)
+        names = ways(function_of(case.program), load, peers_of(pair.group, peers))
+        runners = start(names, case, inputs, clock)
         if not bundle.simulated:
             runners[0].score.predicted = predicted_seconds(bundle.program(pair, size))
         take_turns(runners, case, clock, pace, rate)
@@ -284,7 +293,7 @@ def run(
         del inputs, runners
     tell("measuring the host's part")
     calls = 3 if bundle.simulated else _CALLS
-    results["host"] = overheads(bundle, clock, peers, calls)
+    results["host"] = overheads(bundle, clock, peers_of("", peers), calls)
     best = max(rates, default=math.nan)
     memory = {"main": {"copy": best}} if rates else None
     ceilings = {"threads": 0, "peaks": {}, "memory": memory} if memory else None

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from torch import Tensor
+from torch.nn.functional import scaled_dot_product_attention
 
 from bench.engines import written_in
 from bench.programs import in_torch
@@ -29,6 +30,21 @@ def product(a: Tensor, b: Tensor) -> Tensor:
 def product_of_rows(a: Tensor, b: Tensor) -> Tensor:
     """The product of each row of one matrix with each row of the other, as in a linear layer."""
     return a @ b.T
+
+
+def attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Each row of queries meets all keys."""
+    return scaled_dot_product_attention(q, k, v)
+
+
+def causal_attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Each row of queries meets the keys up to its own number."""
+    return scaled_dot_product_attention(q, k, v, is_causal=True)
+
+
+def decode(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """A row of queries meets a cache; heads of queries may share one of keys."""
+    return scaled_dot_product_attention(q, k, v, enable_gqa=True)
 
 
 def function_of(program: str) -> Callable[..., Any]:
