@@ -21,6 +21,7 @@ from polyblocks.affine.gpu.tiles.lanes_cost import (
     least_of_all,
     predict_lanes,
 )
+from polyblocks.affine.gpu.tiles.needs import needs_of
 from polyblocks.affine.gpu.tiles.unit_plans import unit_plans
 from polyblocks.affine.gpu.tiles.units_cost import predict_units, quickest_units
 from polyblocks.options import CompileOptions
@@ -109,3 +110,11 @@ def test_remembered_needs_are_those_of_the_kernel(
     for sizes in ((256, 256, 4096), (256, 256, 4095), (255, 256, 4096), (256, 8, 500)):
         compiled(torch.matmul, product(*sizes), target, arch)
     assert len(set(seen)) > 3
+
+
+def test_a_unit_without_kernels_of_a_product() -> None:
+    """Such as one of 16 steps where there are eight."""
+    chip = describe_target(CompileOptions(target="nvgpu", arch="sm_90a")).multiprocessor
+    assert chip is not None
+    found = needs_of([], chip)
+    assert [column.size for column in found.tile] == [0, 0, 0]

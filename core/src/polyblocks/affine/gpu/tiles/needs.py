@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import groupby
 from math import lcm
 from typing import Any
@@ -89,7 +89,9 @@ def needs_of(plans: Iterable[UnitPlan], chip: Multiprocessor) -> Needs:
             held = occupancy(chip, needed, plan.shared_bytes(), plan.threads).blocks
             ahead = plan.stages - plan.kept, plan.exchanges, plan.can_persist
             rows.append((*numbers, *ahead, held if possible else 0))
-    columns = np.array(rows).reshape(len(rows), -1).T
+    # A unit may have no kernel of the product: each number is of none then.
+    width = len(rows[0]) if rows else len(fields(Needs)) + 2
+    columns = np.array(rows).reshape(len(rows), width).T
     return Needs((columns[0], columns[1], columns[2]), *columns[3:])
 
 
