@@ -33,7 +33,7 @@ def markdown(results: Json) -> str:
         "matrix unit computes are read from their machine code, the others are predicted by the "
         "mapping. The reach is the sum over kernels of the least time (products on the unit, or "
         "arrays once from memory) over the sum of their times; bytes are those that kernels move "
-        "over those of their arrays.",
+        "from the cache that all blocks share, or from memory, over those of their arrays.",
     ]
     for arch, batch in dict.fromkeys((row["arch"], row["batch"]) for row in rows):
         chosen = [row for row in rows if (row["arch"], row["batch"]) == (arch, batch)]

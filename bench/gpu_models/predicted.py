@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,9 @@ from polyblocks.artifact import Artifact
 from polyblocks.target import TargetDescription
 
 Json = dict[str, Any]
+
+#: Of what is multiplied.
+_ELEMENT_BYTES = 2
 
 
 def predicted(artifact: Artifact, folder: str, target: TargetDescription) -> Json:
@@ -88,12 +92,27 @@ def _kernel(row: Json, nests: list[Json], launch: Json, code: Code, machine: Mac
         "read": read,
         "bound": limit,
         "floor": max(compulsory / machine.bandwidth, matrix),
-        "moved": estimate["moved_bytes"] / calls,
+        "moved": moved(nests, compulsory) if nests else estimate["moved_bytes"] / calls,
         "compulsory": compulsory,
         "blocks": launch_of(launch, row).blocks,
         "registers": resources["registers"],
         "private": resources["stack_bytes"] + resources["spill_bytes"],
     }
+
+
+def moved(nests: list[Json], compulsory: float) -> float:
+    """Bytes that come from the cache that all share: tiles read operands as often as these meet.
+
+    Those of a chain read all columns for each tile of rows, and the rows once.
+    """
+    total = compulsory
+    for each in nests:
+        (rows, columns, steps, count), (height, width, *_) = each["extents"], each["tile"]
+        again = columns * (ceil(rows / height) - 1)
+        if "causal" not in each:
+            again += rows * (ceil(columns / width) - 1)
+        total += _ELEMENT_BYTES * count * steps * again
+    return total
 
 
 def problem(nests: list[Json], compulsory: float) -> Problem:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from bench.gpu_models import __main__ as command
 from bench.gpu_models import page, zoo
-from bench.gpu_models.predicted import problem
+from bench.gpu_models.predicted import moved, problem
 from bench.gpu_models.worker import period
 
 KERNEL = {
@@ -38,6 +38,12 @@ def test_products_side_by_side_are_one() -> None:
     found = problem(nests, 10.0)
     assert (found.rows, found.columns, found.steps) == (128, 1024, 512)
     assert found.products == 128 * 1024 * 512
+
+
+def test_tiles_read_operands_again() -> None:
+    nest = {"extents": [128, 96, 10, 2], "tile": [64, 32, 16]}
+    assert moved([nest], 100.0) == 100 + 2 * 2 * 10 * (96 * 1 + 128 * 2)
+    assert moved([nest | {"causal": False}], 100.0) == 100 + 2 * 2 * 10 * 96
 
 
 def test_chains_have_sequences() -> None:
