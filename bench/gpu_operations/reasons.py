@@ -47,7 +47,8 @@ REASONS = (
         "number",
     ),
     (
-        r"grid_sample|affine_grid|embedding_bag|bucketize|masked_scatter|resize|cross|gather|take",
+        r"grid_sample|affine_grid|embedding_bag|bucketize|searchsorted|isin|masked_scatter|resize"
+        r"|cross$|gather|take",
         "loads at run-time places: each is a sector of its own to the model",
     ),
     (
