@@ -20,6 +20,7 @@ from polyblocks.passes.bufferize.lower_sorts import LowerSortsPass
 from polyblocks.passes.bufferize.select_elements import SelectElementsPass
 from polyblocks.passes.bufferize.separate_empties import SeparateEmptiesPass
 from polyblocks.passes.bufferize.split_complex import SplitComplexPass
+from polyblocks.passes.bufferize.split_updates import SplitUpdatesPass
 from polyblocks.passes.contraction.chain_products import ChainProductsPass
 from polyblocks.passes.contraction.expand_packing import ExpandPackingPass
 from polyblocks.passes.contraction.plan_contractions import PlanContractionsPass
@@ -159,6 +160,7 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 SelectElementsPass(),
                 BindLoopsPass(),
                 SeparateEmptiesPass(),
+                SplitUpdatesPass(),
                 UpstreamPass(
                     "eliminate-empties",
                     "eliminate-empty-tensors",
