@@ -240,13 +240,12 @@ class _Grouping:
             seconds = None
             if contraction is not None and _has_register_tiles(contraction, target):
                 choices = Choices(sequence, nest.body)
-                prologue = self.preparation
                 # Panels made before the program depend on each other.
-                by_code = prologue is None and choices.code in known
-                if by_code:
+                if self.preparation is None and choices.code in known:
                     seconds = known[choices.code]
                 else:
-                    ahead = prologues_of(sequence, nest, [], prologue, target.shared_level.size)
+                    room = target.shared_level.size
+                    ahead = prologues_of(sequence, nest, [], self.preparation, room)
                     tilings = tilings_of(contraction, views, target, None, ahead, choices)
                     seconds = tilings[0].seconds if tilings else None
                     known[choices.code] = seconds
@@ -261,11 +260,11 @@ class _Grouping:
                 if seconds is not None and rate is not None:
                     stage.take(seconds, rate)
                     self.products.add(nest)
-                by_itself = alone(target, stage)
+                seconds_alone = alone(target, stage)
                 if contraction is not None:
                     self.contractions.add(nest)
-                    by_itself = min(by_itself, _seconds_in_tiles(nest, target))
-                self.group_of[nest] = _Group([stage], by_itself)
+                    seconds_alone = min(seconds_alone, _seconds_in_tiles(nest, target))
+                self.group_of[nest] = _Group([stage], seconds_alone)
                 self.nodes[nest] = sum(1 for _ in walk(nest.body))
 
     def grow(self) -> list[_Group]:

@@ -207,14 +207,17 @@ class _Converter:
         if code in self._failures:
             self._failures[code] = 0
         if isinstance(result, ConvertFrameReturn):
-            new_breaks = [one_line(b) for b in counters["graph_break"] if b not in breaks]
-            new_breaks += [_suppressed_reason(error) for error in suppressed]
-            new_breaks += _untraceable_arguments(frame)
-            for why in graph_break_reasons[reasons:]:
-                # Also where nothing was computed before it, so that there is no graph to tell.
-                self._report.graph_break(GraphBreak.of(why))
-            self._record(frame, location, result, new_breaks)
+            found = [one_line(b) for b in counters["graph_break"] if b not in breaks]
+            found += [_suppressed_reason(error) for error in suppressed]
+            self._tell_breaks(reasons)
+            self._record(frame, location, result, found + _untraceable_arguments(frame))
         return result
+
+    def _tell_breaks(self, first: int) -> None:
+        """Report where graphs end, from a number on among the reasons that Dynamo keeps."""
+        for why in graph_break_reasons[first:]:
+            # Also where nothing was computed before it, so that there is no graph to tell.
+            self._report.graph_break(GraphBreak.of(why))
 
     def _run_eagerly(self, code: CodeType, reason: str, where: str) -> ConvertFrameReturn:
         """Let Python run a frame, this time.

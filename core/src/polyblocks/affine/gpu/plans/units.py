@@ -55,6 +55,18 @@ _AHEAD = 16
 _SEVERAL_TILES = 24
 
 
+def _stores_whole_pieces(plan: UnitPlan) -> bool:
+    """Whether neighbouring columns of a result are neighbours in memory, and all there."""
+    parts = plan.sizes.parts
+    nodes = [*parts.before, *parts.after]
+    if parts.columns[-1].extent % COLUMNS_AT_ONCE or not is_affine_code(nodes):
+        return False
+    if any(n.where for n in accesses(nodes)):
+        return False
+    stores = [n for n in nodes if isinstance(n, Store)]
+    return any(plan.column_stride(n) == 1 and dtype_of(n.value.type) != I1 for n in stores)
+
+
 @dataclass(frozen=True, eq=False)
 class UnitPlan(TilePlan):
     """How the warps of blocks compute tiles of a contraction by a matrix unit.
@@ -352,18 +364,8 @@ class UnitPlan(TilePlan):
 
         They are stored in whole pieces then, and there is room for the exchange.
         """
-        if self._words_of_sum > 1:
-            # Lanes exchange numbers of 32 bits.
-            return False
-        parts = self.sizes.parts
-        nodes = [*parts.before, *parts.after]
-        straight = is_affine_code(nodes)
-        if parts.columns[-1].extent % COLUMNS_AT_ONCE or not straight:
-            return False
-        if any(n.where for n in accesses(nodes)):
-            return False
-        stores = [n for n in nodes if isinstance(n, Store)]
-        if not any(self.column_stride(n) == 1 and dtype_of(n.value.type) != I1 for n in stores):
+        # Lanes exchange numbers of 32 bits.
+        if self._words_of_sum > 1 or not _stores_whole_pieces(self):
             return False
         room = prod(self.shape(self.largest_operand)) * self.element_bytes
         columns = self.of_warp[1] * self.unit.shape[1]

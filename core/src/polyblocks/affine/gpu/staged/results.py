@@ -61,9 +61,14 @@ def boxes(plan: GroupUnitPlan, after: Sequence[Node]) -> list[Node]:
     ]
 
 
+def box_copy(node: Node) -> BoxCopy | None:
+    """The copy of a box that a loop is; None for other nodes."""
+    return BoxCopy.of(node) if isinstance(node, For) and node.copy == BULK else None
+
+
 def boxes_of(nodes: Sequence[Node]) -> tuple[Exchange | None, list[Node]]:
     """The nodes of such results behind a reduction, if any; and those of the plain nest."""
-    copies = [BoxCopy.of(n) for n in nodes if isinstance(n, For) and n.copy == BULK]
+    copies = [found for found in map(box_copy, nodes) if found is not None]
     if not copies:
         return None, list(nodes)
     copy, buffer = copies[0], copies[0].source.buffer
@@ -71,6 +76,6 @@ def boxes_of(nodes: Sequence[Node]) -> tuple[Exchange | None, list[Node]]:
     if len(copies) != 1 or len(stores) != 1 or stores[0].index != copy.source.index:
         raise StagedError(f"expected a store of a result to {buffer}, and one copy from there")
     to, end = copy.destination, list(nodes).index(stores[0])
-    plain = [n for n in nodes[:end] if not isinstance(n, (Alloca, Barrier, Wait))]
+    plain = [n for n in nodes[:end] if n.defines]
     plain.append(Store(stores[0].value, to.buffer, to.index, to.location))
     return Exchange(buffer, [n for n in nodes if not isinstance(n, Alloca)]), plain

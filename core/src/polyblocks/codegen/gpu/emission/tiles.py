@@ -285,7 +285,7 @@ class TileEmitter:
         found: list[Node] = []
         for node in parts.after:
             is_load = isinstance(node, Load) and not node.where and node.buffer.base not in written
-            if not (is_load or isinstance(node, (Op, Index))) or later.intersection(node.uses):
+            if not (is_load or isinstance(node, Pure)) or later.intersection(node.uses):
                 later.update(node.defines)
                 continue
             found.append(node)

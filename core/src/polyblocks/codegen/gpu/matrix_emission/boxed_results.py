@@ -12,11 +12,12 @@ from functools import partial
 from itertools import product
 from typing import Any
 
-from polyblocks.affine.buffers.copies import BULK, Barrier, BoxCopy, Commit, Wait
+from polyblocks.affine.buffers.copies import Barrier, BoxCopy, Wait
 from polyblocks.affine.expr import Var
 from polyblocks.affine.gpu.plans.group_units import GroupUnitPlan
 from polyblocks.affine.gpu.plans.kernel import Exchange
-from polyblocks.affine.model import For, Node, Store
+from polyblocks.affine.gpu.staged.results import box_copy
+from polyblocks.affine.model import Node, Store
 from polyblocks.codegen.gpu.accesses.pipeline import SHARED
 from polyblocks.codegen.gpu.accesses.swizzles import exchanged
 from polyblocks.codegen.gpu.emission.wide_body import WideBody
@@ -57,13 +58,13 @@ class BoxedResults:
         for node in self.nodes:
             if isinstance(node, Barrier):
                 self.scope.meet()
-            elif isinstance(node, For) and node.copy == BULK:
-                self._by_one_of_each(partial(self._copy, BoxCopy.of(node)))
+            elif (copy := box_copy(node)) is not None:
+                self._by_one_of_each(partial(self._copy, copy))
             elif isinstance(node, Store) and node.buffer is self.buffer:
                 self._compute([*computed, node], sums)
             elif isinstance(node, Wait):
                 self._by_one_of_each(lambda _: self.wait())
-            elif not isinstance(node, Commit):
+            elif node.defines:
                 computed.append(node)
 
     def end(self) -> None:
