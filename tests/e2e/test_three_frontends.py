@@ -13,6 +13,8 @@ from bench.errors import max_error
 from swept_algorithms import OF_EACH_KIND, SWEPT_ALGORITHMS
 
 torch = pytest.importorskip("torch")
+# It loads Triton where that is installed, which ends processes that have loaded TensorFlow.
+pytest.importorskip("torch._dynamo")
 jax = pytest.importorskip("jax")
 tf = pytest.importorskip("tensorflow")
 
