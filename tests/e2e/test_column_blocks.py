@@ -121,6 +121,7 @@ def test_no_rows() -> None:
     check(largest, x[:0], y)
 
 
+@pytest.mark.extended
 def test_without_dependent_reductions() -> None:
     check(log_sum, *points(), polyblocks_disable_reduce_reduce_fusion=True)
 
@@ -160,6 +161,7 @@ def test_classes_are_picked_without_all_scores(function: Callable[..., Tensor]) 
     assert part.workspace_bytes < 4 * ROWS * COLUMNS // 8
 
 
+@pytest.mark.extended
 def test_ignored_classes_and_those_that_there_are_not() -> None:
     x, y = points()
     classes = torch.arange(ROWS) * 211 % COLUMNS
@@ -173,6 +175,7 @@ def test_ignored_classes_and_those_that_there_are_not() -> None:
         compiled(x, y, classes)
 
 
+@pytest.mark.extended
 def test_of_several_look_ups_in_a_row_all_scores_are_kept() -> None:
     x, y = points()
     places = torch.arange(ROWS * 3).reshape(ROWS, 3)

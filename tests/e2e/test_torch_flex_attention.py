@@ -195,6 +195,7 @@ def test_heads_that_share_keys(heads: tuple[int, int], queries: int) -> None:
     _check(_inputs(queries, 40, heads=heads), alibi, by_head, enable_gqa=True)
 
 
+@pytest.mark.extended
 def test_batches_that_share_keys_with_a_scale() -> None:
     _check(_inputs(40, 40, batches=(3, 1)), capped, causal, scale=0.3)
 
@@ -338,6 +339,7 @@ def test_gradients(mask_mod: Function | None, heads: tuple[int, int]) -> None:
         torch.testing.assert_close(mine.double(), theirs, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.extended
 @MORE
 @pytest.mark.usefixtures("_gradients_on_cpus")
 def test_gradients_of_keys_that_batches_share() -> None:
@@ -346,6 +348,7 @@ def test_gradients_of_keys_that_batches_share() -> None:
         torch.testing.assert_close(mine.double(), theirs, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.extended
 @MORE
 @pytest.mark.usefixtures("_gradients_on_cpus")
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64])
@@ -372,6 +375,7 @@ def test_gradients_inside_of_the_function() -> None:
         torch.testing.assert_close(mine.double(), theirs, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.extended
 def test_gradients_of_what_is_captured_alone() -> None:
     """PyTorch allows these on CPUs."""
     inputs, bias = _inputs(41, 41), torch.randn(4, 41, 41)

@@ -94,6 +94,27 @@ def test_rows_that_end_inside_of_a_piece_do_not_leave_in_boxes(plans: list[Group
     assert wrong.abs().max() < 0.1
 
 
+@pytest.mark.parametrize("of", ["a", "b"])
+def test_columns_of_two_loops_whose_last_is_odd_do_not_leave_in_boxes(
+    of: str, plans: list[GroupUnitPlan]
+) -> None:
+    """A lane's two columns would be those of an iteration of the last loop, and of none."""
+
+    def program(x: Any, w: Any, bias: Any) -> Any:
+        product = (x @ w.flatten(0, 1).t()).view(-1, *w.shape[:2])
+        return product + (bias[:, None] if of == "a" else bias)
+
+    torch.manual_seed(0)
+    x, w, bias = (r(*s).half() for s in ((64, 64), (8, 33, 64), (8 if of == "a" else 33,)))
+    (found,), launches = simulate(program, [x, w, bias], ARCH)
+    assert plans
+    assert all(plan.result is None for plan in plans)
+    assert any(len(plan.sizes.parts.columns) == 2 for plan in plans)
+    assert not [f for launch in launches for f in launch.findings]
+    wrong = torch.from_numpy(found).double() - program(x.double(), w.double(), bias.double())
+    assert wrong.abs().max() < 0.1
+
+
 #: Fault -> how LLVM IR is changed, and what the simulator says.
 FAULTS: dict[str, tuple[Callable[[str], str], str]] = {
     "no fence": (without("fence.proxy.async"), "missing fence"),

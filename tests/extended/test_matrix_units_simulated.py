@@ -180,6 +180,20 @@ def test_units_of_64_bits(name: str, ptx: bool, arch: str, kernels: list[UnitPla
     check(name, arch, torch.float64, kernels, ptx)
 
 
+def test_doubles_are_rounded_as_they_are_written(kernels: list[UnitPlan]) -> None:
+    """A unit adds four products at once, and rounds none of them."""
+    torch.manual_seed(0)
+    a, b = (torch.randn(64, 64, dtype=torch.float64) for _ in range(2))
+    options = {"mlir_disable_fast_math": True}
+    (found,), (launch,) = simulate(torch.matmul, [a, b], "sm_80", options=options)
+    assert not kernels
+    assert "matrix" not in launch.counts.instructions
+    expected = torch.zeros(64, 64, dtype=torch.float64)
+    for k in range(64):
+        expected = expected + a[:, k, None] * b[None, k]
+    assert (torch.from_numpy(found) == expected).all()
+
+
 @pytest.mark.each_choice
 @pytest.mark.parametrize("arch", CHIPS[1:])
 @pytest.mark.parametrize(

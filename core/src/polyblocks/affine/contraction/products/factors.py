@@ -9,8 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from polyblocks.affine.analysis.contractions import Contraction, Operand
+from polyblocks.affine.analysis.reductions import in_any_order
 from polyblocks.affine.contraction.products.sum_of_products import Factor, sum_of_products
-from polyblocks.affine.element import ARRAY_DTYPES, DType
+from polyblocks.affine.element import ARRAY_DTYPES, F64, DType
 from polyblocks.affine.model import Load, Op
 from polyblocks.target import MatrixUnit, TargetDescription
 
@@ -61,9 +62,12 @@ def factors_of(parts: Contraction) -> Factors | None:
 
     A step must match the unit: two loads, perhaps rounded, converted to the type
     of the sums, their product, and a sum. That is exact but for the order of the sum, so that
-    no option is needed.
+    no option is needed; but products of float64 numbers are rounded, unless they may be
+    contracted, which operations say that may be reassociated.
     """
     step = sum_of_products(parts)
+    if step is not None and step.accumulator == F64 and in_any_order(parts.combiners) is None:
+        return None
     # Nothing else is computed on the way.
     if step is None or len(step.pairs) != 1 or step.nodes != set(parts.reduction.body):
         return None

@@ -9,7 +9,7 @@ from polyblocks.affine.access import address
 from polyblocks.affine.analysis.contractions import Operand
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.gpu.plans.sizes import extent
-from polyblocks.affine.gpu.plans.unit_access import UnitAccess
+from polyblocks.affine.gpu.plans.unit_access import UnitAccess, begins_inside
 from polyblocks.affine.model import AffineAccess
 from polyblocks.target import BulkCopies
 
@@ -64,6 +64,9 @@ def boxed(
         copies: what they can be of.
     """
     if node.where or node.buffer.base.kind == "global":
+        return None
+    # The driver counts from where the memory begins.
+    if any(begins_inside(b) for b in (node.buffer, node.buffer.base)):
         return None
     size, at = node.buffer.bytes_per_element, address(node.buffer, node.index)
     known = {var for order in loops for var in order}

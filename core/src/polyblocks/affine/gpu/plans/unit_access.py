@@ -191,7 +191,7 @@ def _is_aligned(
     contraction: Contraction, operand: Operand, order: list[Var], way: str, piece: int
 ) -> bool:
     load = operand.load
-    if not way or any(_begins_inside(b) for b in (load.buffer, load.buffer.base)):
+    if not way or any(begins_inside(b) for b in (load.buffer, load.buffer.base)):
         return False
     side = contraction.rows if operand.of_rows else contraction.columns
     along = order[-_runs_on(operand, order, piece) :] if way == "steps" else side[-1:]
@@ -200,7 +200,7 @@ def _is_aligned(
     return at.const % piece == 0 and all(factor % piece == 0 for factor in others)
 
 
-def _begins_inside(buffer: Buffer) -> bool:
+def begins_inside(buffer: Buffer) -> bool:
     """Whether a buffer's first element may not be where its memory begins."""
     type_ = buffer.memref_type
     return type_ is not None and type_.get_strides_and_offset()[1] != 0

@@ -14,6 +14,7 @@ from typing import Any
 
 from polyblocks.affine.buffers.copies import Barrier, BoxCopy, Wait
 from polyblocks.affine.expr import Var
+from polyblocks.affine.gpu.plans.boxed_results import COLUMNS
 from polyblocks.affine.gpu.plans.group_units import GroupUnitPlan
 from polyblocks.affine.gpu.plans.kernel import Exchange
 from polyblocks.affine.gpu.staged.results import box_copy
@@ -25,9 +26,6 @@ from polyblocks.codegen.gpu.matrix_emission.boxes import operands_of_box
 from polyblocks.codegen.gpu.matrix_emission.scope import UnitScope
 from polyblocks.mlir import ir
 from polyblocks.target import GroupUnit
-
-#: Neighbouring columns that a lane has sums of.
-COLUMNS = 2
 
 
 class BoxedResults:
