@@ -10,13 +10,14 @@ torch = pytest.importorskip("torch")
 
 from bench.engines import OURS  # noqa: E402
 from bench.gpu import clocks, models  # noqa: E402
+from bench.gpu_models.zoo import Model  # noqa: E402
 
 
 @pytest.fixture
 def small(monkeypatch):
     known = {
-        "small": models.Model(
-            lambda: torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.ReLU()),
+        "small": Model(
+            lambda batch: torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.ReLU()),
             lambda batch: (torch.rand(batch, 3, 8, 8),),
         )
     }
@@ -56,8 +57,7 @@ def test_the_better_layout_of_eager_counts():
 
 
 def test_all_models_are_what_they_are_called():
-    for name in ("GPT-2", "ViT-B/16"):
+    for name, expected in {"GPT-2 128": 124_439_808, "ViT-B/16": 86_567_656}.items():
         with torch.device("meta"):
-            module = models.MODELS[name].make()
-        count = sum(weight.numel() for weight in module.parameters())
-        assert count == {"GPT-2": 124_439_808, "ViT-B/16": 86_567_656}[name]
+            module = models.MODELS[name].make(1)
+        assert sum(weight.numel() for weight in module.parameters()) == expected
