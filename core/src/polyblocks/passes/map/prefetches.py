@@ -24,7 +24,7 @@ from polyblocks.affine.model import (
     local_buffers,
     walk,
 )
-from polyblocks.affine.subnests import parallel_shell, tile_of
+from polyblocks.affine.subnests import tile_of
 
 #: Bytes that a sweep reads ahead at least, if it goes from row to row.
 AHEAD = 4096
@@ -55,14 +55,16 @@ def mark_prefetches(nest: Nest, target: Any) -> None:
     caches = [level for level in target.memory if level.size]
     if len(caches) < 2:
         return
-    # Rows that another sweep reads before, one after the other, are not tiles of their own.
-    for loops, body in (tile_of(nest.body), parallel_shell(nest.body)):
-        sweeps = _longest_sweeps(body)
-        if loops and len(sweeps) > 1:
-            break
-    else:
+    loops, body = tile_of(nest.body)
+    if not loops:
         return
     tile = loops[-1]
+    sweeps = [sweep for node in body if (sweep := _Sweep.of(node)) is not None]
+    # Small loops, as of borders, do not count.
+    most = max((sweep.elements for sweep in sweeps), default=0)
+    sweeps = [sweep for sweep in sweeps if MINOR * sweep.elements >= most]
+    if len(sweeps) < 2:
+        return
     for buffer in dict.fromkeys(b for sweep in sweeps for b in sweep.buffers):
         if _is_near(buffer, caches):
             continue
@@ -73,13 +75,6 @@ def mark_prefetches(nest: Nest, target: Any) -> None:
             _next_tile(longest, buffer, tile.var, caches)
         elif not _next_row(users[0], buffer, caches) and users[0] is not sweeps[0]:
             _stored_later(users[0], buffer, sweeps[: sweeps.index(users[0])], caches)
-
-
-def _longest_sweeps(body: list[Node]) -> list[_Sweep]:
-    """The sweeps of a tile; small loops, as of borders, do not count."""
-    sweeps = [sweep for node in body if (sweep := _Sweep.of(node)) is not None]
-    most = max((sweep.elements for sweep in sweeps), default=0)
-    return [sweep for sweep in sweeps if MINOR * sweep.elements >= most]
 
 
 def _is_near(buffer: Buffer, caches: list[Any]) -> bool:
