@@ -22,7 +22,6 @@ from __future__ import annotations
 import gc
 import importlib
 import importlib.metadata
-import json
 import os
 import sys
 import time
@@ -35,6 +34,7 @@ from bench import arrays
 from bench.calls import timed
 from bench.engines import ENGINES, FACES, Prepared
 from bench.memory import empty_at
+from bench.orders import answers, in_one_line, serve
 
 #: Bytes of a cache line, and of the widest vectors.
 CACHE_LINE = 64
@@ -105,20 +105,11 @@ def _on_cache_line(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return copy
 
 
-def in_one_line(error: BaseException) -> str:
-    """An error's type and message."""
-    return f"{type(error).__name__}: {' '.join(str(error).split())}"[:300]
-
-
 def main() -> None:
     """Serve until the standard input ends."""
-    # Libraries that print must not disturb the answers.
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)
+    file = answers()
     worker = Worker(sys.argv[1], int(sys.argv[2]))
-    for line in sys.stdin:
-        answers.write(json.dumps(worker.obey(json.loads(line))) + "\n")
-        answers.flush()
+    serve(file, worker.obey)
     # Some of the frameworks crash when they are taken down; nothing is left to be saved.
     os._exit(0)
 

@@ -12,8 +12,6 @@ from __future__ import annotations
 
 import gc
 import importlib
-import json
-import os
 import sys
 import time
 from collections.abc import Sequence
@@ -26,7 +24,7 @@ from bench import crew
 from bench.calls import timed
 from bench.cliffs.case import Array, Case
 from bench.cliffs.table import FRAMEWORKS, OURS
-from bench.worker import in_one_line
+from bench.orders import answers, in_one_line, serve
 
 Json = dict[str, Any]
 
@@ -118,22 +116,21 @@ def measure(framework: Any, case: Case, size: str, peers: Sequence[str], seconds
 def main() -> None:
     """Serve until the standard input ends."""
     name, threads = sys.argv[1:]
-    answers = os.fdopen(os.dup(1), "w")
-    # Libraries that print must not disturb the answers.
-    os.dup2(2, 1)
+    file = answers()
     crew.hold(int(threads))
     framework = importlib.import_module(FRAMEWORKS[name])
     framework.start(int(threads))
     cases = {case.name: case for case in framework.CASES}
-    for line in sys.stdin:
-        order = json.loads(line)
-        answer = measure(
+
+    def answer(order: dict[str, Any]) -> dict[str, Any]:
+        found = measure(
             framework, cases[order["name"]], order["size"], order["peers"], order["seconds"]
         )
         framework.forget()
         gc.collect()
-        answers.write(json.dumps(answer) + "\n")
-        answers.flush()
+        return found
+
+    serve(file, answer)
 
 
 if __name__ == "__main__":

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import logging
-import os
-import sys
 import time
 from typing import Any
+
+from bench.orders import answers, in_one_line, serve
 
 Json = dict[str, Any]
 
@@ -64,19 +63,19 @@ def _kernel(row: Json) -> Json:
     }
 
 
+def answer(order: Json) -> Json:
+    """The row, or the problem."""
+    try:
+        return measured(order["name"], order["arch"])
+    except Exception as error:
+        return {"problem": in_one_line(error)}
+
+
 def main() -> None:
     """Answer until the orders end."""
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)
+    file = answers()
     logging.disable(logging.WARNING)
-    for line in sys.stdin:
-        order = json.loads(line)
-        try:
-            answer = measured(order["name"], order["arch"])
-        except Exception as error:
-            answer = {"problem": f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"}
-        answers.write(json.dumps(answer) + "\n")
-        answers.flush()
+    serve(file, answer)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.worker import in_one_line
+from bench.orders import in_one_line
 
 Json = dict[str, Any]
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from bench.host_calls import cases, measure
 from bench.host_calls.cases import Case
-from bench.worker import in_one_line
+from bench.orders import in_one_line
 
 Json = dict[str, Any]
 

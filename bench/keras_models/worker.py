@@ -23,8 +23,8 @@ from bench import crew
 from bench.calls import timed
 from bench.contest import IDLE_S
 from bench.keras_models.table import FORWARD, MODES, OURS, TOLERANCES
+from bench.orders import in_one_line
 from bench.silence import Silence
-from bench.worker import in_one_line
 
 Json = dict[str, Any]
 Array = np.ndarray[Any, Any]

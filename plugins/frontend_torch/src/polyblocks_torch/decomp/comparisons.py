@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch._prims_common import get_computation_dtype
 
-from polyblocks_torch.decomp.numbers import near, wrapped
+from polyblocks_torch.decomp.numbers import wrapped, wrapped_limits
 from polyblocks_torch.decomp.registry import decomposition
 
 aten = torch.ops.aten
@@ -37,7 +37,7 @@ def _bounded(x: Tensor, low: float | None, high: float | None) -> Tensor:
     for bound in (low, high):
         dtype = dtype if bound is None else torch.promote_types(dtype, torch.result_type(x, bound))
     if not dtype.is_floating_point:
-        bounds = [None if b is None else wrapped(b, dtype) for b in near(low, high, dtype)]
+        bounds = wrapped_limits(low, high, dtype)
         if bounds == [None, None]:
             return x.to(dtype, copy=True)
         return NotImplemented if bounds == [low, high] else torch.clamp(x, *bounds)
@@ -87,9 +87,7 @@ def clamp_max_tensor(x: Tensor, max: Tensor) -> Tensor:
 def hardtanh(x: Tensor, min_val: float = -1, max_val: float = 1) -> Tensor:
     if not x.is_floating_point():
         # The numbers are converted, not the tensor.
-        bounds = [
-            None if b is None else wrapped(b, x.dtype) for b in near(min_val, max_val, x.dtype)
-        ]
+        bounds = wrapped_limits(min_val, max_val, x.dtype)
         return x.clone() if bounds == [None, None] else torch.clamp(x, *bounds)
     return torch.clamp(x, min_val, max_val)
 

@@ -32,6 +32,11 @@ def near(low: Any, high: Any, dtype: torch.dtype) -> tuple[Any, Any]:
     )
 
 
+def wrapped_limits(low: Any, high: Any, dtype: torch.dtype) -> list[int | None]:
+    """Limits as :func:`near` has them, in a type of integers."""
+    return [None if n is None else wrapped(n, dtype) for n in near(low, high, dtype)]
+
+
 def number(value: complex, dtype: torch.dtype, device: torch.device) -> Tensor:
     """A number as a tensor without dimensions."""
     exact = dtype.is_floating_point or dtype.is_complex
