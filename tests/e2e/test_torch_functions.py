@@ -112,6 +112,18 @@ def test_views_of_what_is_no_output_share_memory():
     assert middle.tolist()[1::2] == [5.0] * 3
 
 
+def test_view_with_gaps_that_reaches_as_far_as_its_base():
+    from polyblocks_torch import polyblocks_jit_torch
+
+    def f(x):
+        y = torch.stack([x, x])
+        return y[:, ::2], y
+
+    columns, whole = polyblocks_jit_torch(f)(torch.rand(3))
+    columns.fill_(5)
+    assert whole[:, ::2].tolist() == [[5.0, 5.0]] * 2
+
+
 def test_expanded_output(check):
     check(lambda x: x.amax(1, keepdim=True).expand(3, 7), torch.rand(3, 4))
 

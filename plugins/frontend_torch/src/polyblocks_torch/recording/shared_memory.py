@@ -35,10 +35,13 @@ class Bases:
         return None
 
 
-def widest_first(item: tuple[int, fx.Node, ArraySpec]) -> tuple[int, bool]:
-    """Orders outputs so that bases precede their views."""
+def widest_first(item: tuple[int, fx.Node, ArraySpec]) -> tuple[int, bool, bool]:
+    """Orders outputs so that bases precede their views.
+
+    A view with gaps (every other element of three) may reach as far as its base.
+    """
     _, node, spec = item
-    return -spec.nbytes, is_lazy(node.meta["val"])
+    return -spec.nbytes, not is_dense(spec), is_lazy(node.meta["val"])
 
 
 def hidden_roots(pending: Sequence[tuple[int, fx.Node, ArraySpec]]) -> list[fx.Node]:
