@@ -64,7 +64,9 @@ def _kernel(row: Json, nests: list[Json], launch: Json, code: Code, machine: Mac
 
     ``nests`` are the decisions of the products that the launch computes.
     """
-    estimate, calls = row["estimate"], row["calls"]
+    # A loop or branch as a kernel may have no estimate: a launch, and nothing besides.
+    nothing = {"predicted_seconds": None, "floor_bytes": 0, "moved_bytes": 0, "bound": ""}
+    estimate, calls = row["estimate"] or nothing, row["calls"]
     of_mapping = estimate["predicted_seconds"]
     by_mapping = None if of_mapping is None else of_mapping / calls
     compulsory = estimate["floor_bytes"] / calls

@@ -11,7 +11,7 @@
 // CHECK:       func.func @main
 // CHECK-NOT:     memref.load
 // CHECK:         affine.for
-// CHECK:           gpu.launch_func @kernels::@kernel blocks {{.*}} args({{.*}}memref<i32>
+// CHECK:           gpu.launch_func @kernels::@loop1_copy blocks {{.*}} args({{.*}}memref<i32>
 // CHECK-NOT:       memref.load
 // CHECK-NOT:       arith.cmpf
 // CHECK:           gpu.launch_func @kernels::@loop1_branch1 blocks {{.*}} args({{.*}}memref<f32>

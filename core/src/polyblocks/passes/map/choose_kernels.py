@@ -5,9 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from polyblocks.affine.model import ControlFlow, Nest, Sequence
-from polyblocks.attributes import ESTIMATE_ATTRIBUTE, REGION_ATTRIBUTE, SCHEDULE_ATTRIBUTE
+from polyblocks.affine.model import ControlFlow, For, Nest, Sequence
+from polyblocks.attributes import (
+    ESTIMATE_ATTRIBUTE,
+    KERNEL_ATTRIBUTE,
+    KIND_ATTRIBUTE,
+    REGION_ATTRIBUTE,
+    SCHEDULE_ATTRIBUTE,
+    SOURCES_ATTRIBUTE,
+)
 from polyblocks.passes import facts
+from polyblocks.target import TargetDescription
 
 
 @dataclass(frozen=True)
@@ -74,6 +82,8 @@ class _Choice:
                     for body in item.bodies:
                         self.sequence(body)
             elif isinstance(item, Nest) and item.body:
+                if not any(isinstance(n, For) for n in item.body):
+                    _describe(item, sequence, self.context.target)
                 self._nest(item)
 
     def _nest(self, nest: Nest) -> None:
@@ -122,6 +132,25 @@ class _Choice:
                 _attach(nest, schedule_of(kernel, numbered, name, 1, None))
         threads = kernels[0].plan.threads if kernels else chip.warp
         self.context.decide(self.owner, name, "one block", threads=threads)
+
+
+def _describe(nest: Nest, sequence: Sequence, target: TargetDescription) -> None:
+    """Write name, kind, sources and estimate of a nest that has no loop to have kept them."""
+    from polyblocks.affine.cost.estimate import Estimator
+    from polyblocks.affine.mlir.json_attributes import to_attribute
+    from polyblocks.affine.mlir.source import sources
+    from polyblocks.affine.naming.kinds import kind
+    from polyblocks.affine.naming.names import own_name
+    from polyblocks.mlir import ir
+
+    nest.kind = kind(nest)
+    nest.sources = [f"{op} {where}".strip() for op, where in sources(nest.body)]
+    estimate = Estimator(target, sequence.buffers, None, False).estimate(nest).to_json()
+    attributes = nest.source[0].attributes
+    attributes[KERNEL_ATTRIBUTE] = ir.StringAttr.get(own_name(nest, sequence))
+    attributes[KIND_ATTRIBUTE] = ir.StringAttr.get(nest.kind)
+    attributes[SOURCES_ATTRIBUTE] = ir.ArrayAttr.get([ir.StringAttr.get(s) for s in nest.sources])
+    attributes[ESTIMATE_ATTRIBUTE] = to_attribute(estimate)
 
 
 def _attach(nest: Nest, schedule: dict[str, Any]) -> None:
