@@ -2,7 +2,9 @@
 
 Each update puts its number in front of the bits of its value, and the largest of all that meet in
 an element is the last one's: an atomic maximum finds it, whatever the order, and every run gives
-what a loop gives. Then each element that was met takes the bits that are there.
+what a loop gives. Then each element that was met takes the bits that are there. Where the elements
+of an update are a row, one number does for all of them, see
+:mod:`polyblocks.affine.gpu.winning_rows`.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from math import prod
 
 from polyblocks.affine.element import I64, dtype_of
 from polyblocks.affine.expr import Expr, Var
+from polyblocks.affine.gpu.winning_rows import KnownNumbers, WinningRows
 from polyblocks.affine.model import (
     AnyLoad,
     Buffer,
@@ -20,6 +23,7 @@ from polyblocks.affine.model import (
     Load,
     Nest,
     Node,
+    Sequence,
     Store,
     Value,
     around,
@@ -30,6 +34,8 @@ from polyblocks.affine.ops import Integers, Ops, integer
 #: Bits of a value behind a number.
 BITS = 32
 _NUMBERS = 1 << 31
+#: Bytes of a number with a value behind it.
+_WORD = 8
 
 
 def may_race(loops: list[For], body: list[Node], store: IndirectStore) -> bool:
@@ -41,28 +47,55 @@ def may_race(loops: list[For], body: list[Node], store: IndirectStore) -> bool:
     return not any(isinstance(n, AnyLoad) and n.buffer.base is base for n in body)
 
 
-def raced(nest: Nest, loops: list[For], body: list[Node], store: IndirectStore) -> list[Nest]:
+def moved_bytes(loops: list[For], body: list[Node], store: IndirectStore) -> int:
+    """Bytes that the nests of :func:`raced` move."""
+    rows = WinningRows.of(loops, body, store)
+    if rows is not None:
+        return rows.moved
+    # A board is filled, updated, and read with the elements, which are stored.
+    steps = prod(f.trips for f in loops)
+    return _WORD * (4 * store.buffer.numel + 2 * steps)
+
+
+def raced(
+    sequence: Sequence,
+    nest: Nest,
+    loops: list[For],
+    body: list[Node],
+    store: IndirectStore,
+    known: KnownNumbers,
+) -> list[Nest]:
     """Nests that do what one does: ready elements, the updates, the values of those that won.
 
     Args:
+        sequence: the program.
         nest: perfect loops around straight-line code with one store.
         loops, body, store: its parts; :func:`may_race` says that they may be raced.
+        known: numbers of updates that were found before; the last of the nests is enough then.
     """
+    rows = WinningRows.of(loops, body, store)
+    if rows is not None:
+        board = rows.board()
+        ready = _part(nest, "_ready", "pointwise", rows.ready(board))
+        numbered = _part(nest, "_numbers", nest.kind, rows.numbered(board))
+        numbers = known.get(sequence, nest, numbered, board)
+        taken = _part(nest, "", "pointwise", rows.taken(board if numbers is None else numbers))
+        return [ready, numbered, taken] if numbers is None else [taken]
     bits = dtype_of(store.buffer.element).bits
     count = -(-bits // BITS)
     i64 = integer(I64.bits)
     boards = [Buffer(store.buffer.shape, i64, "alloc", bytes_per_element=8) for _ in range(count)]
-    parts = (
-        ("_ready", "pointwise", _ready(boards)),
-        ("_numbers", nest.kind, _numbered(loops, body, store, boards)),
-        ("", "pointwise", _taken(store.buffer, boards)),
-    )
-    nests = []
-    for suffix, kind, nodes in parts:
-        new = Nest(nodes, [], changed=True)
-        new.name, new.kind, new.sources = nest.name + suffix, kind, nest.sources
-        nests.append(new)
-    return nests
+    return [
+        _part(nest, "_ready", "pointwise", _ready(boards)),
+        _part(nest, "_numbers", nest.kind, _numbered(loops, body, store, boards)),
+        _part(nest, "", "pointwise", _taken(store.buffer, boards)),
+    ]
+
+
+def _part(nest: Nest, suffix: str, kind: str, nodes: list[Node]) -> Nest:
+    new = Nest(nodes, [], changed=True)
+    new.name, new.kind, new.sources = nest.name + suffix, kind, nest.sources
+    return new
 
 
 def _ready(boards: list[Buffer]) -> list[Node]:

@@ -45,7 +45,7 @@ def body_at_values(
     """
     extents = zip(gather.index, gather.buffer.shape, strict=True)
     affine = [_inside(exprs.get(v), n) for v, n in extents]
-    moving = _Moving({}, gather.index[0].type if gather.index else None)
+    moving = MovedCode({}, gather.index[0].type if gather.index else None)
     for var, (dimension, _) in digits.items():
         if affine[dimension] is None:
             if var.extent != gather.buffer.shape[dimension]:
@@ -69,7 +69,7 @@ def _inside(expr: Expr | None, extent: int) -> Expr | None:
 
 
 @dataclass
-class _Moving:
+class MovedCode:
     """Code at indices that are values in part.
 
     Attributes:

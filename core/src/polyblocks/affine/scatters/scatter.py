@@ -13,7 +13,7 @@ from polyblocks.affine.analysis.reductions import COMMUTATIVE, NEED_FLAG, identi
 from polyblocks.affine.cost import rates
 from polyblocks.affine.cost.constants import HANDED_OVER
 from polyblocks.affine.expr import Expr, Var
-from polyblocks.affine.gpu.winners import may_race
+from polyblocks.affine.gpu.winners import may_race, moved_bytes
 from polyblocks.affine.model import (
     AnyLoad,
     Buffer,
@@ -36,8 +36,6 @@ from polyblocks.affine.subnests import straight_loops
 from polyblocks.affine.vectors.lanes import NoLanesError, lanes_of
 from polyblocks.target import TargetDescription
 
-#: Bytes of a number with a value behind it.
-WORD = 8
 #: Bytes that no cache has.
 BEYOND = 1 << 60
 
@@ -147,8 +145,7 @@ class Scatter:
         trips = math.prod(f.trips for f in self.loops)
         own = {v for e in self.fixed if e is not None for v in e.variables()}
         apart = math.prod(f.trips for f in self.loops if f.var in own)
-        # A board is filled, updated, and read with the elements, which are stored.
-        moved = WORD * (4 * self.buffer.numel + 2 * trips)
+        moved = moved_bytes(self.loops, self.body, self.store)
         racing = (rates.traffic_seconds(target, moved, moved) or 0.0) + (
             2 * target.shared_level.overhead
         )

@@ -9,6 +9,7 @@ from polyblocks.affine.analysis.known_values import raise_places
 from polyblocks.affine.cost.constants import CACHE_SHARE
 from polyblocks.affine.cost.rates import private_cache
 from polyblocks.affine.gpu.winners import raced
+from polyblocks.affine.gpu.winning_rows import KnownNumbers
 from polyblocks.affine.mlir.source import merged_sources
 from polyblocks.affine.model import Buffer, IndirectStore, Nest, Sequence, walk
 from polyblocks.affine.rewrites.digit_loops import count_indices
@@ -37,7 +38,8 @@ class ScheduleScattersPass(NestPass):
       one thread, so that the destination does not move from the caches of others;
     * *atomic*: threads update elements by atomic operations, in any order, where there are such;
     * *numbered*: the last of the stores to an element is found by an atomic maximum of the numbers
-      of the updates, see :mod:`polyblocks.affine.gpu.winners`.
+      of the updates, see :mod:`polyblocks.affine.gpu.winners`; once for updates of rows, and for
+      several arrays at the same places.
 
     Before::
 
@@ -61,6 +63,7 @@ class ScheduleScattersPass(NestPass):
         target = context.target
         level = target.shared_level
         last: Copies | None = None
+        known = KnownNumbers()
         for nest in list(sequence.nests()):
             if any(isinstance(n, IndirectStore) for n in walk(nest.body)):
                 # Fused with what made their places, updates know more of these than before.
@@ -81,8 +84,8 @@ class ScheduleScattersPass(NestPass):
             if target.updates_atomically and scatter.races(target):
                 context.decide(self.name, nest.name, "numbered")
                 at = sequence.items.index(nest)
-                raced_nests = raced(nest, scatter.loops, scatter.body, scatter.store)
-                sequence.items[at : at + 1] = raced_nests
+                code = scatter.loops, scatter.body, scatter.store
+                sequence.items[at : at + 1] = raced(sequence, nest, *code, known)
                 continue
             columns = scatter.columns(level.size, max(target.line, 1))
             parts = 0 if columns is None else -(-columns[0].var.extent // columns[1])
