@@ -2,7 +2,7 @@
 // ARCH: x86-64-v3
 //
 // The score of each row's class is the sum of a select over the columns, taken with the sum of
-// exponentials, block by block: nothing needs all scores.
+// exponentials, block by block: nothing needs all scores. A score of -0 stays -0 when -0 is added.
 
 // CHECK-LABEL: func.func @main
 // CHECK-SAME:    %[[T:[a-z0-9]+]]: memref<64xi64>
@@ -15,11 +15,13 @@
 // CHECK-NEXT:      affine.for %[[I:.*]] = 0 to 64 {
 // CHECK:             %[[CLASS:.*]] = affine.load %[[T]][%[[I]]]
 // CHECK:             arith.index_cast %{{.*}} : index to i32
-// CHECK:             affine.for %[[J:.*]] = 0 to [[LENGTH]] iter_args
+// CHECK:             %[[START:.*]] = arith.constant -0.000000e+00 : f32
+// CHECK:             affine.for %[[J:.*]] = 0 to [[LENGTH]] iter_args({{.*}}%[[START]]
 // CHECK:               math.exp
 // CHECK:               affine.apply {{.*}}(%[[B]], %[[J]])
+// CHECK:               %[[NOTHING:.*]] = arith.constant -0.000000e+00 : f32
 // CHECK:               %[[SAME:.*]] = arith.cmpi eq
-// CHECK:               arith.select %[[SAME]], %{{.*}}, %{{.*}} : f32
+// CHECK:               arith.select %[[SAME]], %{{.*}}, %[[NOTHING]] : f32
 // CHECK-NOT:     memref.load
 // CHECK:         cf.assert
 // CHECK-NOT:     memref.load

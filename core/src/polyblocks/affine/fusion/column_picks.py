@@ -1,7 +1,7 @@
 """Elements of rows that are looked up, each as a sum over its row.
 
 A loss looks up the score of each row's class, ``scores[i, t[i]]``, which needs the whole array in
-memory. The sum of ``select(j == t[i], scores[i, j], 0)`` over ``j`` is the same number, exactly,
+memory. The sum of ``select(j == t[i], scores[i, j], -0)`` over ``j`` is the same number, exactly,
 and goes through the columns as the row's other reductions do.
 """
 
@@ -178,7 +178,7 @@ class ColumnPicks:
         ops = Ops(body, load.location)
         place = values[load.index[self._dimension]]
         chosen = ops.op("arith.index_cast", [place], number)
-        zero = ops.constant(0.0, load.result.type)
+        zero = ops.constant(-0.0, load.result.type)
         inner: list[Node] = []
         each = Ops(inner, load.location)
         here = each.op("arith.index_cast", [each.index(Expr.of(column))], number)
@@ -186,7 +186,7 @@ class ColumnPicks:
         whole = (e.substitute(at) for e in index if e is not None)
         where = [Expr.of(column) if e is None else next(whole) for e in index]
         inner.append(Load(element, load.buffer, tuple(where)))
-        nothing = each.constant(0.0, load.result.type)
+        nothing = each.constant(-0.0, load.result.type)
         term = each.select(each.compare(Integers.EQUAL, here, chosen), element, nothing)
         yielded = each.like(self._add, [term, total])
         body.append(For(column, inner, [zero], [total], [result], [yielded]))
