@@ -98,6 +98,7 @@ def test_a_plan_without_launches():
         ([0, "kernel"], "", r"launches\[0\].kernel must be a name, not ''"),
         ([0, "grid"], [1, 1], r"launches\[0\].grid must be three positive extents"),
         ([0, "block"], [0, 1, 1], r"launches\[0\].block must be three positive extents"),
+        ([0, "cluster"], 2, r"launches\[0\].cluster must be a number that divides 1 blocks, not 2"),
         ([0, "shared_bytes"], -1, r"launches\[0\].shared_bytes must be a count of bytes"),
         ([0, "arguments"], {}, r"launches\[0\].arguments must be a list"),
         ([0, "arguments", 0], 3, r"launches\[0\].arguments\[0\] must be an object with one of arg"),

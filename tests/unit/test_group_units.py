@@ -31,6 +31,19 @@ def test_tiles_that_the_unit_does_not_read_are_refused(k_block: int, stages: int
         StageOperandsPass().run(mlir.parse(text), context)
 
 
+@pytest.mark.parametrize("cluster", ["[2, 2]", "[4, 1]", "[16, 1]", "[1, 2]"])
+def test_clusters_of_no_whole_tiles_are_refused(cluster: str) -> None:
+    """Two by two, and more along rows than there are tiles or panels, or than a cluster has."""
+    text = (TEXT.parent / "stage-operands-persistent.mlir").read_text()
+    # Three by three tiles.
+    text = text.replace("4096", "384")
+    text = text.replace("stages = 4", f"stages = 4, cluster = {cluster}")
+    options = CompileOptions(target="nvgpu", arch="sm_90a")
+    context = PassContext.create(gpu_kernels.nvgpu("sm_90a"), options)
+    with pytest.raises(UnsupportedError, match="expected a cluster of two tiles beside each other"):
+        StageOperandsPass().run(mlir.parse(text), context)
+
+
 @pytest.mark.parametrize("dtype", ["f16", "bf16"])
 @pytest.mark.parametrize("columns", [64, 256])
 @pytest.mark.parametrize("panels", [(False, True), (True, False)])

@@ -294,6 +294,11 @@ UNIT: dict[str, tuple[dict[str, Any], str]] = {
         r"expected at most 232448 bytes of shared memory of a block on imaginary:one, got \d+; "
         "reduce 'block_tile' or 'k_block'",
     ),
+    "cluster": (
+        {"cluster": [2, 1]},
+        r"expected a cluster of two tiles beside each other whose parts unit can copy in boxes, "
+        r"got \[2, 1\]; omit 'cluster'",
+    ),
     "key": ({"call": 3}, r"expected keys of tiles by a unit \(kernel, .*\), got 'call'"),
     "staged": (
         {"staged": True},

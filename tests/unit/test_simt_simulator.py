@@ -413,3 +413,15 @@ class TestSamples:
         simulator, a, out = spread
         with pytest.raises(InputError, match="a sample of at least 3 blocks, got 2"):
             simulator.launch("spread", (100,), (64,), [a, out], sample=2)
+
+    def test_a_grid_of_parts_of_clusters(self, spread):
+        simulator, a, out = spread
+        with pytest.raises(InputError, match="a grid of whole clusters of 3 blocks, got 100"):
+            simulator.launch("spread", (100,), (64,), [a, out], cluster=3)
+
+    def test_a_sample_of_clusters(self, spread):
+        simulator, a, out = spread
+        simulator.launch("spread", (100,), (64,), [a, out], sample=5, cluster=4)
+        blocks = out.read("float32", (25, 4, 64)).any(axis=2)
+        assert (blocks.any(axis=1) == blocks.all(axis=1)).all()
+        assert blocks.all(axis=1).sum() == 5

@@ -36,6 +36,8 @@ TILE_ATTRIBUTE = "polyblocks.tile"
 LANES_ATTRIBUTE = "polyblocks.lanes"
 #: A GPU's kernel: the name of the matrix unit that it uses.
 UNIT_ATTRIBUTE = "polyblocks.unit"
+#: A kernel: blocks of its clusters, if there are any.
+CLUSTER_ATTRIBUTE = "polyblocks.cluster"
 #: A nest: its name.
 KERNEL_ATTRIBUTE = "polyblocks.kernel"
 #: A nest or kernel: what it is, see ``classify-nests``.

@@ -456,6 +456,13 @@ class BulkCopies:
         close: the boxes that a thread has begun to store since the call before are a group.
         stored: waits until at most a number of groups of a thread (a constant ``i32``) have not
             been read from shared memory.
+        share: as ``start``, for all blocks of the kernel's cluster: each gets the box at the same
+            place, and counts its bytes at its own barrier there.
+        arrive_at: as ``arrive``, at the barrier of a block of the cluster; takes its number there
+            (``i32``), too.
+        meet: functions that all threads of a cluster's blocks call one after the other to wait for
+            each other.
+        cluster: blocks of a cluster, at most. They follow each other in the grid.
     """
 
     line: int
@@ -477,6 +484,10 @@ class BulkCopies:
     store: str
     close: str
     stored: str
+    share: str = ""
+    arrive_at: str = ""
+    meet: tuple[str, ...] = ()
+    cluster: int = 1
 
 
 @dataclass(frozen=True)

@@ -377,7 +377,8 @@ class Accesses:
         window = self.windows[place.level]
         offset = int(place.offsets[index])
         if place.level == "shared":
-            offset -= int(self.block_of_lane[place.lanes[index]]) * window.used
+            # That of the lane, or of another block of its cluster.
+            offset %= window.used
         elif place.level == "private":
             offset -= int(place.lanes[index]) * window.used
         for region in window.regions:

@@ -58,6 +58,9 @@ class _Barrier:
     phase: its number.
     ended: the tick at which the one before ended.
     flights: copies that count their bytes here.
+    of_peers: whether threads of another block have arrived, or copied to here, in this phase.
+    peers_ended: the tick at which the last phase ended that other blocks had a part in.
+    used: the tick and the place of the last arrival of another block.
     """
 
     count: int
@@ -66,6 +69,9 @@ class _Barrier:
     phase: int = 0
     ended: int = 0
     flights: list[_Flight] = field(default_factory=list)
+    of_peers: bool = False
+    peers_ended: int = 0
+    used: tuple[int, int] = (0, 0)
 
     @property
     def on_the_way(self) -> int:
@@ -92,11 +98,24 @@ class BulkCopies:
                 number = int(counts[lane])
                 self._barriers[offset] = _Barrier(number, number)
 
-    def arrive(self, machine: Accesses, address: Array, expected: Array | None = None) -> None:
-        """The executing lanes arrive, and expect bytes."""
+    def arrive(
+        self,
+        machine: Accesses,
+        address: Array,
+        expected: Array | None = None,
+        rank: Array | None = None,
+    ) -> None:
+        """The executing lanes arrive, and expect bytes.
+
+        Args:
+            machine: that executes.
+            address: of a barrier.
+            expected: bytes.
+            rank: the number of the barrier's block in the cluster; None: the lane's own.
+        """
         bytes_ = np.broadcast_to(0 if expected is None else expected, (machine.lanes,))
         self._asked = 0
-        for barrier, lanes in self._of_lanes(machine, address):
+        for barrier, lanes in self._of_lanes(machine, address, rank):
             barrier.expected += int(bytes_[lanes].sum())
             barrier.pending -= lanes.size
             if barrier.pending < 0:
@@ -110,6 +129,7 @@ class BulkCopies:
         barrier: Array,
         map_: TensorMap,
         first: tuple[Array, ...],
+        blocks: int | None = None,
     ) -> None:
         """Start the copy of a box for each executing lane.
 
@@ -118,16 +138,36 @@ class BulkCopies:
             barrier: that counts the bytes.
             map_: of the array.
             first: of each dimension the first element, the innermost one first.
+            blocks: those of the cluster that get it, as bits; None: the lane's own.
         """
+        self._asked = 0
+        if blocks is None:
+            self._start(machine, to, barrier, map_, first, None)
+            return
+        for rank in range(blocks.bit_length()):
+            if blocks >> rank & 1:
+                self._start(machine, to, barrier, map_, first, np.full(1, rank))
+
+    def _start(
+        self,
+        machine: Accesses,
+        to: Array,
+        barrier: Array,
+        map_: TensorMap,
+        first: tuple[Array, ...],
+        rank: Array | None,
+    ) -> None:
         size = map_.element_bytes * int(np.prod(map_.box))
         line = map_.element_bytes * map_.box[0]
-        self._asked = 0
         begins = [np.broadcast_to(each, (machine.lanes,)) for each in first]
         barriers = {
-            lane: at for at, lanes in self._of_lanes(machine, barrier) for lane in lanes.tolist()
+            lane: at
+            for at, lanes in self._of_lanes(machine, barrier, rank)
+            for lane in lanes.tolist()
         }
         whole = np.broadcast_to(to, (machine.lanes,))
-        for place in machine.places(to, size, _PIECES * _PIECE, _SHARED, "copies"):
+        for own in machine.places(to, size, _PIECES * _PIECE, _SHARED, "copies"):
+            place = own if rank is None else in_cluster(machine, own, rank)
             for offset, lane in zip(place.offsets.tolist(), place.lanes.tolist(), strict=True):
                 corner = [int(each[lane]) for each in begins]
                 words = _box(machine, map_, corner, lane, line)
@@ -152,6 +192,8 @@ class BulkCopies:
             over[lanes] = wanted != barrier.phase & 1
             done = lanes[over[lanes]]
             since[done] = np.maximum(since[done], barrier.ended)
+            of_peers = machine.clock.cluster_since
+            of_peers[done] = np.maximum(of_peers[done], barrier.peers_ended)
             if done.size < lanes.size and self._asked > _PATIENCE:
                 self._give_up(machine, barrier, int(lanes[0]))
         over |= self._given_up
@@ -175,6 +217,8 @@ class BulkCopies:
         barrier.flights, barrier.expected, barrier.pending = [], 0, barrier.count
         barrier.phase += 1
         barrier.ended = machine.clock.tick()
+        if barrier.of_peers:
+            barrier.of_peers, barrier.peers_ended = False, barrier.ended
         self._asked = 0
 
     def _land(self, machine: Any, flight: _Flight) -> None:
@@ -210,7 +254,18 @@ class BulkCopies:
         self._given_up = True
 
     def finish(self, machine: Any) -> None:
-        """Report copies that nothing has waited for when all threads have ended."""
+        """Report copies that nothing has waited for when all threads have ended.
+
+        And what another block does at a barrier after all blocks of the cluster have met last.
+        """
+        for offset, barrier in self._barriers.items():
+            tick, site = barrier.used
+            block = offset // machine.windows["shared"].used
+            if tick and tick >= machine.met[block]:
+                machine.site = site
+                message = "is at a barrier of another block of the cluster, which may have ended"
+                machine.report_lane("wrong barrier", message, block * machine.block_lanes, 1)
+                break
         for barrier in self._barriers.values():
             if barrier.flights:
                 flight = barrier.flights[0]
@@ -219,9 +274,12 @@ class BulkCopies:
                 machine.report_lane("unwaited copy", message, int(flight.place.lanes[0]), 1)
                 return
 
-    def _of_lanes(self, machine: Any, address: Array) -> Iterator[tuple[_Barrier, Array]]:
+    def _of_lanes(
+        self, machine: Any, address: Array, rank: Array | None = None
+    ) -> Iterator[tuple[_Barrier, Array]]:
         """Barriers, and the executing lanes that use each; reports places that are none."""
-        for place in machine.places(address, _BARRIER, _BARRIER, _SHARED, "uses"):
+        for own in machine.places(address, _BARRIER, _BARRIER, _SHARED, "uses"):
+            place = own if rank is None else in_cluster(machine, own, rank)
             machine.note(place, _BARRIER, write=False, count=False)
             for offset in np.unique(place.offsets).tolist():
                 lanes = place.lanes[place.offsets == offset]
@@ -231,7 +289,30 @@ class BulkCopies:
                     machine.report_lane("wrong barrier", message, int(lanes[0]), lanes.size)
                     self._given_up = True
                     continue
+                block = offset // machine.windows["shared"].used
+                if (machine.block_of_lane[lanes] != block).any():
+                    barrier.of_peers, barrier.used = True, (machine.clock.now, machine.site)
                 yield barrier, lanes
+
+
+def in_cluster(machine: Any, place: Place, rank: Array) -> Place:
+    """The same place in the shared memory of blocks of the lanes' clusters.
+
+    Args:
+        machine: that executes.
+        place: in the lanes' own blocks.
+        rank: numbers of the blocks in their clusters, one of each lane, or of all; those that there
+            are not are reported.
+    """
+    size, own = machine.clock.cluster, machine.block_of_lane[place.lanes]
+    ranks = np.broadcast_to(rank, (machine.lanes,))[place.lanes]
+    there = ranks < size
+    if not there.all():
+        message = f"is for block {int(ranks.max())} of a cluster of {size}"
+        machine.report_lane("out of bounds", message, int(place.lanes[~there][0]), 1)
+    blocks = own // size * size + np.where(there, ranks, 0)
+    offsets = place.offsets + (blocks - own) * machine.windows["shared"].used
+    return type(place)(place.level, offsets, place.lanes)
 
 
 def _box(machine: Any, map_: TensorMap, corner: list[int], lane: int, line: int) -> Array:

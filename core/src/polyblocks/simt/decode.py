@@ -28,7 +28,7 @@ from polyblocks.simt.location import describe, short_text
 from polyblocks.simt.modules import Globals
 from polyblocks.simt.operations import LLVM
 from polyblocks.simt.program import Kernel, Segment, Site, Step
-from polyblocks.simt.semantics import Instruction, Operation, Semantics, counts_of
+from polyblocks.simt.semantics import CLUSTER, Instruction, Operation, Semantics, counts_of
 from polyblocks.simt.speculation import needed_where, where_needed
 from polyblocks.simt.types import (
     Float,
@@ -405,6 +405,8 @@ class _KernelDecoder:
     def _barrier(self, site: int, following: int, gathers: int) -> End:
         def end(number: dict[int, int]) -> Step:
             resume = number[following]
+            if gathers == CLUSTER:
+                return lambda m, r: m.meet(site, resume)
             if gathers:
                 return lambda m, r: m.gather(gathers, resume)
             return lambda m, r: m.wait(site, resume)

@@ -20,6 +20,8 @@ WAITING = 1 << 29
 EXITED = 1 << 30
 #: The same of lanes that wait for the subgroups beside theirs.
 GATHERED = WAITING + 1
+#: The same of lanes that wait for those of all blocks of their cluster.
+MEETING = WAITING + 2
 #: Steps after which other segments get turns, and how often.
 _FAIR_AFTER, _FAIR_EVERY = 1024, 16
 
@@ -37,6 +39,7 @@ class Machine(Accesses):
         subgroup: number of each lane's subgroup in its block.
         chip: the `Chip`.
         grid, block: sizes of the launch.
+        met: of each block the tick at which those of its cluster met last.
     """
 
     def launch_blocks(self, kernel: Kernel, grid: Index, block: Index, numbers: Array) -> None:
@@ -59,6 +62,7 @@ class Machine(Accesses):
         self._padding = self.pc == EXITED
         self.alive = int(self.lanes - self._padding.sum())
         self._turns = 0
+        self.met = np.zeros(self.blocks, np.int64)
         self._executed = np.zeros(len(kernel.segments), np.int64)
         self.begin_blocks()
 
@@ -142,6 +146,36 @@ class Machine(Accesses):
         whole = here.all(axis=1) & (resumes.min(axis=1) == resumes.max(axis=1))
         np.copyto(self.pc, self._resume, where=np.repeat(whole, width))
 
+    def meet(self, site: int, resume: int) -> None:
+        """The executing lanes wait for those of all blocks of their cluster, then go on."""
+        np.copyto(self._resume, resume, where=self.mask)
+        np.copyto(self._barrier_site, site, where=self.mask)
+        self.go(MEETING)
+        here = (self.pc == MEETING) | self._padding
+        self._part(here.reshape(-1, self.clock.cluster * self.block_lanes).all(axis=1))
+
+    def _part(self, clusters: Array) -> None:
+        """The lanes of clusters that have met go on."""
+        if not clusters.any():
+            return
+        lanes = np.repeat(clusters, self.clock.cluster * self.block_lanes)
+        np.copyto(self.pc, self._resume, where=lanes & (self.pc == MEETING))
+        now = self.clock.tick()
+        self.clock.block_since[lanes] = self.clock.cluster_since[lanes] = now
+        self.met[np.repeat(clusters, self.clock.cluster)] = now
+
+    def _report_absent(self) -> None:
+        """Let lanes go on that wait for others of their cluster in vain."""
+        lanes = self.pc == MEETING
+        if not lanes.any():
+            return
+        self.site = int(self._barrier_site[lanes].min())
+        self.set_mask(lanes, int(lanes.sum()))
+        gone = int((self.exited() & ~self._padding).sum())
+        what = f"waits for all threads of its cluster; {gone} have ended without coming here"
+        self.report("divergent barrier", what)
+        self._part(lanes.reshape(-1, self.clock.cluster * self.block_lanes).any(axis=1))
+
     def run(self, max_steps: int) -> bool:
         """Run until all threads ended; False if that took too many steps."""
         segments, registers, pc = self.kernel.segments, self.registers, self.pc
@@ -154,6 +188,8 @@ class Machine(Accesses):
                         break
                     # Others that lanes wait for are elsewhere: what needs them says so.
                     np.copyto(pc, self._resume, where=pc == GATHERED)
+                    if at == MEETING:
+                        self._report_absent()
                     self._release()
                     continue
                 mask = pc == at

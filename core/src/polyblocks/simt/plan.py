@@ -70,6 +70,7 @@ def run_plan(
                 [_argument(simulator, a, buffers, workspace) for a in launch["arguments"]],
                 launch.get("shared_bytes", 0),
                 sample,
+                launch.get("cluster", 1),
             )
             for launch in plan["launches"]
         )

@@ -7,7 +7,8 @@ thread u
 
 * of the same block, if it happened before the block's last barrier,
 * of the same subgroup, also if before the subgroup's last barrier,
-* of another block, if that block released (fence or atomic) after it and u acquired after that.
+* of another block, if that block released (fence or atomic) after it and u acquired after that,
+* of another block of the same cluster, also if before what u has waited for of that block.
 
 The last rule does not ask whether the two met in the same atomic, so it may miss races of kernels
 that synchronize blocks; it never reports an ordered access.
@@ -35,15 +36,20 @@ class Clock:
         block_since, subgroup_since: tick of the last barrier, per lane.
         acquired: tick of the last acquire, per lane.
         released: tick of the last release, per block of the grid.
+        cluster: blocks of a cluster.
+        cluster_since: tick up to which a lane has waited for other blocks of its cluster.
     """
 
-    def __init__(self, blocks: int, block_lanes: int, subgroup: int, now: int) -> None:
+    def __init__(
+        self, blocks: int, block_lanes: int, subgroup: int, now: int, cluster: int = 1
+    ) -> None:
         self.now = self.start = now
         self.block_lanes = block_lanes
-        self.subgroup = subgroup
+        self.subgroup, self.cluster = subgroup, cluster
         self.released = np.zeros(blocks, np.int32)
         self.ids = np.zeros(0, np.int32)
         self.block_since = self.subgroup_since = self.acquired = self.ids
+        self.cluster_since = self.ids
 
     def begin(self, blocks: Array) -> None:
         """Start some blocks of the grid, given by their numbers."""
@@ -54,6 +60,7 @@ class Clock:
         self.block_since = np.full(lanes, self.start, np.int32)
         self.subgroup_since = self.block_since.copy()
         self.acquired = self.block_since.copy()
+        self.cluster_since = self.block_since.copy()
 
     def tick(self) -> int:
         """Advance; returns the new tick."""
@@ -196,7 +203,11 @@ class Shadow:
         )
         acquired = clock.acquired[lanes]
         released = np.where(block < 0, acquired, clock.released[block])
-        return np.where(block == my_block, inside, np.minimum(released, acquired))
+        outside = np.minimum(released, acquired)
+        if clock.cluster > 1:
+            near = (block >= 0) & (block // clock.cluster == my_block // clock.cluster)
+            outside = np.where(near, np.maximum(outside, clock.cluster_since[lanes]), outside)
+        return np.where(block == my_block, inside, outside)
 
     def _forgotten_before(self, clock: Clock, who: Array, lanes: Array, ids: Array) -> Array:
         block, group = _homes(clock, who)

@@ -67,6 +67,10 @@ class Instruction:
 Kind = str | Callable[[Instruction], Mapping[str, int]] | None
 
 
+#: All subgroups of the blocks of a cluster.
+CLUSTER = -1
+
+
 @dataclass(frozen=True)
 class Operation:
     """The meaning of an op.
@@ -77,7 +81,8 @@ class Operation:
             ``memory``, ``control``, ``special``, ``shuffle``, ``matrix`` …; or a function of the
             instruction that returns counts; None is free.
         barrier: all threads of the block meet here; ``run`` is called before they wait.
-        gathers: subgroups beside each other that go on together from here; 0 if each goes on.
+        gathers: subgroups beside each other that go on together from here; 0 if each goes on, and
+            :data:`CLUSTER` for all of a cluster's blocks.
     """
 
     decode: Callable[[Instruction], Run]

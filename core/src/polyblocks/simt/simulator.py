@@ -154,6 +154,7 @@ class Simulator:
         arguments: Sequence[Argument],
         shared_bytes: int = 0,
         sample: int | None = None,
+        cluster: int = 1,
     ) -> LaunchResult:
         """Run a kernel on all blocks of a grid, or on a sample of them.
 
@@ -165,10 +166,11 @@ class Simulator:
             sample: blocks to run at most, where the grid has more: the first, the last, and others
                 spread between these. Counts are for the whole grid; the other blocks write
                 nothing.
+            cluster: blocks that follow each other and run at the same time; a sample is of such.
 
         Raises:
-            InputError: an unknown kernel, arguments that do not fit it, or a sample of fewer than
-                three blocks.
+            InputError: an unknown kernel, arguments that do not fit it, a sample of fewer than
+                three blocks, or a grid that is no whole clusters.
             TargetError: more threads or shared memory than the chip has.
             UnsupportedError: an op that the simulator does not know.
         """
@@ -184,14 +186,17 @@ class Simulator:
         total = extent[0] * extent[1] * extent[2]
         if total * lanes >= 1 << 30:
             raise InputError(f"expected a grid of fewer than 2^30 threads, got {grid} x {block}")
-        clock = Clock(total, lanes, width, self._tick + 1)
+        if total % cluster:
+            raise InputError(f"expected a grid of whole clusters of {cluster} blocks, got {total}")
+        clock = Clock(total, lanes, width, self._tick + 1, cluster)
         machine = Machine(self.chip, windows, self._device, clock, program.granule, self.measure)
         machine.tensor_maps = self._tensor_maps
         local = program.shared.used + lanes * program.private.used
-        batch = max(1, min(_LANES // lanes, _LOCAL_BYTES // max(local, 1)))
+        batch = max(1, min(_LANES // lanes, _LOCAL_BYTES // max(local, 1)) // cluster) * cluster
         finished = True
         counts = Counts()
-        for numbers, times in _parts(total, sample):
+        for clusters, times in _parts(total // cluster, sample):
+            numbers = (clusters[:, None] * cluster + np.arange(cluster)).reshape(-1)
             for first in range(0, numbers.size, batch):
                 part = numbers[first : first + batch]
                 machine.launch_blocks(program, extent, threads, part)

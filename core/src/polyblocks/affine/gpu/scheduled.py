@@ -179,7 +179,11 @@ def _unit_plan(
     schedule.multiple("register_tile", columns, n, f"columns of {name}")
     schedule.multiple("k_block", tiles.k_block, k, f"steps of {name}")
     stages = schedule.number("stages", 2, least=2)
-    plan = unit_plan(chip, access, tiles, stages)
+    cluster = schedule.pair("cluster") if "cluster" in schedule else (1, 1)
+    plan = unit_plan(chip, access, tiles, stages, cluster)
+    if not (plan.has_clusters if isinstance(plan, GroupUnitPlan) else cluster == (1, 1)):
+        expected = f"a cluster of two tiles beside each other whose parts {name} can copy in boxes"
+        raise schedule.unexpected(expected, str(list(cluster)), "omit 'cluster'")
     if isinstance(plan, GroupUnitPlan) and not plan.is_possible:
         expected = f"{plan.line} steps, lines of {name}, and 3 stages at least"
         raise schedule.unexpected(expected, f"{tiles.k_block} steps and {stages} stages")

@@ -84,6 +84,11 @@ KEYS: dict[str, Key] = {
         "tiles of each operand in shared memory: one is used while the others are filled",
         (UNIT, CHAIN),
     ),
+    "cluster": Key(
+        "blocks along M and along N that copy a part each of a tile that all of them read; left "
+        "out for blocks by themselves",
+        (UNIT,),
+    ),
     "chained": Key(
         "whether the nest is a chain of two products (`chain-products`); sizes are those of the "
         "first, whose columns are the steps of the second",

@@ -12,6 +12,7 @@ from polyblocks import mlir
 from polyblocks.affine.cost.estimate import combine
 from polyblocks.affine.mlir.json_attributes import from_attribute, to_attribute
 from polyblocks.attributes import (
+    CLUSTER_ATTRIBUTE,
     ESTIMATE_ATTRIBUTE,
     ESTIMATES_ATTRIBUTE,
     NESTS_ATTRIBUTE,
@@ -78,7 +79,12 @@ class Member:
 
 
 def can_be_joined(kernel: Any, row: Json) -> bool:
-    """Whether a kernel may run in some of the blocks of a launch: its grid has one axis."""
+    """Whether a kernel may run in some of the blocks of a launch: its grid has one axis.
+
+    Clusters begin at every other block.
+    """
+    if CLUSTER_ATTRIBUTE in kernel.attributes:
+        return False
     if row["grid"][1:] != [1, 1] or len(kernel.regions[0].blocks) != 1:
         return False
     return not any(op.name == "gpu.grid_dim" for op in nested(kernel))

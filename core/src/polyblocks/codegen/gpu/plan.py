@@ -17,6 +17,9 @@ An argument of a kernel is one of
   256], "strides": [1024], "box": [64, 128]}``. The innermost dimension comes first; strides, of the
   others, are in bytes. The box's rows have 128 bytes, in which pieces of 16 bytes are swizzled.
 
+``cluster``, if it is there, is how many blocks that follow each other run at the same time and
+reach each other's shared memory; the machine code says it, too, so that launches ask for nothing.
+
 ``shared_bytes`` is the shared memory that the launch has to ask for, on top of what the kernel
 declares itself; it is 0 unless that would be more than a kernel may declare.
 

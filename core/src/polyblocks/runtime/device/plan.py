@@ -191,6 +191,9 @@ def read_plan(manifest: Mapping[str, Any]) -> LaunchPlan:
             arguments.operand(f"{where}.arguments[{k}]", operand) for k, operand in enumerate(given)
         ]
         grid, block = _extent(launch, where, "grid"), _extent(launch, where, "block")
+        cluster = launch.get("cluster", 1)
+        whole = _is_count(cluster) and cluster > 0 and grid[0] % cluster == 0
+        _expect(whole, f"{where}.cluster", f"a number that divides {grid[0]} blocks", cluster)
         read.append((kernel, grid, block, shared, operands))
     found = {operand for *_, operands in read for operand in operands}
     maps = arguments.maps

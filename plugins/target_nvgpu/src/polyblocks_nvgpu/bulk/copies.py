@@ -14,11 +14,20 @@ from polyblocks.target import BulkCopies
 #: The functions that the core calls and :mod:`polyblocks_nvgpu.passes.lower_bulk_copies` lowers.
 START = "llvm.polyblocks.bulk.start"
 STORE = "llvm.polyblocks.bulk.store"
+SHARE = "llvm.polyblocks.bulk.share"
+ARRIVE_AT = "llvm.polyblocks.bulk.arrive_at"
 UNIFORM = "llvm.polyblocks.bulk.uniform"
 ELECT = "llvm.polyblocks.bulk.elect"
 #: LLVM's functions, by the number of dimensions: to shared memory, and from there.
 TENSOR_COPY = "llvm.nvvm.cp.async.bulk.tensor.g2s.tile.{}d"
 TENSOR_STORE = "llvm.nvvm.cp.async.bulk.tensor.s2g.tile.{}d"
+#: The address of a place in another block of the cluster, and how a thread arrives there. Without
+#: the cluster's scope it has no fence, whose loss was a quarter on an H200; blocks read only what
+#: copies have brought.
+PLACE_OF = "llvm.nvvm.mapa.shared.cluster"
+ARRIVE_ELSEWHERE = "llvm.nvvm.mbarrier.arrive.scope.cta.space.cluster"
+#: All threads of a cluster arrive, and wait.
+MEET = ("llvm.nvvm.barrier.cluster.arrive", "llvm.nvvm.barrier.cluster.wait")
 #: How registers are given away and taken.
 RELEASE = "llvm.nvvm.setmaxnreg.dec.sync.aligned.u32"
 TAKE = "llvm.nvvm.setmaxnreg.inc.sync.aligned.u32"
@@ -43,4 +52,9 @@ BULK_COPIES = BulkCopies(
     store=STORE,
     close="llvm.nvvm.cp.async.bulk.commit.group",
     stored="llvm.nvvm.cp.async.bulk.wait.group.read",
+    share=SHARE,
+    arrive_at=ARRIVE_AT,
+    meet=MEET,
+    # The most that every chip can run.
+    cluster=8,
 )

@@ -7,12 +7,17 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from polyblocks import mlir
+from polyblocks.attributes import CLUSTER_ATTRIBUTE
 from polyblocks.codegen.gpu.plan import kernels, name_of, read_launches, write_launches
 from polyblocks.codegen.walk import nested
 from polyblocks.errors import PassError
 from polyblocks_nvgpu.bulk.copies import (
+    ARRIVE_AT,
+    ARRIVE_ELSEWHERE,
     ELECT,
+    PLACE_OF,
     RELEASE,
+    SHARE,
     START,
     STORE,
     TENSOR_COPY,
@@ -45,7 +50,8 @@ class LowerBulkCopiesPass:
           llvm.call_intrinsic "llvm.nvvm.cp.async.bulk.tensor.g2s.tile.2d"(
             %to, %barrier, %map, %i, %j, ...)
 
-    and its launches have one more argument, ``{"tensor_map": {"argument": 0, ...}}``.
+    and its launches have one more argument, ``{"tensor_map": {"argument": 0, ...}}``. A kernel with
+    clusters says so in an attribute that the assembler knows, and launches say it, too.
     """
 
     name: ClassVar[str] = "lower-bulk-copies"
@@ -71,15 +77,27 @@ class _Kernel:
         self.kernel, self.launches = kernel, launches
         self.block = kernel.regions[0].blocks[0]
         self._maps: dict[tuple[int, ...], Any] = {}
+        attributes = kernel.attributes
+        #: Blocks of a cluster.
+        self.cluster = (
+            int(attributes[CLUSTER_ATTRIBUTE].value) if CLUSTER_ATTRIBUTE in attributes else 1
+        )
 
     def lower(self) -> bool:
         ir = mlir.ir
         found = False
+        if self.cluster > 1:
+            sizes = ir.DenseI32ArrayAttr.get([self.cluster, 1, 1])
+            self.kernel.attributes["nvvm.cluster_dim"] = sizes
+            for row in self.launches:
+                row["cluster"] = self.cluster
         for op in list(nested(self.kernel)):
             if op.name != "llvm.call_intrinsic":
                 continue
             lower = {
                 START: self._start,
+                SHARE: self._start,
+                ARRIVE_AT: self._arrive_at,
                 STORE: self._store,
                 UNIFORM: self._uniform,
                 ELECT: self._elect,
@@ -98,13 +116,20 @@ class _Kernel:
     def _start(self, op: Any) -> None:
         to, barrier, *_ = op.operands
         rank, map_, places = self._described(op, 2)
+        shares = op.attributes["intrin"].value == SHARE
+        blocks = (1 << self.cluster) - 1 if shares else 0
         operands = [
             _op("llvm.inttoptr", _pointer(_CLUSTER), _op("llvm.ptrtoint", _integer(64), to)),
             *(barrier, map_, *places),
-            *(_constant(0, 16), _constant(0, 64), _constant(0, 1), _constant(0, 1)),
+            # The blocks that get it, how it is cached, and whether there are the two.
+            *(_constant(blocks, 16), _constant(0, 64), _constant(int(shares), 1), _constant(0, 1)),
             _constant(0, 32),
         ]
         _call(TENSOR_COPY.format(rank), [], operands)
+
+    def _arrive_at(self, op: Any) -> None:
+        place = _call(PLACE_OF, [_pointer(_CLUSTER)], list(op.operands))
+        _call(ARRIVE_ELSEWHERE, [], [place, _constant(1, 32)])
 
     def _store(self, op: Any) -> None:
         rank, map_, places = self._described(op, 1)

@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
-from polyblocks_nvgpu.bulk.copies import BULK_COPIES, TENSOR_COPY, TENSOR_STORE
+from polyblocks_nvgpu.bulk.copies import (
+    ARRIVE_ELSEWHERE,
+    BULK_COPIES,
+    PLACE_OF,
+    TENSOR_COPY,
+    TENSOR_STORE,
+)
 from polyblocks_nvgpu.ptx_reader.conversions import parts_of
 from polyblocks_nvgpu.ptx_reader.emitter import SPACES, Emitter, Handler, pointer
 from polyblocks_nvgpu.ptx_reader.statements import Instruction
+
+#: Address space of the shared memory of a cluster of blocks.
+_CLUSTER = 7
 
 
 def _barrier(e: Emitter, i: Instruction) -> None:
     """``mbarrier``, of shared memory."""
     what, shared = i.name[1:3], pointer(SPACES["shared"])
+    if what[0] == "arrive" and "shared::cluster" in i.name:
+        place = e.address(i.operands[1], _CLUSTER, i)
+        given = [place, e.read(i.operands[2], "i32")]
+        e.call(ARRIVE_ELSEWHERE, given, [pointer(_CLUSTER), "i32"], "()")
+        return
     if "shared" not in i.name:
         raise i.error("a barrier that is elsewhere")
     if what[0] == "init":
@@ -39,7 +53,7 @@ def copy_box(e: Emitter, i: Instruction) -> None:
         types = [shared, pointer(SPACES["global"]), *["i32"] * len(places)]
         e.call(TENSOR_STORE.format(len(places)), [*given, *places], types, "()")
         return
-    if "complete_tx" not in i.name[-1] or "tile" not in i.name:
+    if "mbarrier::complete_tx::bytes" not in i.name or "tile" not in i.name:
         raise i.error("a bulk copy of this kind")
     to, (source, *rest), barrier = i.operands[0], _inside(i.operands[1]), i.operands[2]
     places = [e.read(each, "i32") for each in parts_of(",".join(rest))]
@@ -51,7 +65,22 @@ def copy_box(e: Emitter, i: Instruction) -> None:
     ]
     shared = pointer(SPACES["shared"])
     types = [shared, shared, pointer(SPACES["global"]), *["i32"] * len(places)]
+    if "multicast::cluster" in i.name[-1]:
+        # The blocks that get it, how it is cached, and whether there are the two.
+        bits = {"i16": e.read(i.operands[3], "i16"), "i64": "", "i1": ""}
+        bits["i64"], bits["i1"] = e.constant(0, "i64"), e.constant(1, "i1")
+        given, types = [*given, *bits.values()], [*types, *bits]
     e.call(TENSOR_COPY.format(len(places)), given, types, "()")
+
+
+def _place(e: Emitter, i: Instruction) -> None:
+    """``mapa``: a place in the shared memory of another block of the cluster."""
+    if i.name[1] != "shared::cluster":
+        raise i.error("a place of this kind")
+    to, place, block = i.operands
+    given = [e.address(f"[{place}]", SPACES["shared"], i), e.read(block, "i32")]
+    type_ = i.name[-1].replace("u", "i")
+    e.write(to, e.call(PLACE_OF, given, [pointer(SPACES["shared"]), "i32"], type_), type_)
 
 
 def _inside(operand: str) -> list[str]:
@@ -59,4 +88,4 @@ def _inside(operand: str) -> list[str]:
     return [part.strip() for part in operand.strip("[]").split(",")]
 
 
-HANDLERS: dict[str, Handler] = {"mbarrier": _barrier}
+HANDLERS: dict[str, Handler] = {"mbarrier": _barrier, "mapa": _place}

@@ -27,7 +27,10 @@ _SUMS = {"int8": "i32", "float64": "f64"}
 
 
 def _barrier(e: Emitter, i: Instruction) -> None:
-    """``bar.sync`` and ``barrier.sync``, of the whole block or of a number of threads."""
+    """``bar.sync`` and ``barrier.sync``, of a block or of a number of threads, or a cluster's."""
+    if i.name[:2] == ("barrier", "cluster"):
+        e.call(f"llvm.nvvm.{'.'.join(i.name)}", [], [], "()")
+        return
     if i.name[:2] == ("bar", "warp"):
         e.call("llvm.nvvm.bar.warp.sync", [e.read(i.operands[0], "i32")], ["i32"], "()")
         return

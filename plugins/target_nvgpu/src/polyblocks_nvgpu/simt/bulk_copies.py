@@ -10,8 +10,20 @@ from typing import Any
 import numpy as np
 
 from polyblocks.simt.bulk_copies import TensorMap
-from polyblocks.simt.semantics import Instruction, Operation, Run
-from polyblocks_nvgpu.bulk.copies import BULK_COPIES, RELEASE, TAKE, TENSOR_COPY, TENSOR_STORE
+from polyblocks.simt.semantics import CLUSTER, Instruction, Operation, Run
+from polyblocks_nvgpu.bulk.copies import (
+    ARRIVE_ELSEWHERE,
+    BULK_COPIES,
+    MEET,
+    PLACE_OF,
+    RELEASE,
+    TAKE,
+    TENSOR_COPY,
+    TENSOR_STORE,
+)
+
+#: Where the simulator keeps the number of a block in an address in the memory of its cluster.
+_RANK = 48
 
 
 def _map(machine: Any, map_: Any, rank: int) -> TensorMap | None:
@@ -27,7 +39,10 @@ def _map(machine: Any, map_: Any, rank: int) -> TensorMap | None:
 def _copy(rank: int) -> Operation:
     def run(machine: Any, to: Any, barrier: Any, map_: Any, *rest: Any) -> None:
         if (found := _map(machine, map_, rank)) is not None:
-            machine.bulk.start(machine, to, barrier, found, rest[:rank])
+            # The blocks that get it, how it is cached, and whether there are the two.
+            flags = [int(np.ravel(each)[0]) for each in rest[rank:]]
+            blocks = flags[0] & 0xFFFF if len(flags) > 2 and flags[2] else None
+            machine.bulk.start(machine, to, barrier, found, rest[:rank], blocks)
 
     return Operation(lambda i: run, "memory")
 
@@ -63,6 +78,22 @@ def _is_over(instruction: Instruction) -> Run:
     return lambda m, address, parity: m.bulk.is_over(m, address, parity)
 
 
+def _place_of(instruction: Instruction) -> Run:
+    del instruction
+    return lambda m, address, rank: address + (np.asarray(rank, np.int64) + 1 << _RANK)
+
+
+def _arrive_elsewhere(instruction: Instruction) -> Run:
+    del instruction
+
+    def run(machine: Any, address: Any, count: Any = None) -> None:
+        del count
+        rank = (address >> _RANK) - 1
+        machine.bulk.arrive(machine, address & (1 << _RANK) - 1, None, rank)
+
+    return run
+
+
 def _nothing(instruction: Instruction) -> Run:
     del instruction
     return lambda machine, *operands: None
@@ -78,6 +109,10 @@ INTRINSICS: dict[str, Operation] = {
     BULK_COPIES.expect: Operation(_arrive, "memory"),
     BULK_COPIES.arrive: Operation(_arrive, "memory"),
     BULK_COPIES.is_over: Operation(_is_over, "control"),
+    PLACE_OF: Operation(_place_of, "integer"),
+    ARRIVE_ELSEWHERE: Operation(_arrive_elsewhere, "memory"),
+    MEET[0]: Operation(_nothing, "control"),
+    MEET[1]: Operation(_nothing, "control", gathers=CLUSTER),
     RELEASE: Operation(_nothing, "control"),
     TAKE: Operation(_nothing, "control"),
 }

@@ -12,6 +12,7 @@ from polyblocks.affine.expr import Expr
 from polyblocks.affine.gpu.plans.boxed_arrays import BoxedArray
 from polyblocks.affine.gpu.plans.boxed_results import RESULT_BYTES
 from polyblocks.affine.gpu.plans.fragments import ACCESS_BYTES
+from polyblocks.affine.gpu.plans.numbers import Numbers
 from polyblocks.affine.gpu.plans.units import UnitPlan
 from polyblocks.affine.swizzles import Swizzle, doubling
 from polyblocks.target import BulkCopies, GroupUnit
@@ -42,7 +43,7 @@ class GroupUnitPlan(UnitPlan):
     the products of the next one, begin.
 
     With ``bulk`` copies warps have roles: a thread of one more group starts copies, and the others
-    multiply.
+    multiply. Blocks of a cluster copy a part each of a tile that all of them read.
 
     Attributes:
         bulk: how boxes are copied; None if threads copy pieces.
@@ -84,7 +85,40 @@ class GroupUnitPlan(UnitPlan):
     @property
     def rows_together(self) -> int:
         """Rows of tiles that blocks compute at about the same time, and read together."""
-        return gcd(self.sizes.grid[0], _TOGETHER) if self.persistent else 1
+        together = self.persistent or self.cluster[0] > 1
+        return gcd(self.sizes.grid[0], _TOGETHER) if together else 1
+
+    def sharers(self, operand: Operand) -> int:
+        """Blocks that read the same tiles of an operand together."""
+        return self.cluster[1 - operand.side]
+
+    @property
+    def cluster_blocks(self) -> int:
+        """Blocks of a cluster."""
+        return prod(self.cluster)
+
+    @property
+    def has_clusters(self) -> bool:
+        """Whether there are whole clusters, and parts of tiles are whole boxes."""
+        size = self.cluster_blocks
+        if size == 1:
+            return True
+        if self.bulk is None or size > self.bulk.cluster or min(self.cluster) > 1:
+            return False
+        pairs = (*zip(self.sizes.grid, self.cluster, strict=True), (self.units, size))
+        whole = all(count % blocks == 0 for count, blocks in pairs)
+        parts = all(self._lines(o) % (ROWS * self.sharers(o)) == 0 for o in self.product.operands)
+        return whole and parts and _TOGETHER % size == 0
+
+    @property
+    def order(self) -> tuple[int, int]:
+        """Rows, and columns, of tiles that follow each other in the order of blocks."""
+        return self.rows_together, self.cluster[1]
+
+    def _lines(self, operand: Operand) -> int:
+        """Lines of a tile, or :data:`ROWS` for each panel, that blocks can copy parts of."""
+        length = self.sizes.tile[operand.side]
+        return length // self.line * ROWS if self.is_transposed(operand) else length
 
     @property
     def kept(self) -> int:  # type: ignore[override]
@@ -118,13 +152,16 @@ class GroupUnitPlan(UnitPlan):
 
     def box(self, operand: Operand) -> tuple[int, ...]:
         """Extents of what is copied at once, innermost dimension first; of batches it is one."""
-        array = self.arrays[operand.side]
-        lines = self.sizes.depth if self.is_transposed(operand) else self.sizes.tile[operand.side]
+        array, lines = self.arrays[operand.side], self.sizes.depth
+        if not self.is_transposed(operand):
+            lines = self.sizes.tile[operand.side] // self.sharers(operand)
         return (self.line, lines, *[1] * (len(array.extents) - 2))
 
     def boxes(self, operand: Operand) -> int:
-        """Boxes of a tile: panels."""
-        return self.sizes.tile[operand.side] // self.line if self.is_transposed(operand) else 1
+        """Boxes of a tile that a block copies: panels."""
+        if not self.is_transposed(operand):
+            return 1
+        return self.sizes.tile[operand.side] // self.line // self.sharers(operand)
 
     @property
     def tile_bytes(self) -> int:
@@ -201,6 +238,11 @@ class GroupUnitPlan(UnitPlan):
         """As of any unit, where results do not leave in boxes."""
         return self.result is None and super().exchanges_sums
 
+    def schedule(self, numbers: Numbers) -> dict[str, Any]:
+        """As of any unit, and the cluster."""
+        cluster = {"cluster": list(self.cluster)} if self.cluster_blocks > 1 else {}
+        return {**super().schedule(numbers), **cluster}
+
     def derived(self) -> dict[str, Any]:
         """As of any unit, and the results in shared memory."""
         found = super().derived()
@@ -236,7 +278,8 @@ class GroupUnitPlan(UnitPlan):
         panels = [o for o in operands if self.is_transposed(o)]
         whole = all(self.unit.shape[o.side] % self.line == 0 for o in panels)
         copied = all(self.is_asynchronous(o) for o in operands)
-        return whole and copied and self.sizes.depth == self.line and self.ahead > 0
+        lines = self.sizes.depth == self.line and self.has_clusters
+        return whole and copied and lines and self.ahead > 0
 
     @property
     def reading(self) -> int:

@@ -15,8 +15,14 @@ from polyblocks.affine.plan.tiles import Tiles
 from polyblocks.target import GroupUnit, Multiprocessor
 
 
-def unit_plan(chip: Multiprocessor, found: UnitAccess, tiles: Tiles, stages: int) -> UnitPlan:
-    """The plan with these tiles, of whole units and warps, and stages."""
+def unit_plan(
+    chip: Multiprocessor,
+    found: UnitAccess,
+    tiles: Tiles,
+    stages: int,
+    cluster: tuple[int, int] = (1, 1),
+) -> UnitPlan:
+    """The plan with these tiles, of whole units and warps, stages, and cluster."""
     unit, loads = found.unit, chip.tile_loads
     sums = unit.sums
     assert sums is not None
@@ -32,7 +38,8 @@ def unit_plan(chip: Multiprocessor, found: UnitAccess, tiles: Tiles, stages: int
     )
     given = (sizes, found, tiles, stages, chip.warp * unit.warps)
     if isinstance(unit, GroupUnit):
-        return _of_group(chip, GroupUnitPlan(*given, copies=chip.asynchronous_copies))
+        plan = GroupUnitPlan(*given, copies=chip.asynchronous_copies, cluster=cluster)
+        return _of_group(chip, plan)
     if loads is not None and not has_whole_tiles(
         unit, loads, of_warp, found.product.element.nbytes
     ):

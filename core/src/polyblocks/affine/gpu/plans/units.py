@@ -82,6 +82,7 @@ class UnitPlan(TilePlan):
         bounded: loads that find zeros beyond the end of a buffer; None if there are none.
         loads: how tiles of both operands are read; None if each lane reads its own chunks.
         fence: see :class:`polyblocks.target.Multiprocessor`.
+        cluster: blocks along rows, and along columns, that share what they read.
     """
 
     kind: ClassVar[PlanKind] = PlanKind.UNIT
@@ -101,6 +102,7 @@ class UnitPlan(TilePlan):
     bounded: BoundedLoads | None = None
     loads: TileLoads | None = None
     fence: str = ""
+    cluster: tuple[int, int] = (1, 1)
 
     @cached_property
     def warps(self) -> tuple[int, int]:
@@ -162,11 +164,8 @@ class UnitPlan(TilePlan):
         ):
             return 1
         if self.has_rows_of_threads(operand):
-            return (
-                window
-                if lcm(window, self.sizes.depth) // self.sizes.depth <= CALLS_OF_WINDOWS
-                else 1
-            )
+            few = lcm(window, self.sizes.depth) // self.sizes.depth <= CALLS_OF_WINDOWS
+            return window if few else 1
         if self.threads % length:
             return 1
         groups = self.threads // length

@@ -25,7 +25,9 @@ Numbers = np.ndarray[Any, np.dtype[Any]]
 #: Kinds of products that are remembered.
 _REMEMBERED = 256
 
-_known: dict[tuple[Any, ...], tuple[list[tuple[Tiles, int]], Needs]] = {}
+#: Tiles, stages and cluster of a kernel.
+Tiling = tuple[Tiles, int, tuple[int, int]]
+_known: dict[tuple[Any, ...], tuple[list[Tiling], Needs]] = {}
 
 
 @dataclass(frozen=True)
@@ -61,8 +63,8 @@ class Needs:
     resident: Numbers
 
 
-def needs_of_all(chip: Multiprocessor, found: UnitAccess) -> tuple[list[tuple[Tiles, int]], Needs]:
-    """Tiles and stages of all kernels that could compute a product, and what each needs.
+def needs_of_all(chip: Multiprocessor, found: UnitAccess) -> tuple[list[Tiling], Needs]:
+    """Tiles, stages and clusters of all kernels that could compute a product, and what each needs.
 
     Neither depends on the number of steps but for what :func:`_kind` has of it, nor on that of
     products beside each other, nor on what is done around the sums, so that contractions in parts
@@ -73,14 +75,14 @@ def needs_of_all(chip: Multiprocessor, found: UnitAccess) -> tuple[list[tuple[Ti
         if len(_known) >= _REMEMBERED:
             del _known[next(iter(_known))]
         plans = list(unit_plans(chip, found))
-        _known[kind] = [(k.tiles, k.stages) for k in plans], needs_of(plans, chip)
+        _known[kind] = [(k.tiles, k.stages, k.cluster) for k in plans], needs_of(plans, chip)
     return _known[kind]
 
 
 def needs_of(plans: Iterable[UnitPlan], chip: Multiprocessor) -> Needs:
     """The resources of kernels."""
     rows = []
-    for _, alike in groupby(plans, lambda plan: plan.tiles):
+    for _, alike in groupby(plans, lambda plan: (plan.tiles, plan.cluster)):
         # Computed once for kernels that differ in stages only.
         first, *others = alike
         needed, numbers = first.registers(), _numbers(first)
@@ -100,12 +102,18 @@ def _numbers(plan: UnitPlan) -> tuple[float, ...]:
     return (
         *plan.sizes.tile,
         plan.sizes.threads,
-        plan.sizes.copied_bytes(plan.product.operands),
+        _copied_bytes(plan),
         _shared_bytes_of_tile(plan),
         plan.reading + sum(plan.copying(o) for o in plan.product.operands),
         plan.copies_through_registers,
         plan.has_idle_copiers,
     )
+
+
+def _copied_bytes(plan: UnitPlan) -> float:
+    """Of memory, for a step of a tile: blocks of a cluster copy a part each of what they share."""
+    given = plan.product.operands
+    return sum(plan.sizes.copied_bytes([o]) / plan.cluster[1 - o.side] for o in given)
 
 
 def _kind(found: UnitAccess, chip: Multiprocessor) -> tuple[Any, ...]:

@@ -32,6 +32,8 @@ _STAGES = (3, 4, 2)
 _GROUPS = ((1, 1), (2, 1), (1, 2), (2, 2), (4, 1))
 _ROWS_OF_GROUP = (1, 2)
 _GROUP_STAGES = (4, 3, 5, 6)
+#: Blocks along rows and along columns that share what they read, by such a unit.
+_CLUSTERS = ((1, 1), (2, 1), (1, 2))
 
 
 def unit_plans(chip: Multiprocessor, found: UnitAccess) -> Iterator[UnitPlan]:
@@ -70,11 +72,11 @@ def _of_groups(chip: Multiprocessor, found: UnitAccess, unit: GroupUnit) -> Iter
     """Candidates of a unit that reads shared memory: a line of steps, few or many stages."""
     m, n, _ = unit.shape
     line = unit.line // found.product.element.nbytes
-    for (down, across), rows in product(_GROUPS, _ROWS_OF_GROUP):
+    for (down, across), rows, cluster in product(_GROUPS, _ROWS_OF_GROUP, _CLUSTERS):
         if rows * m * n > _SUMS * chip.warp * unit.warps:
             continue
         tiles = Tiles((rows * m, n), (down * rows * m, across * n), line)
-        plan = unit_plan(chip, found, tiles, stages=_GROUP_STAGES[0])
+        plan = unit_plan(chip, found, tiles, _GROUP_STAGES[0], cluster)
         assert isinstance(plan, GroupUnitPlan)
         if plan.threads > chip.threads_per_block or not plan.is_possible or not _fits(plan):
             continue

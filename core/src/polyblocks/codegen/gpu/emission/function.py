@@ -13,6 +13,7 @@ from polyblocks.affine.gpu.schedule import unique_name
 from polyblocks.affine.mlir.views import VIEWS
 from polyblocks.affine.model import AnyStore, Node, program_buffers, walk
 from polyblocks.attributes import (
+    CLUSTER_ATTRIBUTE,
     ESTIMATE_ATTRIBUTE,
     KIND_ATTRIBUTE,
     RESIDENT_ATTRIBUTE,
@@ -211,6 +212,8 @@ def _description(kernel: Kernel) -> dict[str, Any]:
         found[ESTIMATE_ATTRIBUTE] = nest.estimate
     if isinstance(kernel.plan, GroupUnitPlan):
         found[SHARED_ALIGNMENT_ATTRIBUTE] = _number(kernel.plan.alignment)
+        if kernel.plan.cluster_blocks > 1:
+            found[CLUSTER_ATTRIBUTE] = _number(kernel.plan.cluster_blocks)
     if unit := kernel.plan.decision().get("unit"):
         found[UNIT_ATTRIBUTE] = ir.StringAttr.get(unit)
     return found

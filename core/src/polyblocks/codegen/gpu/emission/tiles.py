@@ -69,18 +69,23 @@ class TileEmitter:
         #: Values of elements that the epilogue uses besides those before the reduction.
         self.handed: list[Value] = []
 
-    def begin(self, block: Any, together: int = 1) -> None:
+    def begin(self, block: Any, order: tuple[int, int] = (1, 1)) -> None:
         """Where the tile of a block begins.
 
         Args:
             block: its number.
-            together: rows of tiles, a divisor of all of them, whose tiles follow each other.
+            order: rows of tiles, a divisor of all of them, whose tiles follow each other; and
+                columns of each of these, a divisor of all columns, that do.
         """
         code, sizes, parts = self.code, self.sizes, self.sizes.parts
-        height, width = sizes.grid
+        (height, width), (together, beside) = sizes.grid, order
+        within = None
+        if beside > 1:
+            within, width = code.remainder(block, beside), width // beside
+            block = code.quotient(block, beside)
         if together > 1:
-            rest = code.quotient(block, together)
-            rows, column = code.quotient(rest, width), code.remainder(rest, width)
+            of_rows = code.quotient(block, together)
+            rows, column = code.quotient(of_rows, width), code.remainder(of_rows, width)
             row = code.remainder(rows, height // together)
             row = code.add(code.times(row, together), code.remainder(block, together))
             at, batch = (row, column), code.quotient(rows, height // together)
@@ -88,6 +93,8 @@ class TileEmitter:
             tile = code.quotient(block, width)
             at = (code.remainder(tile, height), code.remainder(block, width))
             batch = code.quotient(tile, height)
+        if within is not None:
+            at = at[0], code.add(code.times(at[1], beside), within)
         if parts.batch:
             self.nodes.decode(batch, parts.batch)
         self.first = [code.times(n, size) for n, size in zip(at, sizes.tile[:2], strict=True)]

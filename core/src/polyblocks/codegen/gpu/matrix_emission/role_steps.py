@@ -108,19 +108,9 @@ class ConsumerSteps(_RoleSteps):
 
     def _free(self) -> None:
         """A thread of each warp says that a tile is used."""
-        code, copies = self.code, self.barriers.copies
         stage = self.before if self._pending else self.state[0]
-
-        def one() -> list[Any]:
-            code.intrinsic(copies.arrive, [code.i64], [self.barriers.free(stage)])
-            return []
-
-        code.when(
-            code.compare(
-                "eq", code.remainder(self.scope.lane, self.scope.threads_of_warp), code.integer(0)
-            ),
-            one,
-        )
+        lane = self.code.remainder(self.scope.lane, self.scope.threads_of_warp)
+        self.barriers.leave(stage, lane)
 
 
 class ProducerSteps(_RoleSteps):
@@ -155,19 +145,23 @@ class ProducerSteps(_RoleSteps):
         side = self.pipeline.side(copy.destination.buffer)
         operand = plan.product.operands[side]
         array, buffer, copies = plan.arrays[side], operand.load.buffer, self.barriers.copies
-        steps = code.times(self.value(number), plan.sizes.depth)
-        for panel in range(plan.boxes(operand)):
-            to = scope.in_stage(
-                scope.tiles[operand],
-                stage,
-                [code.integer(panel * plan.sizes.depth), code.integer(0)],
-                0,
-            )
-            first = code.plus(scope.tile.first[side], panel * plan.line)
+        steps, extents = code.times(self.value(number), plan.sizes.depth), plan.box(operand)
+        sharers, part = plan.sharers(operand), code.integer(0)
+        if sharers > 1:
+            part = code.remainder(code.id("block"), sharers)
+        for panel in range(boxes := plan.boxes(operand)):
+            # Lines of the tile before those of the box, and rows (or columns) of these.
+            lines = code.plus(code.times(part, boxes * extents[1]), panel * extents[1])
+            before = lines
+            if plan.is_transposed(operand):
+                before = code.plus(code.times(part, boxes * plan.line), panel * plan.line)
+            to = scope.in_stage(scope.tiles[operand], stage, [lines, code.integer(0)], 0)
+            first = code.add(scope.tile.first[side], before)
             inner = [first, steps] if plan.is_transposed(operand) else [steps, first]
-            box = operands_of_box(scope, copies, buffer, array, inner, plan.box(operand))
+            box = operands_of_box(scope, copies, buffer, array, inner, extents)
+            name = copies.share if sharers > 1 else copies.start
             given = [code.pointer(to, SHARED), at, *box]
-            code.intrinsic(copies.start, [], given, copy.source.location)
+            code.intrinsic(name, [], given, copy.source.location)
 
 
 class Roles:
@@ -217,18 +211,21 @@ class Roles:
             return []
 
         code.when(code.compare("ult", warp, self.barriers.number(first)), consumer, producer)
+        if plan.cluster_blocks > 1:
+            # No block ends while another one still arrives at its barriers.
+            self.barriers.meet_cluster()
 
     def _over_tiles(self, steps: _RoleSteps, body: Callable[[], Any]) -> None:
         """A role's part in one tile, or in all tiles of a block."""
         code, plan, tile = self.code, self.plan, self.scope.tile
         block = code.id("block")
         if not plan.persistent:
-            tile.begin(block)
+            tile.begin(block, plan.order)
             body()
             return
 
         def one(number: Any, state: list[Any]) -> list[Any]:
-            tile.begin(number, plan.rows_together)
+            tile.begin(number, plan.order)
             steps.state = state[0], state[1]
             body()
             return list(steps.state)

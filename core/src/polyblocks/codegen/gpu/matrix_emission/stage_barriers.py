@@ -31,18 +31,42 @@ class StageBarriers:
     def prepare(self, thread: Any, warp: int) -> None:
         """Make all barriers, by the first thread of a block; ``warp``: threads of one."""
         code, stages, consumers = self.code, self.plan.stages, self.plan.consumers
+        # Of all blocks that read what this one copies.
+        users = consumers // warp * self.plan.cluster_blocks
 
         def one() -> list[Any]:
             for stage in range(stages):
                 place = code.integer(stage)
-                for at, arrive in ((self.filled(place), 1), (self.free(place), consumers // warp)):
+                for at, arrive in ((self.filled(place), 1), (self.free(place), users)):
                     code.intrinsic(self.copies.prepare, [], [at, self.number(arrive)])
             code.intrinsic(self.copies.prepare, [], [self._meeting, self.number(consumers)])
             code.intrinsic(self.copies.visible, [], [])
             return []
 
         code.when(code.compare("eq", thread, code.integer(0)), one)
-        barrier(code)
+        if self.plan.cluster_blocks > 1:
+            self.meet_cluster()
+        else:
+            barrier(code)
+
+    def leave(self, stage: Any, lane: Any) -> None:
+        """A warp has used a stage: one of its threads says so to each block that fills it."""
+        code, copies, blocks = self.code, self.copies, self.plan.cluster_blocks
+
+        def one() -> list[Any]:
+            if blocks > 1:
+                block = code.value("arith.index_cast", code.i32, lane)
+                code.intrinsic(copies.arrive_at, [], [self.free(stage), block])
+            else:
+                code.intrinsic(copies.arrive, [code.i64], [self.free(stage)])
+            return []
+
+        code.when(code.compare("ult", lane, code.integer(blocks)), one)
+
+    def meet_cluster(self) -> None:
+        """All threads of a cluster wait for each other."""
+        for name in self.copies.meet:
+            self.code.intrinsic(name, [], [])
 
     def filled(self, stage: Any) -> Any:
         """The barrier whose phases end when a stage is filled."""
