@@ -5,7 +5,17 @@ from __future__ import annotations
 import pytest
 
 from polyblocks.affine.expr import Expr, Var
-from polyblocks.affine.model import Buffer, For, Load, Nest, Node, Sequence, Store, Value
+from polyblocks.affine.model import (
+    Buffer,
+    For,
+    IndirectStore,
+    Load,
+    Nest,
+    Node,
+    Sequence,
+    Store,
+    Value,
+)
 from polyblocks.passes.map.nontemporal_stores import mark_nontemporal_stores
 from polyblocks.target import MemoryLevel, ParallelLevel, TargetDescription
 
@@ -30,6 +40,7 @@ def stream_of(
     step: int = 1,
     fresh: bool = False,
     joined: bool = False,
+    scattered: bool = False,
 ) -> int:
     """What a store to ``out[i, j + shift]`` in ``for i: for j`` is marked with.
 
@@ -51,6 +62,9 @@ def stream_of(
     if read_again:
         body: list[Node] = [Load(Value("f32"), out, (Expr(0), Expr(0)))]
         nests.append(Nest(body, []))
+    if scattered:
+        place = Value("index")
+        nests.append(Nest([IndirectStore(Value("f32"), out, [place, place])], []))
     sequence = Sequence(list(nests), [out])
     around = [For(i, [loop])] if joined else []
     mark_nontemporal_stores(loop, j if across else None, width, sequence, CHIP, around)
@@ -96,6 +110,7 @@ def test_short_runs_wait_for_lines() -> None:
         {"shape": (8, 64)},
         {"shape": (64, 65)},
         {"read_again": True},
+        {"scattered": True},
         {"lower": True},
         {"shift": 8},
         {"width": 4},

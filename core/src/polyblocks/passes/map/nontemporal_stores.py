@@ -13,12 +13,14 @@ from polyblocks.affine.model import (
     AnyStore,
     Buffer,
     For,
+    IndirectAccess,
     Nest,
     Opaque,
     Sequence,
     Store,
     reads,
     reads_from,
+    walk,
     writes,
 )
 from polyblocks.affine.operation_cost import operations
@@ -46,10 +48,10 @@ def mark_nontemporal_stores(
     """Let stores of whole vectors of a loop pass the caches where that saves reading lines.
 
     A store brings the line into the cache that it writes to. For an output that the last cache does
-    not keep, and that is not read any more, that is a third more traffic than needed. Every vector
-    must be aligned, if its buffer is; whether it is, is asked at run time. Where rows begin
-    anywhere, the loop of a single store begins with a part of a vector, up to the first aligned
-    element. Where computing hides the traffic, all stores go through the caches.
+    not keep, and that is not read or scattered to any more, that is a third more traffic than
+    needed. Every vector must be aligned, if its buffer is; whether it is, is asked at run time.
+    Where rows begin anywhere, the loop of a single store begins with a part of a vector, up to the
+    first aligned element. Where computing hides the traffic, all stores go through the caches.
 
     Args:
         loop: the loop whose iterations are lanes.
@@ -132,8 +134,18 @@ def _passes_by(buffer: Buffer, walks: bool, sequence: Sequence, target: Any) -> 
     # Memory of the program's own is read by something, or would not be there.
     if buffer.kind == "alloc" or any(reads_from(item, buffer) for item in sequence.items):
         return False
-    writers = (item for item in sequence.items if any(b.base is buffer for b in writes(item)))
-    return any(passes_caches(target, buffer, _touched_bytes(item), walks) for item in writers)
+    writers = [item for item in sequence.items if any(b.base is buffer for b in writes(item))]
+    if not any(passes_caches(target, buffer, _touched_bytes(item), walks) for item in writers):
+        return False
+    return not any(isinstance(item, Nest) and _scatters_to(item, buffer) for item in writers)
+
+
+def _scatters_to(nest: Nest, buffer: Buffer) -> bool:
+    """Whether it stores single elements of a buffer, which needs the lines around them."""
+    return any(
+        isinstance(node, IndirectAccess) and node.writes and node.buffer.base is buffer
+        for node in walk(nest.body)
+    )
 
 
 def _touched_bytes(item: Nest | Opaque) -> int:
