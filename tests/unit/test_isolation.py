@@ -41,10 +41,14 @@ from polyblocks.isolation.isolation import run_isolated
 
 
 def no_child_is_left() -> bool:
-    try:
-        os.waitpid(-1, os.WNOHANG)
-    except ChildProcessError:
-        return True
+    """Whether all children are reaped soon, beside this thread."""
+    end = time.monotonic() + 10
+    while time.monotonic() < end:
+        try:
+            os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        except ChildProcessError:
+            return True
+        time.sleep(0.001)
     return False
 
 
@@ -67,6 +71,30 @@ def test_returns_bytes_of_another_process():
     assert int(run_isolated(lambda: str(os.getpid()).encode())) != os.getpid()
     assert not isolation.is_isolated_child()
     assert run_isolated(lambda: str(isolation.is_isolated_child()).encode()) == b"True"
+
+
+def test_goes_on_while_the_child_ends(monkeypatch):
+    """Its memory takes milliseconds to free."""
+    wait, ended = os.waitpid, threading.Event()
+
+    def slow(pid, options):
+        assert options or ended.wait(60)
+        return wait(pid, options)
+
+    monkeypatch.setattr(os, "waitpid", slow)
+    assert run_isolated(lambda: b"done") == b"done"
+    ended.set()
+    assert no_child_is_left()
+
+
+def test_is_reaped_where_no_thread_can_be_started(monkeypatch):
+    def fail(self):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", fail)
+    assert run_isolated(lambda: b"done") == b"done"
+    with pytest.raises(ChildProcessError, match="No child"):
+        os.waitpid(-1, os.WNOHANG)
 
 
 def test_returns_many_bytes():

@@ -20,6 +20,7 @@ import signal
 import struct
 import sys
 import tempfile
+import threading
 import time
 import traceback
 import warnings
@@ -279,7 +280,7 @@ class _Parent:
                 f"the compiler {self._cause()}{self._where()}{self._last_words()}"
             )
             raise crash if self._crashed_by_itself() else _transient(crash)
-        self._reap(block=True)  # it has reported, so it exits now
+        self._reap_reported()
         if self.error is not None:
             raise self.error
         if logger.isEnabledFor(logging.DEBUG):
@@ -356,6 +357,13 @@ class _Parent:
                 if pid == self.pid:
                     self.reaped, self.status = True, status
         return self.reaped
+
+    def _reap_reported(self) -> None:
+        """Collect a child that has reported; its memory takes milliseconds to free."""
+        try:
+            threading.Thread(target=self._reap, kwargs={"block": True}, daemon=True).start()
+        except RuntimeError:  # no thread can be started
+            self._reap(block=True)
 
     def _reap_crashed(self) -> None:
         # Normally dead already. A job that closed the pipe and lives on is killed.
