@@ -92,6 +92,30 @@ def test_blocks_that_compute_a_tile_each_share_what_they_read(chosen: list[Group
     assert error < 0.2
 
 
+def test_bytes_are_shared_as_well(chosen: list[GroupUnitPlan], turns: None) -> None:
+    """Their results do not leave in boxes."""
+    torch.manual_seed(0)
+    a, b = (torch.randint(-128, 128, shape, dtype=torch.int8) for shape in ((120, 592), (128, 592)))
+    (found,), launches = simulate(lambda a, b: torch._int_mm(a, b.t()), [a, b], ARCH)
+    assert any(plan.result is None for plan in chosen)
+    assert not [f for launch in launches for f in launch.findings]
+    assert torch.equal(torch.from_numpy(found).long(), a.long() @ b.long().t())
+
+
+@pytest.mark.parametrize("chosen", [(2, 1), (1, 2)], indirect=True, ids=str)
+def test_clusters_are_of_one_batch(chosen: list[GroupUnitPlan], turns: None) -> None:
+    """What is not a number stays in its batch, its row and its column."""
+    torch.manual_seed(0)
+    a, b, c = r(3, 72, 72).half(), r(3, 72, 136).half(), r(136).half()
+    a[1, 70, 71], b[0, 71, 135] = torch.nan, torch.inf
+    (found,), launches = simulate(lambda a, b, c: torch.bmm(a, b) + c, [a, b, c], ARCH)
+    assert any(plan.result is not None for plan in chosen)
+    assert not [f for launch in launches for f in launch.findings]
+    expected = torch.bmm(a.double(), b.double()) + c.double()
+    result = torch.from_numpy(found).double()
+    torch.testing.assert_close(result, expected, rtol=2e-3, atol=2e-2, equal_nan=True)
+
+
 def no_meeting(last: bool) -> Callable[[str], str]:
     """A change: blocks do not meet at the beginning, or at the end."""
 
