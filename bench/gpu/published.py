@@ -60,6 +60,7 @@ class Kernel:
         boxes: bytes of each box of an iteration, which a group of four warps copies.
         leaves: bytes of results that a group of four warps stores in boxes.
         blocks: of the grid, where each computes tile after tile; 0: one for each tile.
+        cluster: blocks that get the last of ``boxes`` together.
         tolerance: how far the model may be from the time, relative to it.
     """
 
@@ -78,6 +79,7 @@ class Kernel:
     boxes: tuple[int, ...] = ()
     leaves: int = 0
     blocks: int = 0
+    cluster: int = 1
     tolerance: float = 0.25
 
     @property
@@ -304,6 +306,7 @@ def _boxes(
         boxes=(16384, columns * 64 if boxed else columns * 128),
         leaves=columns * 128 if boxed else 0,
         blocks=min(tiles, 132) if boxed else 0,
+        cluster=2 if boxed else 1,
         tolerance=0.15,
     )
 

@@ -84,8 +84,13 @@ def kernel(row: Kernel) -> Compared:
     floor = (m + n) * k * OPERAND_BYTES + m * n * row.result_bytes
     tiles = -(-m // row.tile[0]) * -(-n // row.tile[1])
     blocks, needs = row.blocks or tiles, (row.threads, row.registers, row.shared_bytes)
-    launch = Launch(blocks, *needs, row.boxes, row.leaves)
-    parts = replace(parts, boxes=len(row.boxes), stored=int(row.leaves > 0))
+    launch = Launch(blocks, *needs, row.boxes, row.leaves, row.cluster)
+    parts = replace(
+        parts,
+        boxes=len(row.boxes),
+        stored=int(row.leaves > 0),
+        shared_boxes=int(row.cluster > 1),
+    )
     estimate = predict(parts, launch, Problem(m, n, k, floor), found)
     name = f"{row.listing} {m}x{n}x{k}"
     seconds = estimate.seconds + target.parallel[0].overhead * row.between_launches

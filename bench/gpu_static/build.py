@@ -153,6 +153,7 @@ def launch_of(launch: Json, row: Json, results: Sequence[int] = ()) -> Launch:
         used["shared_bytes"] + launch.get("shared_bytes", 0),
         _boxes([each for each in maps if each not in stored]),
         sum(_boxes(stored)),
+        launch.get("cluster", 1),
     )
 
 

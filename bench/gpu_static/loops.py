@@ -20,6 +20,7 @@ class Parts:
         is_loop: whether there is one.
         boxes: copies of boxes for an iteration, which warps of their own start.
         stored: copies of boxes of results, of a group of warps.
+        shared_boxes: of ``boxes`` those that all blocks of a cluster get.
     """
 
     before: tuple[Instruction, ...]
@@ -28,6 +29,7 @@ class Parts:
     is_loop: bool
     boxes: int = 0
     stored: int = 0
+    shared_boxes: int = 0
 
     @property
     def multiplier(self) -> Kind:
@@ -88,14 +90,17 @@ def split(code: Code) -> Parts:
         for b, e in copying
         if not any((b, e) != (c, f) and b <= c and f <= e for c, f in copying)
     ]
-    boxes = max((_boxes(i[b : e + 1]) for b, e in inner), default=0)
+    boxes, shared = (
+        max((_boxes(i[b : e + 1], *part) for b, e in inner), default=0)
+        for part in ((), ("UTMALDG", "MULTICAST"))
+    )
     after = i[end + 1 : role]
     stored = _boxes(after, "UTMASTG")
-    return Parts(i[:begin], _usual(code, begin, end), after, True, boxes, stored)
+    return Parts(i[:begin], _usual(code, begin, end), after, True, boxes, stored, shared)
 
 
-def _boxes(instructions: Sequence[Instruction], name: str = "UTMALDG") -> int:
-    return sum(i.name.startswith(name) for i in instructions)
+def _boxes(instructions: Sequence[Instruction], name: str = "UTMALDG", part: str = "") -> int:
+    return sum(i.name.startswith(name) and part in i.name for i in instructions)
 
 
 def _usual(code: Code, begin: int, end: int) -> tuple[Instruction, ...]:

@@ -41,6 +41,7 @@ class Launch:
         boxes: bytes of a box of each array that is copied in boxes, the largest number of rows
             first; a group of four warps starts these copies then.
         stored: bytes of a box of results; 0 where threads store them.
+        cluster: blocks that get the same boxes, the smallest ones.
     """
 
     blocks: int
@@ -49,6 +50,12 @@ class Launch:
     shared_bytes: int
     boxes: tuple[int, ...] = ()
     stored: int = 0
+    cluster: int = 1
+
+    def arriving_bytes(self, count: int, shared: int) -> int:
+        """As :meth:`bulk_bytes`, with those that others of its cluster have copied to a block."""
+        others = (self.cluster - 1) * shared
+        return self.bulk_bytes(count) + (self.boxes[-1] * others if others else 0)
 
     def bulk_bytes(self, count: int) -> int:
         """Bytes of an iteration's copies: one of the largest box, others of the smallest."""
@@ -166,8 +173,18 @@ class Estimate:
         return max(self.matrix_seconds, self.memory_seconds) / self.seconds
 
 
-def busy(code: Sequence[Instruction], machine: Machine, warps: int, bulk: int = 0) -> Busy:
-    """What code of so many warps of a multiprocessor keeps busy, with bytes of bulk copies."""
+def busy(
+    code: Sequence[Instruction], machine: Machine, warps: int, bulk: int = 0, arrives: int = 0
+) -> Busy:
+    """What code of so many warps of a multiprocessor keeps busy.
+
+    Args:
+        code: of a warp.
+        machine: that it runs on.
+        warps: of the multiprocessor.
+        bulk: bytes of bulk copies that it starts.
+        arrives: bytes that bulk copies bring, those of other blocks included.
+    """
     partitions = machine.chip.partitions
     share = warps / partitions
     of_kind: dict[Kind, float] = {}
@@ -187,8 +204,9 @@ def busy(code: Sequence[Instruction], machine: Machine, warps: int, bulk: int = 
         issue = float(len(code))
     # Pipes of other arithmetic count as slots, those of few lanes as several.
     issue = max(issue, *of_kind.values(), 0.0)
-    shared, moved = shared * warps + bulk / machine.shared_rate, moved * warps + bulk
-    return Busy(matrix * share, issue * share, shared, moved / machine.cache_rate)
+    shared, moved = shared * warps + arrives / machine.shared_rate, moved * warps
+    cache = max((moved + bulk) / machine.cache_rate, (moved + arrives) / machine.most_cache_rate)
+    return Busy(matrix * share, issue * share, shared, cache)
 
 
 def sums_of_warp(code: Sequence[Instruction], kind: Kind) -> int:
@@ -255,6 +273,7 @@ def predict(parts: Parts, launch: Launch, problem: Problem, machine: Machine) ->
     chip, count_of = machine.chip, machine.multiprocessors
     warps = warps_of_block(chip, launch.threads) - (_COPYING if parts.boxes else 0)
     bulk = launch.bulk_bytes(parts.boxes)
+    arrives = launch.arriving_bytes(parts.boxes, parts.shared_boxes)
     holds = occupancy(chip, launch.registers, launch.shared_bytes, launch.threads).blocks
     if not holds:
         raise ValueError(f"no block of {launch} fits into a multiprocessor")
@@ -283,7 +302,7 @@ def predict(parts: Parts, launch: Launch, problem: Problem, machine: Machine) ->
         more = machine.cache_rate * blocks * count_of / of_grid
         given = replace(machine, cache_rate=min(more, machine.most_cache_rate))
         before, loop, after, leaves = cycles_with(blocks, given.cache_rate)
-        used = busy(parts.loop, given, warps * blocks, bulk * blocks)
+        used = busy(parts.loop, given, *(n * blocks for n in (warps, bulk, arrives)))
         loop = max(loop, used.most[1]) + NOT_HIDDEN * used.cache
         return trips * loop, before + after + leaves
 
@@ -296,7 +315,7 @@ def predict(parts: Parts, launch: Launch, problem: Problem, machine: Machine) ->
     if rest:
         loop, last = wave(ceil(rest / count_of), rest)
         cycles, ends = cycles + loop, max(ends, last)
-    used = busy(parts.loop, machine, warps * resident, bulk * resident)
+    used = busy(parts.loop, machine, *(n * resident for n in (warps, bulk, arrives)))
     prologue, scheduled, epilogue, leaves = cycles_with(resident, machine.cache_rate)
     # While one block begins or ends, the others that are held go on. One that goes on with another
     # tile has operands of it already, and its boxes leave meanwhile.

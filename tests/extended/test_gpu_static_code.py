@@ -168,6 +168,8 @@ def test_warps_that_copy_have_code_of_their_own() -> None:
     # A box of rows, and two of the panels of columns.
     assert Launch(1, 384, 168, 0, (16384, 8192)).bulk_bytes(parts.boxes) == 32768
     assert Launch(1, 384, 168, 0, (16384, 8192)).bulk_bytes(2) == 24576
+    assert Launch(1, 384, 168, 0, (16384, 8192), cluster=2).arriving_bytes(3, 2) == 49152
+    assert Launch(1, 384, 168, 0, (16384, 8192)).arriving_bytes(3, 0) == 32768
 
 
 def test_branches_to_one_place_are_one_loop() -> None:
