@@ -67,6 +67,20 @@ def check_all(function: Callable[..., Any], given: list[torch.Tensor], arch: str
     return [launch.counts.instructions.get("matrix", 0) for launch in launches]
 
 
+@pytest.mark.parametrize("arch", sweep(CHIPS, "sm_80", "sm_90a", "gfx1100"))
+def test_products_of_different_widths_have_one_tile(arch: str) -> None:
+    """Rows, columns and steps are no multiples of tiles, and each result has its own epilogue."""
+
+    def widths(x: torch.Tensor, *weights: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        q, k, v = (functional.linear(x, weight) for weight in weights)
+        return q * 2, torch.relu(k), v
+
+    torch.manual_seed(0)
+    shapes = (77, 584), (520, 584), (136, 584), (72, 584)
+    given = [torch.randn(shape).half() for shape in shapes]
+    assert sum(matrix > 0 for matrix in check_all(widths, given, arch)) == 1
+
+
 @pytest.mark.parametrize("arch", CHIPS)
 def test_projections_are_one_kernel(arch: str) -> None:
     (matrix,) = check_all(projections, inputs(), arch)

@@ -265,9 +265,9 @@ ROOMS: dict[str, str] = {
     "passes",
     "passes/schedule": "affine affine/analysis affine/cleanup affine/cost affine/mlir "
     "affine/rewrites affine/scatters affine/vectors affine/gpu passes",
-    "passes/map": "affine affine/analysis affine/cost affine/masks affine/mlir affine/naming "
-    "affine/rewrites "
-    "affine/vectors affine/gpu affine/gpu/mapping affine/gpu/plans affine/gpu/staged affine/plan "
+    "passes/map": "affine affine/analysis affine/contraction/products affine/cost affine/fusion "
+    "affine/masks affine/mlir affine/naming affine/rewrites affine/vectors affine/gpu "
+    "affine/gpu/mapping affine/gpu/plans affine/gpu/staged affine/gpu/tiles affine/plan "
     "codegen/gpu/emission passes",
     "affine": "",
     "affine/cleanup": "affine",

@@ -73,6 +73,9 @@ FREE_ROUNDING_ATTRIBUTE = "polyblocks.free_rounding"
 RARE_ATTRIBUTE = "polyblocks.rare"
 #: A loop of a kernel that stays one, see ``keep-loops``: LLVM's, which its branches keep.
 LOOP_ATTRIBUTE = "llvm.loop_annotation"
+#: Of calls of a target's own intrinsics: which of the kernels that run together they are of. Equal
+#: code of two of them may become one otherwise, and their sizes arguments, where constants are due.
+MEMBER_ATTRIBUTE = "polyblocks.member"
 #: A call that ``hide-intrinsics`` made.
 HIDDEN_ATTRIBUTE = "polyblocks.hidden"
 #: A nest: how it runs, see :mod:`polyblocks.affine.plan.keys`.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import inf
 
 from polyblocks.affine.analysis.access_order import fastest_last
@@ -24,6 +24,7 @@ from polyblocks.affine.gpu.mapping.wide import is_one_walk, widen_loops, widest
 from polyblocks.affine.gpu.plans.groups import GroupPlan
 from polyblocks.affine.gpu.plans.kernel import Kernel, Plan
 from polyblocks.affine.gpu.plans.numbers import Numbers
+from polyblocks.affine.gpu.plans.sizes import Grid
 from polyblocks.affine.gpu.predict import predict
 from polyblocks.affine.gpu.scheduled import scheduled_kernel
 from polyblocks.affine.gpu.tiles.lanes_cost import quickest_lanes
@@ -34,8 +35,15 @@ from polyblocks.errors import UnsupportedError
 from polyblocks.target import Multiprocessor, TargetDescription
 
 
-def choose(nest: Nest, target: TargetDescription) -> tuple[Kernel, Predicted]:
+def choose(
+    nest: Nest, target: TargetDescription, beside: Sequence[Grid] = ()
+) -> tuple[Kernel, Predicted]:
     """The kernel of a nest.
+
+    Args:
+        nest: what it does.
+        target: has grids.
+        beside: sizes of the products that are launched with a product.
 
     Raises:
         ValueError: the target has no grids.
@@ -48,6 +56,9 @@ def choose(nest: Nest, target: TargetDescription) -> tuple[Kernel, Predicted]:
     if (chain := _chained(nest, target)) is not None:
         return chain, predict(chain, target)
     form_atomics(nest.body)
+    if beside and (found := quickest_units(nest, target, chip, beside)) is not None:
+        kernel = Kernel(nest, found[0])
+        return kernel, predict(kernel, target)
     tiles = quickest_tiles(nest, target)
     least = least_groups(nest, target)
     groups = None if tiles is not None and tiles[1] < least else _groups(nest, target, chip)

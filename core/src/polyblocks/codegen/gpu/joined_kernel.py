@@ -15,6 +15,7 @@ from polyblocks.attributes import (
     CLUSTER_ATTRIBUTE,
     ESTIMATE_ATTRIBUTE,
     ESTIMATES_ATTRIBUTE,
+    MEMBER_ATTRIBUTE,
     NESTS_ATTRIBUTE,
     RESIDENT_ATTRIBUTE,
     SOURCES_ATTRIBUTE,
@@ -33,6 +34,8 @@ Json = dict[str, Any]
 READ_ONLY = "llvm.readonly"
 #: Attributes with an element for each launch.
 _OF_CALLS = (ESTIMATE_ATTRIBUTE, ESTIMATES_ATTRIBUTE, NESTS_ATTRIBUTE)
+#: Intrinsics that a target's passes replace.
+_OWN = "llvm.polyblocks."
 #: Unsigned less than, of arith.cmpi.
 _ULT = 6
 
@@ -160,8 +163,10 @@ def join(members: Sequence[Member], name: str) -> Any:
             attributes={"dimension": ir.Attribute.parse("#gpu<dim x>")},
         ).result
     first = 0
-    for member, values in zip(members, _values(members, list(block.arguments)), strict=True):
+    given = zip(members, _values(members, list(block.arguments)), strict=True)
+    for position, (member, values) in enumerate(given):
         copy = member.kernel.clone()
+        _mark(copy, position)
         body = copy.regions[0].blocks[0]
         for value, new in zip(body.arguments, values, strict=True):
             value.replace_all_uses_with(new)
@@ -178,6 +183,15 @@ def join(members: Sequence[Member], name: str) -> Any:
             op.operation.move_before(then)
         copy.erase()
     return function
+
+
+def _mark(kernel: Any, member: int) -> None:
+    """Let calls of a target's own intrinsics say which member they are of."""
+    ir = mlir.ir
+    number = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), member)
+    for op in nested(kernel):
+        if op.name == "llvm.call_intrinsic" and op.attributes["intrin"].value.startswith(_OWN):
+            op.attributes[MEMBER_ATTRIBUTE] = number
 
 
 def _places(members: Sequence[Member]) -> list[int]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 #: For the hook ``preload`` of targets: each forked compilation would import them again.
 MODULES = (
-    "polyblocks.codegen.gpu.emission.function",
-    "polyblocks.codegen.gpu.emission.region",
     "polyblocks.affine.gpu.scheduled",
     "polyblocks.affine.gpu.split_k",
+    "polyblocks.codegen.gpu.emission.function",
+    "polyblocks.codegen.gpu.emission.region",
+    "polyblocks.passes.map.products_together",
 )

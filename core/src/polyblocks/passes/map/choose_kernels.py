@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from polyblocks.affine.gpu.plans.sizes import Grid
 from polyblocks.affine.model import ControlFlow, For, Nest, Sequence
 from polyblocks.attributes import (
     ESTIMATE_ATTRIBUTE,
@@ -26,7 +27,8 @@ class ChooseKernelsPass:
     blocks, whatever the cost model finds quickest. The threads of a group share the loops inside;
     buffers of an iteration live in registers or in shared memory, and threads wait for each other
     where one needs what another one did. Reductions whose operands several outer iterations read
-    are contractions: blocks compute tiles of them. A loop or branch about which a number in memory
+    are contractions: blocks compute tiles of them. Products that join-launches can launch together
+    get the tile that is best for the blocks of all. A loop or branch about which a number in memory
     decides is one kernel of one block, with all nests in it.
 
     :mod:`polyblocks.affine.plan.keys` describes the numbers. The time that
@@ -73,7 +75,11 @@ class _Choice:
     def sequence(self, sequence: Sequence) -> None:
         """Choose for the nests of a block, and for those of loops and branches in it."""
         from polyblocks.affine.gpu.regions import decided_by_memory
+        from polyblocks.passes.map.products_together import products_together
 
+        together: dict[Nest, list[Grid]] = {}
+        if not self.context.options.polyblocks_disable_affine_fusion:
+            together = products_together(sequence, self.context.target)
         for item in sequence.items:
             if isinstance(item, ControlFlow):
                 if decided_by_memory(item.operation):
@@ -84,9 +90,9 @@ class _Choice:
             elif isinstance(item, Nest) and item.body:
                 if not any(isinstance(n, For) for n in item.body):
                     _describe(item, sequence, self.context.target)
-                self._nest(item)
+                self._nest(item, together.get(item, []))
 
-    def _nest(self, nest: Nest) -> None:
+    def _nest(self, nest: Nest, beside: list[Grid]) -> None:
         from polyblocks.affine.gpu.choose import choose
         from polyblocks.affine.gpu.plans.kernel import resident_blocks
         from polyblocks.affine.gpu.plans.numbers import Numbers
@@ -94,7 +100,7 @@ class _Choice:
 
         target = self.context.target
         numbers = Numbers(nest)
-        kernel, predicted = choose(nest, target)
+        kernel, predicted = choose(nest, target, beside)
         plan = kernel.plan
         units = max(target.shared_level.size, 1)
         resident = resident_blocks(plan, target.multiprocessor, units)

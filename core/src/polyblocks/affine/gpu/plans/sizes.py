@@ -6,12 +6,20 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 from polyblocks.affine.analysis.contractions import Contraction, Operand
 from polyblocks.affine.element import dtype_of
 from polyblocks.affine.expr import Var
 from polyblocks.affine.model import AffineAccess, Value
+
+
+class Grid(NamedTuple):
+    """Sizes of a product: how many matrices, and theirs."""
+
+    matrices: int
+    rows: int
+    columns: int
 
 
 @dataclass(frozen=True, eq=False)

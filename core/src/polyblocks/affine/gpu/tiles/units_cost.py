@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from polyblocks.affine.cost import rates
 from polyblocks.affine.cost.constants import NOT_HIDDEN
 from polyblocks.affine.cost.predicted import IMPOSSIBLE, Predicted
-from polyblocks.affine.gpu.plans.sizes import bytes_around, extent
+from polyblocks.affine.gpu.plans.sizes import Grid, bytes_around, extent
 from polyblocks.affine.gpu.plans.unit_access import UnitAccess, nest_accesses
 from polyblocks.affine.gpu.plans.unit_plan import unit_plan
 from polyblocks.affine.gpu.plans.units import UnitPlan
@@ -45,25 +46,32 @@ def _overlapped(*seconds: Numbers) -> Numbers:
 
 
 def quickest_units(
-    nest: Nest, target: TargetDescription, chip: Multiprocessor
+    nest: Nest, target: TargetDescription, chip: Multiprocessor, beside: Sequence[Grid] = ()
 ) -> tuple[UnitPlan, Predicted] | None:
-    """The plan of a matrix unit that is predicted to be the quickest; None if none can run."""
+    """The plan of a matrix unit that is predicted to be the quickest; None if none can run.
+
+    Args:
+        nest: a product.
+        target, chip: what runs it.
+        beside: sizes of products with as many steps whose blocks run at the same time; the time
+            is that of all.
+    """
     found = [
         best
         for access in nest_accesses(nest, target.matrix_units)
-        if (best := _quickest(access, target, chip)) is not None
+        if (best := _quickest(access, target, chip, beside)) is not None
     ]
     return min(found, key=lambda entry: entry[1].seconds, default=None)
 
 
 def _quickest(
-    found: UnitAccess, target: TargetDescription, chip: Multiprocessor
+    found: UnitAccess, target: TargetDescription, chip: Multiprocessor, beside: Sequence[Grid]
 ) -> tuple[UnitPlan, Predicted] | None:
     """The quickest plan of one unit."""
     tilings, needs = needs_of_all(chip, found)
     if not tilings:
         return None
-    times = _times(needs, found, target, chip)
+    times = _times(needs, found, target, chip, beside)
     best = int(np.argmin(times.seconds))
     if not times.possible[best]:
         return None
@@ -78,13 +86,19 @@ def least_units(found: UnitAccess) -> float:
     return 2 * elements * parts.reduction.trips / flops if flops else 0.0
 
 
-def predict_units(plan: UnitPlan, target: TargetDescription, chip: Multiprocessor) -> Predicted:
-    """Seconds of one kernel."""
-    return _times(needs_of([plan], chip), plan.access, target, chip).of(0)
+def predict_units(
+    plan: UnitPlan, target: TargetDescription, chip: Multiprocessor, beside: Sequence[Grid] = ()
+) -> Predicted:
+    """Seconds of one kernel; ``beside`` as in :func:`quickest_units`."""
+    return _times(needs_of([plan], chip), plan.access, target, chip, beside).of(0)
 
 
 def _times(
-    needs: Needs, found: UnitAccess, target: TargetDescription, chip: Multiprocessor
+    needs: Needs,
+    found: UnitAccess,
+    target: TargetDescription,
+    chip: Multiprocessor,
+    beside: Sequence[Grid],
 ) -> _Times:
     """Seconds of kernels of matrix units.
 
@@ -94,8 +108,12 @@ def _times(
     units = max(target.shared_level.size, 1)
     parts = found.product.contraction
     rows, columns, depth = needs.tile
-    tiles = np.ceil(extent(parts.rows) / rows) * np.ceil(extent(parts.columns) / columns)
-    blocks, steps = extent(parts.batch) * tiles, np.ceil(parts.reduction.trips / depth)
+    own = Grid(extent(parts.batch), extent(parts.rows), extent(parts.columns))
+    blocks = sum(
+        grid.matrices * np.ceil(grid.rows / rows) * np.ceil(grid.columns / columns)
+        for grid in (own, *beside)
+    )
+    steps = np.ceil(parts.reduction.trips / depth)
     on_chip, cache = rates_of_memory(target)
     of_tile, of_ends = depth * needs.copied_bytes, bytes_around(parts) * rows * columns
     at_once = np.minimum(np.maximum(needs.resident, 1), np.ceil(blocks / units))
