@@ -2,7 +2,8 @@
 // TARGET: nvgpu sm_90a
 //
 // Addresses become descriptors: 14 bits of the address in units of 16 bytes, the distance of panels
-// and of groups of eight lines, and the swizzle of 128 bytes. What is no operand is in the name.
+// and of groups of eight lines, and the swizzle of 128 bytes. What is no operand is in the name. Bytes
+// behind a place are added to the place's descriptor, in units of 16.
 
 // CHECK:       llvm.func @polyblocks.wgmma.wait.1.f32.2(f32, f32) -> !llvm.struct<(f32, f32)> attributes {convergent, no_unwind}
 // CHECK:       llvm.func @polyblocks.wgmma.m64n64k16.f32.f16.01(f32, f32, i64, i64) -> !llvm.struct<(f32, f32)>
@@ -12,17 +13,27 @@
 // CHECK:         %[[B:.*]] = llvm.and %[[A]], %[[MASK]]
 // CHECK:         %[[FOUR:.*]] = llvm.mlir.constant(4 : i32)
 // CHECK:         %[[C:.*]] = llvm.lshr %[[B]], %[[FOUR]]
-// CHECK:         %[[D:.*]] = llvm.zext %[[C]] : i32 to i64
-// CHECK:         %[[ROWS:.*]] = llvm.mlir.constant(4611686293309489152 : i64)
-// CHECK:         %[[E:.*]] = llvm.or %[[D]], %[[ROWS]]
-// CHECK:         llvm.ptrtoint %arg1
-// CHECK:         %[[PANELS:.*]] = llvm.mlir.constant(4611686293338849280 : i64)
-// CHECK:         %[[F:.*]] = llvm.or %{{.*}}, %[[PANELS]]
+// CHECK:         %[[ROWS:.*]] = llvm.mlir.constant(4194304 : i32)
+// CHECK:         %[[D:.*]] = llvm.or %[[C]], %[[ROWS]]
+// CHECK:         %[[WIDE:.*]] = llvm.zext %[[D]] : i32 to i64
+// CHECK:         %[[LINES:.*]] = llvm.mlir.constant(4611686293305294848 : i64)
+// CHECK:         %[[E:.*]] = llvm.or %[[WIDE]], %[[LINES]]
+// CHECK:         llvm.trunc %arg4 : i64 to i32
+// CHECK:         %[[PANELS:.*]] = llvm.mlir.constant(33554432 : i32)
+// CHECK:         %[[G:.*]] = llvm.or %{{.*}}, %[[PANELS]]
+// CHECK:         %[[BEHIND:.*]] = llvm.mlir.constant(6 : i32)
+// CHECK:         llvm.add %[[G]], %[[BEHIND]]
+// CHECK:         %[[F:.*]] = llvm.or
 // CHECK:         llvm.call @polyblocks.wgmma.m64n64k16.f32.f16.01(%arg2, %arg3, %[[E]], %[[F]])
 // CHECK:         llvm.call @polyblocks.wgmma.wait.1.f32.2(
 // CHECK-NOT:     call_intrinsic
 gpu.module @kernels {
-  llvm.func @k(%a: !llvm.ptr<3>, %b: !llvm.ptr<3>, %s: f32, %t: f32) attributes {gpu.kernel, nvvm.kernel} {
+  llvm.func @k(%a: !llvm.ptr<3>, %unused: i64, %s: f32, %t: f32, %place: i64) attributes {gpu.kernel, nvvm.kernel} {
+    %c32 = llvm.mlir.constant(32 : i64) : i64
+    %c64 = llvm.mlir.constant(64 : i64) : i64
+    %x = llvm.add %place, %c32 : i64
+    %y = llvm.add %x, %c64 : i64
+    %b = llvm.inttoptr %y : i64 to !llvm.ptr<3>
     %no = llvm.mlir.constant(false) : i1
     %yes = llvm.mlir.constant(true) : i1
     %rows = llvm.mlir.constant(1024 : i32) : i32

@@ -80,7 +80,11 @@ def _multiply(module: Any, op: Any, name: str) -> None:
 
 
 def _descriptor(pointer: Any, leading: int) -> Any:
-    """That of lines of 128 bytes, in groups of 8 of them, and panels ``leading`` bytes apart."""
+    """That of lines of 128 bytes, in groups of 8 of them, and panels ``leading`` bytes apart.
+
+    Bytes behind a place are added to its descriptor, which calls of a tile have in common: shared
+    memory ends before the bits of an address that a descriptor has.
+    """
     ir = mlir.ir
     i32, i64 = (ir.IntegerType.get_signless(bits) for bits in (32, 64))
 
@@ -89,13 +93,35 @@ def _descriptor(pointer: Any, leading: int) -> Any:
 
     def number(value: int, type_: Any) -> Any:
         attributes = {"value": ir.IntegerAttr.get(type_, value)}
-        return ir.Operation.create("llvm.mlir.constant", results=[type_], attributes=attributes)
+        return ir.Operation.create(
+            "llvm.mlir.constant", results=[type_], attributes=attributes
+        ).result
 
-    address = op("llvm.ptrtoint", i32, pointer)
-    address = op("llvm.and", i32, address, number(ADDRESS_BITS, i32).result)
-    address = op("llvm.lshr", i32, address, number(SHIFT, i32).result)
+    place, behind = _place(pointer)
+    address = op("llvm.ptrtoint" if behind is None else "llvm.trunc", i32, place)
+    address = op("llvm.and", i32, address, number(ADDRESS_BITS, i32))
+    address = op("llvm.lshr", i32, address, number(SHIFT, i32))
+    high, low = divmod(descriptor_bits(leading, LINES * LINE), 1 << 32)
+    address = op("llvm.or", i32, address, number(low, i32))
+    if behind:
+        address = op("llvm.add", i32, address, number(behind >> SHIFT, i32))
     wide = op("llvm.zext", i64, address)
-    return op("llvm.or", i64, wide, number(descriptor_bits(leading, LINES * LINE), i64).result)
+    return op("llvm.or", i64, wide, number(high << 32, i64))
+
+
+def _place(pointer: Any) -> tuple[Any, int | None]:
+    """A place (``i64``) and the bytes behind it at which a pointer is; None: the pointer itself."""
+    if isinstance(pointer.owner, mlir.ir.Block) or pointer.owner.name != "llvm.inttoptr":
+        return pointer, None
+    place, behind = pointer.owner.operands[0], 0
+    while not isinstance(place.owner, mlir.ir.Block) and place.owner.name == "llvm.add":
+        first, second = place.owner.operands
+        if isinstance(second.owner, mlir.ir.Block) or second.owner.name != "llvm.mlir.constant":
+            break
+        if (more := _number(second)) < 0 or more % (1 << SHIFT):
+            break
+        place, behind = first, behind + more
+    return (place, behind) if str(place.type) == "i64" else (pointer, None)
 
 
 def _call(module: Any, op: Any, name: str, operands: list[Any]) -> None:

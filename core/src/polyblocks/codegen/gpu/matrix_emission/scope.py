@@ -69,6 +69,10 @@ class UnitScope:
         code, plan = self.code, self.plan
         self.lane, self.corner = code.remainder(thread, plan.warp), []
         warp = code.quotient(thread, plan.warp)
+        if self.warp is not None:
+            # The same in all of its threads, and known to be.
+            warp = code.value("arith.index_cast", code.index, self.warp)
+            warp = code.quotient(warp, plan.unit.warps)
         numbers = (code.quotient(warp, plan.warps[1]), code.remainder(warp, plan.warps[1]))
         sums = self.sums
         places = self.places = ([], [])
