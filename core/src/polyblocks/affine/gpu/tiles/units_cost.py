@@ -72,6 +72,10 @@ def _quickest(
     if not tilings:
         return None
     times = _times(needs, found, target, chip, beside)
+    if beside:
+        # Kernels with clusters are launched by themselves.
+        alone = np.array([cluster != (1, 1) for *_, cluster in tilings])
+        times = times._replace(possible=times.possible & ~alone)
     best = int(np.argmin(times.seconds))
     if not times.possible[best]:
         return None
