@@ -41,11 +41,12 @@ def stream_of(
     fresh: bool = False,
     joined: bool = False,
     scattered: bool = False,
+    tile: int = 0,
 ) -> int:
     """What a store to ``out[i, j + shift]`` in ``for i: for j`` is marked with.
 
     The nest reads ``reads`` rows of an input on the way, every element or each ``step``-th. Rows
-    are ``joined`` if the pass is told of the loop around.
+    are ``joined`` if the pass is told of the loop around; a local buffer of ``tile`` rows is read.
     """
     out = Buffer(shape, "f32", kind)
     out.fresh = fresh
@@ -57,6 +58,9 @@ def stream_of(
     if reads:
         rows = Buffer((reads, shape[1]), "f32", "input")
         inside.insert(0, Load(value, rows, (Expr.of(Var(reads)), Expr(0, {j: step}))))
+    if tile:
+        rows = Buffer((tile, shape[1]), "f32", "local")
+        inside.insert(0, Load(value, rows, (Expr.of(Var(tile)), Expr.of(j))))
     loop = For(lanes, inside, lower=(Expr(1),) if lower else ())
     nests = [Nest([loop], [])]
     if read_again:
@@ -91,6 +95,15 @@ def test_what_is_touched_with_an_output_drives_it_out() -> None:
 def test_results_in_other_memory_at_each_call_drive_each_other_out() -> None:
     assert stream_of(shape=(3, 128), reads=5, fresh=True) == 64
     assert stream_of(shape=(3, 128), reads=4, fresh=True) == 0
+
+
+def test_lines_of_an_output_do_not_drive_out_a_tile() -> None:
+    """Two rows of a tile fill the first cache of 1024 bytes; one more is in the second."""
+    assert stream_of(shape=(3, 128), tile=2) == 0
+    assert stream_of(shape=(3, 128), tile=3) == 0
+    assert stream_of(shape=(5, 128), tile=2) == 0
+    assert stream_of(shape=(5, 128), tile=3) == 64
+    assert stream_of(shape=(11, 128), tile=2) == 64
 
 
 def test_short_runs_wait_for_lines() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from math import ceil, prod
 
+from polyblocks.affine.access import stride_along
 from polyblocks.affine.cost import rates
 from polyblocks.affine.cost.constants import (
     CACHE_PART,
@@ -205,11 +206,38 @@ class TileCost:
         self._outside = {b: (b.nbytes, self._home(b.nbytes, together)) for b in outside}
         self._wrapped = {b for row in self._rows for b in row.loads}
         read = {n.buffer.base for stage in self.stages for n in stage.loads}
-        self._passing = {
-            b
+        passing = {
+            b: self._walks(b) and not rates.passes_caches(self.target, b, together, walks=True)
             for b in outside
-            if b.base not in read and rates.passes_caches(self.target, b, together)
+            if b.base not in read
+            and rates.passes_caches(self.target, b, together)
+            and self._fills_rows(b)
         }
+        #: Outputs whose stores pass the caches, by the local bytes that a tile must exceed for it.
+        nearest = self.target.memory[0].size if self.target.memory else 0
+        self._passing = {b: nearest if kept else -1 for b, kept in passing.items()}
+
+    def _writer(self, buffer: Buffer) -> tuple[FusionStage, Store] | None:
+        """The stage that stores most elements of a buffer, and its store."""
+        found = [(at, store) for at in self.stages for store in at.stores if store.buffer is buffer]
+        return max(found, key=lambda one: _elements(*one), default=None)
+
+    def _fills_rows(self, buffer: Buffer) -> bool:
+        """Whether whole rows are stored: a tile's loops along others have bounds, which vary.
+
+        A stage of its own has none: it begins with a part of a vector.
+        """
+        found = self._writer(buffer)
+        return len(self.stages) == 1 or (found is not None and found[0].fills_rows(found[1]))
+
+    def _walks(self, buffer: Buffer) -> bool:
+        """Whether what stores to a buffer reads elements that follow each other."""
+        found = self._writer(buffer)
+        if found is None or not found[0].loops:
+            return False
+        last = found[0].variables[-1]
+        steps = (stride_along(n.buffer, n.index, last) for n in found[0].loads)
+        return all(step is None or abs(step) <= 1 for step in steps)
 
     def best(self, start: tuple[int, ...] = ()) -> tuple[tuple[int, ...], Cost]:
         """The tile with the smallest predicted time, by descent along one dimension at a time.
@@ -400,7 +428,7 @@ class TileCost:
             moved = float(min(nbytes, count * n))
             if buffer in self._written:
                 # A line is read before it is written, if stores do not pass the caches.
-                ways = 1.0 if buffer in self._passing else 2.0
+                ways = 1.0 if local_bytes > self._passing.get(buffer, local_bytes) else 2.0
                 moved = ways * min(moved, self._written[buffer])
             else:
                 # Halos come from the last cache, if it holds them. Arrays that every tile reads

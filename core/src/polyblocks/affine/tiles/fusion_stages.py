@@ -185,6 +185,14 @@ class FusionStage:
             self._places[store] = self._walk(store)
         return self._places[store]
 
+    def fills_rows(self, store: Store) -> bool:
+        """Whether it stores to all elements of each row that it stores to."""
+        places = self.places(store)
+        if not places:
+            return True
+        columns = store.buffer.shape[-1]
+        return places[-1].step == 1 and places[-1].range(columns) == (0, columns)
+
     def walks_columns(self, store: Store) -> bool:
         """Whether loops around the innermost one walk a dimension together, and that another one.
 

@@ -65,7 +65,7 @@ def mark_nontemporal_stores(
     if not caches or loop.lower or loop.inits or _hides_traffic(loop, target):
         return
     turns = interleaves(loop) if across is None else complete_interleaves(loop)
-    walks = across is None and _walks(loop, turns, around)
+    walks = across is None and _walks(loop, turns, around, caches[0].size)
     for node in loop.body:
         if not isinstance(node, Store):
             continue
@@ -101,18 +101,28 @@ def _is_alone(node: Store, loop: For, width: int) -> bool:
 
 
 def _walks(
-    loop: For, turns: Mapping[AffineAccess, tuple[Interleave, int]], around: Collection[For]
+    loop: For,
+    turns: Mapping[AffineAccess, tuple[Interleave, int]],
+    around: Collection[For],
+    nearest: int,
 ) -> bool:
-    """Whether a loop fills one long run of memory, from elements that follow each other, too."""
+    """Whether a loop fills one long run of memory, from elements that follow each other, too.
+
+    Elements of a tile are in a cache already, and lines that it stores to must not take its
+    place: a tile is no more than the ``nearest`` cache holds.
+    """
     accesses = [node for node in loop.body if isinstance(node, AffineAccess)]
     stores = [node for node in accesses if isinstance(node, Store)]
     runs = {turns[node][0] if node in turns else node for node in stores}
-    loads = (stride_along(n.buffer, n.index, loop.var) for n in accesses if n not in stores)
+    loads = [node for node in accesses if node not in stores]
+    if sum(b.nbytes for b in {n.buffer.base for n in loads} if b.kind == "local") > nearest:
+        return False
+    steps = (stride_along(n.buffer, n.index, loop.var) for n in loads)
     run = sum(node.buffer.bytes_per_element for node in stores) * loop.trips
     if len(stores) == 1:
         run *= _repeats(stores[0], loop, around)
     return (
-        run >= LONG_RUN and len(runs) == 1 and all(step is None or abs(step) <= 1 for step in loads)
+        run >= LONG_RUN and len(runs) == 1 and all(step is None or abs(step) <= 1 for step in steps)
     )
 
 
