@@ -126,6 +126,8 @@ def _are_joined(plans: list[UnitPlan], target: TargetDescription) -> bool:
     """Whether join-launches makes one launch of kernels with these plans."""
     shapes = {(plan.threads, plan.tile, plan.stages, plan.shared_bytes()) for plan in plans}
     return len(shapes) == 1 and all(
-        plan.blocks < 2 * target.shared_level.size and not getattr(plan, "persistent", False)
+        plan.blocks < 2 * target.shared_level.size
+        and plan.cluster == (1, 1)
+        and not getattr(plan, "persistent", False)
         for plan in plans
     )
