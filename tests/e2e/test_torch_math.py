@@ -53,6 +53,25 @@ def test_functions_of_one_argument(dtype: torch.dtype, rtol: float) -> None:
         assert torch.equal(torch.signbit(a[zero]), torch.signbit(b[zero])), name
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_floored_quotients_of_any_size(dtype: torch.dtype) -> None:
+    """Next to integers, too large to have a fraction, of infinities, zeros and NaN."""
+    from polyblocks_torch import polyblocks_jit_torch
+
+    y = torch.randn(3, 4001, dtype=dtype)
+    whole = 2 ** (torch.rand(4001) * (30 if dtype == torch.float32 else 58))
+    x = y * whole.round().to(dtype)
+    x[1] = torch.nextafter(x[1], torch.full_like(x[1], INF))
+    x[2] = torch.nextafter(x[2], torch.full_like(x[2], -INF))
+    limits = torch.finfo(dtype)
+    special = [0.0, -0.0, INF, -INF, NAN, 1.0, -3.0, limits.max, limits.tiny]
+    a, b = torch.meshgrid(*[torch.tensor(special, dtype=dtype)] * 2, indexing="ij")
+    x, y = torch.cat([x.flatten(), a.flatten()]), torch.cat([y.flatten(), b.flatten()])
+    found, expected = polyblocks_jit_torch(torch.floor_divide)(x, y), torch.floor_divide(x, y)
+    torch.testing.assert_close(found, expected, rtol=0, atol=0, equal_nan=True)
+    assert torch.equal((1 / found).nan_to_num(), (1 / expected).nan_to_num())
+
+
 def test_huge_angles(check) -> None:
     x = torch.tensor([1e6, 1.1e6, 1e10, 1e22, 3e38, -1e30, 16367173 * 2.0**72])
     check(lambda x: (torch.sin(x), torch.cos(x), torch.tan(x)), x)

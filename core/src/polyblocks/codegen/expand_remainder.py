@@ -44,9 +44,15 @@ class ExpandRemainderPass:
     """The exact remainder.
 
     With fused multiply-add: ``x - trunc(x / y) * y`` is a number of the type, whatever the size of
-    the quotient, since the quotient is off by no more than half a unit in its last place; so each
-    step leaves a remainder that is smaller by all bits of a significand. One step suffices for
-    quotients of that many bits; it may leave one of the other sign, to which the divisor is added.
+    the quotient, since the quotient is off by no more than half a unit in its last place. It is
+    the remainder if it is smaller than ``y``, but for one of the other sign, to which the divisor
+    is added: so for quotients of as many bits as a significand has. For others, zeros, infinities
+    and NaN there is a branch that hardly ever runs: each step there leaves a remainder that is
+    smaller by all bits of a significand.
+
+    ``(x - remf(x, y)) / y``, the way to the quotient that is rounded down, is the quotient that
+    the remainder is computed with, where that is small enough for one to be told from the next,
+    also by a bit behind the point.
 
     Without: long division of the significands in 64-bit integers. With ``x = m * 2**e``,
     ``y = n * 2**f`` and ``e >= f`` the remainder is ``(m * 2**(e - f) mod n) * 2**f``; the power
@@ -61,9 +67,8 @@ class ExpandRemainderPass:
         %q = arith.divf %x, %y
         %n = math.trunc %q
         %m = math.fma %minus_n, %y, %x
-        %k = scf.while (...) { ... }                // for larger quotients
-        ...
-        %r = math.copysign %magnitude, %x : f32
+        %k = math.copysign %magnitude_of_m, %x : f32
+        %r = scf.if %not_smaller_than_y { %l = scf.while (...) { ... } ... } else { yield %k }
 
     Attributes:
         fma: whether the chip has fused multiply-add.
@@ -82,12 +87,81 @@ def _expand(b: Builder, op: Any, operands: Sequence[Val]) -> Sequence[Val] | Non
     x, y = operands
     if x.kind not in _FORMATS:
         return None
+    if not b.has_fma:
+        return (_any(b, x, y),)
+    step = _one_step(b, x, y)
+    quotients = _quotients(op)
+    if not quotients:
+        return b.when_any(~step.reduced, lambda: [_any(b, x, y)], [step.rest])
+    told = step.reduced & (abs(step.quotient) < 2.0 ** (_FORMATS[x.kind].fraction - 1))
+
+    def rare() -> Sequence[Val]:
+        rest = _any(b, x, y)
+        return [rest, (x - rest) / y]
+
+    # Nothing is left of the dividend but a positive zero.
+    quotient = b.select(step.quotient.eq(0.0), b.const(x.kind, 0.0).copysign(y), step.quotient)
+    rest, quotient = b.when_any(~told, rare, [step.rest, quotient])
+    for division in quotients:
+        division.results[0].replace_all_uses_with(quotient.value)
+    return (rest,)
+
+
+@dataclass(frozen=True)
+class _Step:
+    """Remainder and truncated quotient after one step, and whether that was enough."""
+
+    rest: Val
+    quotient: Val
+    reduced: Val
+
+
+def _one_step(b: Builder, x: Val, y: Val) -> _Step:
+    exact = x / y
+    quotient = _truncated(b, exact)
+    rest = b.fma(-quotient, y, x)
+    reduced = abs(rest) < abs(y)
+    # A quotient that was rounded up to a number leaves a remainder of the other sign.
+    signs = b.const(x.kind, -0.0).bits()
+    along = (rest.bits() ^ (x.bits() & signs)).as_float()
+    beyond = along < 0.0
+    along = b.select(beyond, along + abs(y), along)
+    nearer = quotient - b.const(x.kind, 1.0).copysign(exact)
+    return _Step(along.copysign(x), b.select(beyond, nearer, quotient), reduced)
+
+
+def _quotients(op: Any) -> list[Any]:
+    """Divisions ``(x - op) / y`` that may be rounded otherwise."""
+    x, y = op.operands
+    differences = [
+        user
+        for user in _users(op)
+        if user.name == "arith.subf" and list(user.operands) == [x, op.results[0]]
+    ]
+    return [
+        user
+        for difference in differences
+        for user in _users(difference)
+        if user.name == "arith.divf" and user.operands[1] == y and _reassociates(user)
+    ]
+
+
+def _users(op: Any) -> list[Any]:
+    return [use.owner.operation for use in op.results[0].uses]
+
+
+def _reassociates(op: Any) -> bool:
+    return "reassoc" in str(op.attributes["fastmath"]) if "fastmath" in op.attributes else False
+
+
+def _any(b: Builder, x: Val, y: Val) -> Val:
+    """The remainder of whatever numbers."""
     dividend, divisor = abs(x), abs(y)
     valid = (dividend < float("inf")) & (divisor > 0.0)
     rest = (_by_fma if b.has_fma else _by_integers)(b, dividend, divisor, valid)
     # A number is not changed by an infinite divisor, from which no step above can tell anything.
     rest = b.select(dividend < divisor, dividend, rest).copysign(x)
-    return (b.select(valid, rest, float("nan")),)
+    return b.select(valid, rest, float("nan"))
 
 
 def _by_fma(b: Builder, x: Val, y: Val, valid: Val) -> Val:
