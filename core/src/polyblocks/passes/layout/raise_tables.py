@@ -11,16 +11,17 @@ from polyblocks.affine.element import I32, I64, INDEX, dtype_of
 from polyblocks.affine.expr import Expr
 from polyblocks.affine.model import (
     Buffer,
+    Index,
     IndirectLoad,
     Load,
     Nest,
+    Op,
     Sequence,
     remove_dead,
     replace_values,
     walk,
 )
 from polyblocks.affine.rewrites.inlining import Candidate, Producer
-from polyblocks.affine.rewrites.run_time_places import known_exprs
 from polyblocks.affine.steps import StepFunction
 from polyblocks.affine.users import Users
 from polyblocks.passes.base import NestPass
@@ -31,7 +32,8 @@ class RaiseTablesPass(NestPass):
     """Read arrays at affine places where these were looked up in a constant table.
 
     Images are enlarged with tables of the pixels that each pixel comes from: ``0, 0, 0, 1, 1, 2``
-    and so on, held within the image at its ends. Such a table is a quotient and a few steps.
+    and so on, held within the image at its ends. Such a table is a quotient and a few steps. Places
+    of windows are computed, as sums of iteration numbers: these arrays are expressions as well.
 
     Before::
 
@@ -88,7 +90,10 @@ def _is_integer(load: Load) -> bool:
 
 
 def _counted(load: Load, users: Users, nest: Nest) -> Expr | None:
-    """The expression of a load from a buffer of iteration numbers, or None."""
+    """The expression of a load from a buffer of numbers that are affine in loops, or None.
+
+    They may be computed from numbers of other such buffers.
+    """
     if load.buffer.kind != "alloc":
         return None
     candidate = Candidate.of(users, load.buffer)
@@ -96,7 +101,18 @@ def _counted(load: Load, users: Users, nest: Nest) -> Expr | None:
     if candidate is None or producer is None or not users.before(candidate.producer, nest):
         return None
     nodes, value = producer.body_at(load.index)
-    return known_exprs(nodes).get(value)
+    known = KnownValues()
+    for node in walk(nodes):
+        if isinstance(node, Index):
+            known.exprs[node.result] = node.expr
+        elif isinstance(node, Op) and len(node.results) == 1:
+            known.learn(node)
+        elif isinstance(node, Load) and not node.where and _is_integer(node):
+            inner = _counted(node, users, candidate.producer)
+            if inner is None:
+                return None
+            known.exprs[node.result] = inner
+    return known.exprs.get(value)
 
 
 def _values(buffer: Buffer) -> list[int]:
