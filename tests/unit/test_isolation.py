@@ -87,6 +87,22 @@ def test_goes_on_while_the_child_ends(monkeypatch):
     assert no_child_is_left()
 
 
+def test_a_program_that_forks_then_waits_for_its_own_child(monkeypatch):
+    wait = os.waitpid
+
+    def slow(pid, options):
+        time.sleep(0 if options else 0.3)
+        return wait(pid, options)
+
+    monkeypatch.setattr(os, "waitpid", slow)
+    assert run_isolated(lambda: b"done") == b"done"
+    pid = os.fork()
+    if pid == 0:
+        os._exit(7)
+    assert os.wait() == (pid, 7 << 8)
+    assert no_child_is_left()
+
+
 def test_is_reaped_where_no_thread_can_be_started(monkeypatch):
     def fail(self):
         raise RuntimeError("can't start new thread")

@@ -6,7 +6,8 @@ and nothing else in PolyBlocks registers with :func:`os.register_at_fork`:
 
 - Most locks are made by :func:`lock` or :func:`rlock` and are free in a child. Nothing is done
   before a fork for them: a fork takes no lock of a data structure, so that forks of several threads
-  cannot wait for each other, nor one for a lock that its own thread holds.
+  cannot wait for each other, nor one for a lock that its own thread holds. Functions of
+  :func:`before` wait for threads that take none.
 - Data that would be inconsistent is put right by a function registered with :func:`in_child`.
 - :data:`fork_lock` is for what a child cannot put right: native code with locks of its own,
   imports, a file that is opened and not yet known. It is the only lock that a fork waits for.
@@ -61,6 +62,21 @@ def in_child(function: _F) -> _F:
     """
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=function)
+    return function
+
+
+def before(function: _F) -> _F:
+    """Register ``function`` to run before the forks of others; usable as a decorator.
+
+    It takes no lock. Forks of a thread that holds :data:`fork_lock` are PolyBlocks' own.
+    """
+
+    def run() -> None:
+        if not fork_lock._is_owned():  # type: ignore[attr-defined]
+            function()
+
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(before=run)
     return function
 
 

@@ -40,7 +40,7 @@ from polyblocks.errors import (
     of_machine,
 )
 from polyblocks.events import Event
-from polyblocks.isolation.forks import fork_lock
+from polyblocks.isolation.forks import before, fork_lock
 from polyblocks.isolation.frames import with_large_frame
 from polyblocks.isolation.stall import StallWatch
 
@@ -56,6 +56,8 @@ logger = logging.getLogger(__name__)
 SLOW_S = 60.0
 #: A child that uses no CPU time for so long (seconds) is taken for blocked.
 STALL_S = 60.0
+#: Seconds that forks of the program wait for children of ours that end.
+_ENDS_S = 2.0
 
 _FRAME = struct.Struct("<cQ")
 _EVENT, _WARNING, _RESULT, _ERROR = b"E", b"W", b"R", b"X"
@@ -79,6 +81,8 @@ _prctl = ctypes.CDLL(None).prctl if sys.platform == "linux" else None
 
 _child_initializers: list[Callable[[], None]] = []
 _in_child = False
+#: Threads that collect children that have reported.
+_reapers: set[threading.Thread] = set()
 
 
 def on_child_start(function: Callable[[], None]) -> Callable[[], None]:
@@ -360,10 +364,19 @@ class _Parent:
 
     def _reap_reported(self) -> None:
         """Collect a child that has reported; its memory takes milliseconds to free."""
+        thread = threading.Thread(target=self._reap_beside, daemon=True)
+        _reapers.add(thread)
         try:
-            threading.Thread(target=self._reap, kwargs={"block": True}, daemon=True).start()
+            thread.start()
         except RuntimeError:  # no thread can be started
+            _reapers.discard(thread)
             self._reap(block=True)
+
+    def _reap_beside(self) -> None:
+        try:
+            self._reap(block=True)
+        finally:
+            _reapers.discard(threading.current_thread())
 
     def _reap_crashed(self) -> None:
         # Normally dead already. A job that closed the pipe and lives on is killed.
@@ -413,6 +426,15 @@ class _Parent:
         telling = [line for line in lines if any(word in line.lower() for word in _TELLING)]
         words = " | ".join((telling or lines)[-3:])
         return f"; its last output: {words[:400]}" if words else ""
+
+
+@before
+def _wait_for_reapers() -> None:
+    # A program that has one child may wait for any, and would be told of ours.
+    end = time.monotonic() + _ENDS_S
+    for thread in list(_reapers):
+        if thread.is_alive():
+            thread.join(max(0.0, end - time.monotonic()))
 
 
 def _transient(error: UnsupportedError) -> UnsupportedError:
