@@ -20,6 +20,9 @@ _STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 /
 #: B(2k) / (2k): the series of digamma.
 _DIGAMMA = (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 / 12)
 
+#: Of sin(pi x) / x in the square of x, which is at most 0.5.
+_SINE = tuple((-1) ** k * math.pi ** (2 * k + 1) / math.factorial(2 * k + 1) for k in range(12))
+
 #: (2k)! / B(2k): the Euler-Maclaurin series of Hurwitz's zeta function.
 _ZETA = (
     12.0,
@@ -47,8 +50,8 @@ def _in_double(function: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tenso
     return wrapped
 
 
-def log_gamma(y: Tensor) -> Tensor:
-    """The logarithm of the gamma function of float64 numbers of at least 0.5."""
+def _series_and_factor(y: Tensor) -> tuple[Tensor, Tensor]:
+    """Of float64 numbers of at least 0.5: gamma is the first's exponential over the second."""
     # Eight factors push the argument to where Stirling's series converges.
     product = y
     for k in range(1, 8):
@@ -58,7 +61,13 @@ def log_gamma(y: Tensor) -> Tensor:
     w = 1 / z
     series = w * polynomial(w * w, _STIRLING[::-1])
     result = (z - 0.5) * z.log() - z + 0.5 * math.log(2 * math.pi) + series
-    return result - torch.where(small, torch.where(small, product, 1.0).log(), 0.0)
+    return result, torch.where(small, product, 1.0)
+
+
+def log_gamma(y: Tensor) -> Tensor:
+    """The logarithm of the gamma function of float64 numbers of at least 0.5."""
+    series, factor = _series_and_factor(y)
+    return series - factor.log()
 
 
 @special(aten.lgamma.default)
@@ -67,13 +76,14 @@ def lgamma(x: Tensor) -> Tensor:
     reflected = x < 0.5
     y = torch.where(reflected, 1 - x, x)
     finite = y < 1e300
-    result = log_gamma(torch.where(finite, y, 1.0))
+    series, factor = _series_and_factor(torch.where(finite, y, 1.0))
     # Gamma(x) gamma(1 - x) = pi / sin(pi x).
     fraction = (x - x.round()).abs()
-    sine = (math.pi * fraction).sin()
+    sine = fraction * polynomial(fraction * fraction, _SINE[::-1])
     pole = reflected & (fraction == 0)
-    mirror = math.log(math.pi) - torch.where(pole, 1.0, sine).log() - result
-    result = torch.where(reflected, mirror, result)
+    # One logarithm for the factors of both.
+    factor = torch.where(reflected, torch.where(pole, 1.0, sine) / factor, factor)
+    result = torch.where(reflected, math.log(math.pi) - series, series) - factor.log()
     return torch.where(x.isnan(), x, torch.where(pole | ~finite | x.isinf(), torch.inf, result))
 
 
