@@ -176,6 +176,43 @@ def test_traffic_comes_from_where_it_fits() -> None:
     assert seconds == [1.0, 2.0, 100.0]
 
 
+@pytest.mark.parametrize(
+    ("mib", "share"),
+    # Of 32 MiB, as two cores of a Zen 4 found them there by the rates of sums.
+    [(24, 0.96), (32, 0.88), (40, 0.80), (48, 0.67), (64, 0.51), (96, 0.33), (128, 0.26)],
+)
+def test_the_last_cache_keeps_a_share_of_what_exceeds_it(mib: int, share: float) -> None:
+    target = with_ways(TARGET, 16, 32 << 20)
+    assert rates.kept_share(target, mib << 20) == pytest.approx(share, abs=0.03)
+
+
+def test_caches_of_unknown_ways_keep_what_they_have_room_for() -> None:
+    target = with_ways(TARGET, 0, 32 << 20)
+    assert [rates.kept_share(target, n << 20) for n in (0, 16, 32, 64)] == [1.0, 1.0, 1.0, 0.5]
+    bare = dataclasses.replace(TARGET, memory=TARGET.memory[-1:])
+    assert rates.kept_share(bare, 1) == 0.0
+    assert rates.kept_share(with_ways(TARGET, 16, 32 << 20), 1 << 50) < 1e-6
+
+
+def test_returning_data_comes_from_the_last_cache_in_part() -> None:
+    target = with_ways(TARGET, 0, 1 << 20)
+    main, cache = (rates.bandwidth(target, m, 1) for m in (target.memory[-1], target.memory[-2]))
+    assert main
+    assert cache
+    assert rates.returning_rate(target, 1 << 19, 1) == cache
+    assert rates.returning_rate(target, 1 << 21, 1) == pytest.approx(2 / (1 / main + 1 / cache))
+    bare = dataclasses.replace(target, memory=target.memory[-1:])
+    assert rates.returning_rate(bare, 1 << 21, 1) == main
+    assert rates.returning_rate(dataclasses.replace(target, memory=()), 1, 1) is None
+
+
+def with_ways(target: TargetDescription, ways: int, size: int) -> TargetDescription:
+    """A target whose last cache has that many ways and bytes."""
+    *others, last, main = target.memory
+    cache = dataclasses.replace(last, size=size, associativity=ways)
+    return dataclasses.replace(target, memory=(*others, cache, main))
+
+
 def test_a_tile_has_no_cost_without_rates() -> None:
     with pytest.raises(ValueError, match=r"'toy' has no flops of float32; ask `unknown_rates`"):
         TileCost(with_flops(TARGET, 0.0), [], Slices([]), set())

@@ -63,6 +63,11 @@ class Touched:
         return max(self.read_lines, self.written_lines)
 
     @property
+    def is_passed(self) -> bool:
+        """Whether it is stored to, past the caches."""
+        return self.passes and self.written > 0
+
+    @property
     def moved(self) -> int:
         """Bytes that cross a border of the memory hierarchy when each is loaded and stored once."""
         return self.read_lines + self.written_lines

@@ -8,8 +8,9 @@ nest that says how it is written in vectors, the time is that of its loops, see
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from math import ceil
 from typing import Any
 
@@ -174,7 +175,8 @@ class Estimator:
         target: its rates and sizes.
         buffers: all buffers of the program. Arguments are found in a cache only if
             all of them fit there together, since the whole program ran since the last call; an
-            intermediate buffer is found where it fits with the others of its nest.
+            intermediate buffer is found where it fits with the others of its nest. Of what is
+            found in the main memory the last cache keeps a part.
         launch: seconds that a parallel nest takes beside its work; by default those of a region.
         written: whether loops say how they are written in vectors; otherwise it is guessed.
     """
@@ -197,6 +199,9 @@ class Estimator:
         self._unknown = rates.unknown_rates(target)
         self._written = written and not self._unknown
         self._all = sum(max(b.cached_bytes, 0) for b in set(buffers) if b.viewed is None)
+        self._main = len(target.memory) - 1
+        # Decisions between kinds of nests hope for less.
+        self._lost = 1 - rates.kept_share(target, self._all) if self._written else 1.0
 
     def estimate(self, nest: Nest) -> Estimate:
         """The numbers of one nest."""
@@ -215,7 +220,12 @@ class Estimator:
         traffic = {k: root.traffic(self._capacity(k - 1, threads)) for k in levels}
         moved = {
             # Data that is resident in a faster level does not come from here.
-            level.name: sum(n for b, n in traffic[k].items() if home[b] >= k)
+            level.name: round(
+                sum(
+                    n if root.whole[b].is_passed else n * self._share_of_traffic(home[b], k)
+                    for b, n in traffic[k].items()
+                )
+            )
             if k
             else round(work.accessed)
             for k, level in enumerate(self._target.memory)
@@ -229,7 +239,7 @@ class Estimator:
         bound, predicted = None, None
         if self._written:
             traffic_of = [
-                traffic_of_loops(root, self._capacity(k - 1, threads), _at_or_beyond(home, k))
+                traffic_of_loops(root, self._capacity(k - 1, threads), partial(self._part, home, k))
                 for k in levels
             ]
             uneven = 1.0 if parallel is None else _unevenness(parallel.trips, threads)
@@ -268,18 +278,19 @@ class Estimator:
             together: bytes of all intermediate buffers that it touches.
         """
         nbytes = {"alloc": together, "local": buffer.base.nbytes}.get(buffer.base.kind, self._all)
-        # Decisions between kinds of nests hope for less.
-        return rates.found_in(self._target, nbytes, self._all if self._written else 0)
+        return rates.found_in(self._target, nbytes)
+
+    def _part(self, home: Mapping[Buffer, int], k: int, buffer: Buffer) -> float:
+        return self._share_of_traffic(home[buffer], k)
+
+    def _share_of_traffic(self, home: int, k: int) -> float:
+        """The part of data found in level ``home`` that comes from level ``k`` or behind it."""
+        return self._lost if home == k == self._main else float(home >= k)
 
     def _capacity(self, k: int, threads: int) -> int:
         """Bytes of a memory level for the data of one thread."""
         level: MemoryLevel = self._target.memory[k]
         return level.size // CACHE_SHARE // min(threads, level.shared_by)
-
-
-def _at_or_beyond(home: Mapping[Buffer, int], k: int) -> Callable[[Buffer], bool]:
-    """Whether a buffer resides in memory level ``k`` or a slower one."""
-    return lambda buffer: home[buffer] >= k
 
 
 def _unevenness(iterations: int, threads: int) -> float:

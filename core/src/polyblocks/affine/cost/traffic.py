@@ -23,11 +23,11 @@ class Moved:
     written: float = 0.0
     passed: float = 0.0
 
-    def add(self, other: Moved, times: float = 1.0) -> None:
-        """Add another one's bytes, times a factor."""
+    def add(self, other: Moved, times: float = 1.0, passing: float | None = None) -> None:
+        """Add another one's bytes, times a factor; ``passing`` is that of those past the caches."""
         self.fetched += times * other.fetched
         self.written += times * other.written
-        self.passed += times * other.passed
+        self.passed += (times if passing is None else passing) * other.passed
 
 
 def fetched(touched: Touched) -> int:
@@ -36,7 +36,7 @@ def fetched(touched: Touched) -> int:
 
 
 def traffic_of_loops(
-    root: Level, capacity: int, counts: Callable[[Buffer], bool]
+    root: Level, capacity: int, part: Callable[[Buffer], float]
 ) -> dict[Level, Moved]:
     """Traffic behind a cache, as :meth:`Level.traffic`, by the loops that wait for it.
 
@@ -46,12 +46,12 @@ def traffic_of_loops(
     Args:
         root: of a nest.
         capacity: bytes of the cache.
-        counts: which buffers come from behind the border; stores past the caches always do.
+        part: of a buffer, that comes from behind the border; stores past the caches always do.
     """
     parts: dict[Level, Moved] = {}
     for level, buffer, moved in _moved(root, capacity):
-        if counts(buffer) or moved.passed:
-            parts.setdefault(level, Moved()).add(moved)
+        if (share := part(buffer)) or moved.passed:
+            parts.setdefault(level, Moved()).add(moved, share, 1.0)
     return parts
 
 
