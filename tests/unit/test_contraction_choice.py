@@ -478,12 +478,12 @@ def test_rows_in_windows_cost_the_lines_that_do_not_stay() -> None:
 
 def test_results_that_take_the_time_are_stored_row_by_row() -> None:
     target = chip("sapphirerapids")
-    # More than the last cache keeps.
-    few, many = (TilingCost(product(9216, 4096, k), target, 16, 1) for k in (8, 1024))
+    # The last cache keeps a sixth of the results.
+    few, many = (TilingCost(product(36864, 4096, k), target, 16, 1) for k in (8, 1024))
     found = choose_tiling(few)
     assert found is not None
     assert (found.row_block, found.column_block) == (found.rows, 4096)
-    across = replace(found, row_block=9216)
+    across = replace(found, row_block=36864)
     assert few.time(across) > 1.1 * few.time(found)
     # Not of many steps: all rows of a panel use its columns then, one after the other.
     found = choose_tiling(many)

@@ -161,16 +161,14 @@ class TilingCost:
         if run >= self.columns and self.product.in_order:
             # Rows behind each other are one.
             run *= self.rows
-        # The last cache is hoped to keep most of what is stored, or nothing.
-        level = self.target.memory[rates.found_in(self.target, self._touched, self._touched)]
-        rate = rates.bandwidth(self.target, level, self.threads)
-        return self._memory_time(moved * (1 + RUN_START / (run * self.size)), rate)
+        return self._memory_time(moved * (1 + RUN_START / (run * self.size)))
 
-    def _memory_time(self, nbytes: float, rate: float | None) -> float:
-        """Time of bytes of one thread at the rate of all; 0 if unknown.
+    def _memory_time(self, nbytes: float) -> float:
+        """Time of bytes of one thread from where the program finds its arrays; 0 if unknown.
 
         It gets its share of the bandwidth, whether other threads want theirs or not.
         """
+        rate = rates.returning_rate(self.target, self._touched, self.threads)
         if rate is None or self.core.seconds is None:
             return 0.0
         return nbytes * self.threads / rate / self.core.seconds
@@ -196,8 +194,7 @@ class TilingCost:
         large = [size for b, size in sizes.items() if b.numel // self.batch * size > nearest]
         if operand.kept:
             large = [self.size] if self.lasting > nearest else []
-        rate = rates.returning_rate(self.target, self._touched, self.threads)
-        return self._memory_time(sum(large), rate)
+        return self._memory_time(sum(large))
 
     def _time_of_windows(self) -> float:
         """Time to load unpacked rows from the shared cache."""
