@@ -393,6 +393,41 @@ class TestTraffic:
         moved = traffic_of_loops(root, KIB, lambda b: b is x)
         assert moved == {rows: Moved(fetched=64 * 64)}
 
+    @pytest.mark.parametrize(
+        ("shape", "bytes_of_a_row", "factor"),
+        [
+            ((1 << 20, 64), 256, 1.5 + 192 / 256),
+            ((1 << 20,), 64, 1.5 + 192 / 64),
+            # Anywhere in a part of a page, which comes as a whole.
+            ((64, 16), 64, 1.0),
+        ],
+    )
+    def test_rows_in_any_order_take_longer_than_as_many_in_order(
+        self, shape, bytes_of_a_row, factor
+    ):
+        x, i, j = buffer(*shape), Var(4096), Var(shape[-1] if len(shape) > 1 else 1)
+        place = op("arith.index_cast", load(buffer(4096), i).result, result="index")
+        column = Index(Value("index"), Expr.of(j))
+        index = [place.results[0], column.result][: len(shape)]
+        found = IndirectLoad(Value("f32"), x, index)
+        root = analyze([For(i, [place, For(j, [column, found])])])
+        (in_order,) = traffic_of_loops(root, 256 * KIB, lambda b: b is x).values()
+        (moved,) = traffic_of_loops(root, 256 * KIB, lambda b: b is x, 64).values()
+        assert moved.fetched == factor * in_order.fetched
+        assert in_order.fetched == min(4096 * bytes_of_a_row, x.nbytes)
+
+    def test_only_loads_and_places_of_run_time_are_in_any_order(self):
+        nest, x, _ = tile()
+        root = analyze(nest.body)
+        moved = traffic_of_loops(root, 16 * KIB, lambda _: True, 64)
+        assert moved == traffic_of_loops(root, 16 * KIB, lambda _: True)
+        i = Var(4096)
+        place = op("arith.index_cast", load(buffer(4096), i).result, result="index")
+        store = IndirectStore(load(x, 0, 0).result, buffer(1 << 20), [place.results[0]])
+        root = analyze([For(i, [place, store])])
+        stored = traffic_of_loops(root, 256 * KIB, lambda _: True, 64)
+        assert stored == traffic_of_loops(root, 256 * KIB, lambda _: True)
+
 
 class TestTimes:
     def test_units_work_beside_each_other(self):

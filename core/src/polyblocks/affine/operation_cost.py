@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from polyblocks.affine.model import For, IndirectAccess, Node, Op, Value
+from polyblocks.affine.multiply import Multiply
 from polyblocks.affine.ops import is_constant
 from polyblocks.attributes import GCD
 
@@ -61,6 +64,14 @@ OPERATIONS = {
 FUNCTION = 20
 #: Operations of a function for each number that it has in it, such as a coefficient.
 PER_CONSTANT = 4
+
+#: Floating-point ops of the arith dialect that count as one operation each.
+_FLOPS = frozenset(
+    f"arith.{name}"
+    for name in "addf subf mulf divf remf negf maximumf minimumf maxnumf minnumf".split()
+)
+#: Floating-point ops of the math dialect that chips do in an instruction or two.
+_SIMPLE = {"math.fma": 2, "math.sqrt": 1, "math.absf": 1, "math.floor": 1, "math.ceil": 1}
 
 
 def operations(nodes: list[Node]) -> int:
@@ -134,3 +145,19 @@ def work(nodes: list[Node]) -> int:
         else:
             total += 1
     return total
+
+
+def flops(op: Op, in_a_word: Mapping[str, int]) -> int:
+    """Floating-point operations of one op.
+
+    Args:
+        op: the op.
+        in_a_word: numbers that a matrix unit multiplies at a time, by its name.
+    """
+    if isinstance(op, Multiply):
+        return 2 * in_a_word.get(op.unit, 1)
+    if op.name in _FLOPS:
+        return 1
+    if op.name in _SIMPLE:
+        return _SIMPLE[op.name]
+    return operation_cost(op.name) if op.name.startswith("math.") else 0

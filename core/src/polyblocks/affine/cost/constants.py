@@ -61,6 +61,15 @@ RUN_START = 512
 #: within a page. Two blurs of 3 x 2048 x 2048 after each other on Zen 4: 4.8 ms in runs of 4 KiB,
 #: 3.2 in whole rows of 8.
 LONG_RUN = 8192
+#: Time of bytes in rows that are found at run time only, over that of bytes in order: nothing
+#: fetches ahead beyond the end of a row, and the next one is in another page of the memory. Rows of
+#: 16 KiB in any order, read by two cores of Zen 4: 27 GB/s, 38 in order.
+ANY_ORDER = 1.5
+#: Bytes in order that could have been moved while such a row is found: its first lines are fetched
+#: before anything fetches ahead, and a core waits for a few lines at a time. Rows of 64, 128, 256,
+#: 512, 1024 and 4096 bytes: 8.7, 12.8, 17.2, 17.9, 19.8 and 23.7 GB/s, where 38 / (1.5 + 192 / row)
+#: is 8.4, 12.7, 16.9, 20.3, 22.5 and 24.6.
+ANY_ROW_START = 192
 #: Iterations over those that are needed, from which on tiles may take a share of the last cache.
 RECOMPUTED_ITERATIONS = 1.15
 #: The part of a core's share of the last cache that they may take.

@@ -36,16 +36,8 @@ from polyblocks.affine.model import (
     Op,
     Value,
 )
-from polyblocks.affine.multiply import Multiply
 from polyblocks.target import MemoryLevel, TargetDescription
 
-#: Floating-point ops of the arith dialect that count as one operation each.
-_FLOPS = frozenset(
-    f"arith.{name}"
-    for name in "addf subf mulf divf remf negf maximumf minimumf maxnumf minnumf".split()
-)
-#: Floating-point ops of the math dialect that chips do in an instruction or two.
-_SIMPLE = {"math.fma": 2, "math.sqrt": 1, "math.absf": 1, "math.floor": 1, "math.ceil": 1}
 #: The resource of starting and joining threads.
 LAUNCH = "launch"
 #: The resource of waiting for loads, for barriers and for other threads, where that is predicted.
@@ -239,7 +231,12 @@ class Estimator:
         bound, predicted = None, None
         if self._written:
             traffic_of = [
-                traffic_of_loops(root, self._capacity(k - 1, threads), partial(self._part, home, k))
+                traffic_of_loops(
+                    root,
+                    self._capacity(k - 1, threads),
+                    partial(self._part, home, k),
+                    self._line if k == self._main else 0,
+                )
                 for k in levels
             ]
             uneven = 1.0 if parallel is None else _unevenness(parallel.trips, threads)
@@ -332,7 +329,7 @@ class _Work:
             self.operations += times * wide * cost.operations(straight)
         for node in straight:
             if isinstance(node, Op):
-                self.flops += times * flops(node, self.in_a_word)
+                self.flops += times * cost.flops(node, self.in_a_word)
             elif isinstance(node, Access):
                 self.accessed += self._moves(node, times) * node.buffer.bytes_per_element
         for loop, inner in zip(loops, level.inner, strict=True):
@@ -390,22 +387,6 @@ def _contiguous(node: AffineAccess, var: Var) -> bool:
     if moved == [len(node.index) - 1] and (factor := node.index[-1].coefficient(var)) is not None:
         return factor * strides(node.buffer)[-1] == 1
     return stride_along(node.buffer, node.index, var) in (0, 1)
-
-
-def flops(op: Op, in_a_word: Mapping[str, int]) -> int:
-    """Floating-point operations of one op.
-
-    Args:
-        op: the op.
-        in_a_word: numbers that a matrix unit multiplies at a time, by its name.
-    """
-    if isinstance(op, Multiply):
-        return 2 * in_a_word.get(op.unit, 1)
-    if op.name in _FLOPS:
-        return 1
-    if op.name in _SIMPLE:
-        return _SIMPLE[op.name]
-    return cost.operation_cost(op.name) if op.name.startswith("math.") else 0
 
 
 def _short(seconds: float) -> float:

@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
+from polyblocks.affine.access import strides
+from polyblocks.affine.analysis.access_boxes import Group
 from polyblocks.affine.analysis.footprints import Level, Touched
+from polyblocks.affine.cost.constants import ANY_ORDER, ANY_ROW_START, LONG_RUN
+from polyblocks.affine.expr import Var
 from polyblocks.affine.model import Buffer
 
 
@@ -36,7 +40,7 @@ def fetched(touched: Touched) -> int:
 
 
 def traffic_of_loops(
-    root: Level, capacity: int, part: Callable[[Buffer], float]
+    root: Level, capacity: int, part: Callable[[Buffer], float], line: int = 0
 ) -> dict[Level, Moved]:
     """Traffic behind a cache, as :meth:`Level.traffic`, by the loops that wait for it.
 
@@ -47,12 +51,40 @@ def traffic_of_loops(
         root: of a nest.
         capacity: bytes of the cache.
         part: of a buffer, that comes from behind the border; stores past the caches always do.
+        line: bytes of a line, if those that are fetched from anywhere take more time than those in
+            order, as from the main memory; they count as more bytes then.
     """
     parts: dict[Level, Moved] = {}
     for level, buffer, moved in _moved(root, capacity):
+        if line:
+            moved.fetched *= _disorder(level, buffer, line)
         if (share := part(buffer)) or moved.passed:
             parts.setdefault(level, Moved()).add(moved, share, 1.0)
     return parts
+
+
+def _disorder(level: Level, buffer: Buffer, line: int) -> float:
+    """Bytes in order that take the time of one that a loop fetches from a buffer."""
+    rows = [_row(group, line) for group in level.groups if group.buffer is buffer]
+    return 1.0 if not rows or 0 in rows else ANY_ORDER + ANY_ROW_START / min(rows)
+
+
+def _row(group: Group, line: int) -> int:
+    """Bytes in order that are found at run time only, together; 0 if all are near each other."""
+    dimensions = zip(group.terms, strides(group.buffer), group.buffer.shape, strict=True)
+    changing = [
+        level
+        for terms, step, size in dimensions
+        if step * size * group.buffer.bytes_per_element > LONG_RUN
+        for atom, _ in terms
+        if isinstance(atom, Var)
+        for level in group.unknown.get(atom, ())
+    ]
+    if group.write or not changing:
+        return 0
+    innermost = min(changing, key=lambda level: sum(1 for _ in level.walk()))
+    row = innermost.once[group.buffer]
+    return row.read_lines if row.read_lines <= row.read + 2 * line else line
 
 
 def _moved(level: Level, capacity: int) -> Iterator[tuple[Level, Buffer, Moved]]:
