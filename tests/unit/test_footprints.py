@@ -226,7 +226,7 @@ class TestFootprints:
         assert outer.once[x].read == 18 * 4 - 2 * 4 + 2 * 4
         assert outer.whole[y].written == 64 * 4
 
-    def test_bounds_that_only_cut_at_the_border_are_overlooked(self):
+    def test_bounds_that_only_cut_at_the_border_count_on_average(self):
         x, y = buffer(66), buffer(66, kind="output")
         tile, i = Var(4), Var(18)
         start = 16 * Expr.of(tile)
@@ -234,8 +234,18 @@ class TestFootprints:
         inner = For(i, [value, Store(value.result, y, at(start + i))])
         inner.lower, inner.upper = (start * -1 + 1,), (start * -1 + 65,)
         root = analyze([For(tile, [inner])])
-        assert root.inner[0].once[x].read == 18 * 4
+        assert root.inner[0].once[x].read == 17.5 * 4
         assert root.whole[x].read == root.whole[y].written == 66 * 4
+
+    def test_triangles_touch_a_part_of_their_box(self):
+        x, y = buffer(64, 64), buffer(64, 64, kind="output")
+        i, j = Var(64), Var(64)
+        value = load(x, Expr.of(i), Expr.of(j))
+        inner = For(j, [value, Store(value.result, y, at(Expr.of(i), Expr.of(j)))])
+        inner.upper = (Expr.of(i) + 1,)
+        root = analyze([For(i, [inner])])
+        assert root.whole[x].read == root.whole[x].read_lines == 65 * 32 * 4
+        assert root.whole[y].written == 65 * 32 * 4
 
 
 class TestTraffic:

@@ -32,7 +32,7 @@ def stream_of(
     kind: str = "output",
     shape: tuple[int, int] = (64, 64),
     read_again: bool = False,
-    lower: bool = False,
+    lower: int = 0,
     across: bool = False,
     shift: int = 0,
     width: int = 16,
@@ -61,7 +61,7 @@ def stream_of(
     if tile:
         rows = Buffer((tile, shape[1]), "f32", "local")
         inside.insert(0, Load(value, rows, (Expr.of(Var(tile)), Expr.of(j))))
-    loop = For(lanes, inside, lower=(Expr(1),) if lower else ())
+    loop = For(lanes, inside, lower=(Expr(lower),) if lower else ())
     nests = [Nest([loop], [])]
     if read_again:
         body: list[Node] = [Load(Value("f32"), out, (Expr(0), Expr(0)))]
@@ -79,6 +79,7 @@ def test_large_outputs_pass_the_caches() -> None:
     assert stream_of() == 64
     assert stream_of(width=8) == 32
     assert stream_of(across=True) == 64
+    assert stream_of(lower=16) == 64
 
 
 def test_what_is_touched_with_an_output_drives_it_out() -> None:
@@ -124,7 +125,7 @@ def test_short_runs_wait_for_lines() -> None:
         {"shape": (64, 65)},
         {"read_again": True},
         {"scattered": True},
-        {"lower": True},
+        {"lower": 1},
         {"shift": 8},
         {"width": 4},
     ],

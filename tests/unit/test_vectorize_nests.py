@@ -108,6 +108,7 @@ def test_no_vectors_on_a_target_without() -> None:
         "gather-rows",
         "share-indices",
         "jam-stencils",
+        "split-masks",
         "join-copies",
         "lower-minima",
         "raise-comparisons",

@@ -63,6 +63,7 @@ from polyblocks.passes.map.estimate_nests import EstimateNestsPass
 from polyblocks.passes.map.map_parallelism import MapParallelismPass
 from polyblocks.passes.map.plan_memory import PlanMemoryPass
 from polyblocks.passes.map.promote_accumulators import PromoteAccumulatorsPass
+from polyblocks.passes.map.split_masks import SplitMasksPass
 from polyblocks.passes.map.stage_operands import StageOperandsPass
 from polyblocks.passes.map.tile_scans import TileScansPass
 from polyblocks.passes.map.update_in_place import UpdateInPlacePass
@@ -314,7 +315,7 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 # When iterations are lanes where they can be, and nothing is fused any more.
                 *only(team and vectors, PromoteAccumulatorsPass()),
                 # When loops are as they will be, and before it is predicted how long they take.
-                *only(team and vectors, CutMasksPass()),
+                *only(team and vectors, CutMasksPass(), SplitMasksPass()),
                 *only(team, MapParallelismPass()),
                 # A grid's threads do not read the lines that they write to.
                 *only(team and vectors, UpdateInPlacePass()),

@@ -333,16 +333,19 @@ class _Measure:
     def touched(self, inside: list[tuple[list[Level], Group]]) -> dict[Buffer, Touched]:
         """The memory that the groups touch while the loops of their paths run."""
         boxes: dict[tuple[Buffer, bool], list[StridedBox]] = {}
-        most: dict[tuple[Buffer, bool], int] = {}
+        most: dict[tuple[Buffer, bool], float] = {}
         stays: set[Buffer] = set()
+        partial: set[tuple[Buffer, bool]] = set()
         for path, group in inside:
             key = (group.buffer, group.write)
             if group.write and not group.passes:
                 stays.add(group.buffer)
-            times = group.count
+            times = float(group.count)
             for level in path:
-                times *= level.trips
-            most[key] = most.get(key, 0) + times
+                times *= level.mean
+            most[key] = most.get(key, 0.0) + times
+            if any(level.mean < level.trips for level in path):
+                partial.add(key)
             widths = {level.var: level.trips for level in path if level.var is not None}
             box = group.box(widths, group.values_of_unknown(path) if group.unknown else None)
             known = boxes.setdefault(key, [])
@@ -358,8 +361,11 @@ class _Measure:
             for box in boxes.get(key, ()):
                 elements += box.elements
                 lines += box.lines(buffer, self._dims(buffer), self.line)
-            size = min(elements, times, numel(buffer)) * buffer.bytes_per_element
-            largest = min(times * self.line, round_up(nbytes(buffer), self.line))
+            size = round(min(elements, times, numel(buffer)) * buffer.bytes_per_element)
+            largest = round(min(times * self.line, round_up(nbytes(buffer), self.line)))
+            if key in partial and times < elements:
+                # A triangle in its box.
+                lines = round(lines * times / elements)
             touched = result.setdefault(buffer, Touched())
             touched.passes = buffer not in stays
             if write:

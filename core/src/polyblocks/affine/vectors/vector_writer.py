@@ -186,6 +186,8 @@ class LoopWriter(Frame):
         if block != width:
             single = floor(width)
             carried = self._singles(_Range(whole, single), carried)
+        if peeled is None and self._has_whole_vectors():
+            return carried
         if not self.simd.masked:
             return self._remainder(_Range(single, end), carried)
         left = index_op("arith.andi", trips, self.number(width - 1))
@@ -198,6 +200,15 @@ class LoopWriter(Frame):
             with ir.InsertionPoint(branch.else_block):
                 scf.YieldOp(carried)
         return list(branch.operation.results)
+
+    def _has_whole_vectors(self) -> bool:
+        """Whether all bounds are multiples of the lanes."""
+        bounds = (Expr(self.loop.var.extent), *self.loop.bounds)
+        return all(
+            number % self.width == 0
+            for bound in bounds
+            for number in (bound.const, *(factor for _, factor in bound.terms))
+        )
 
     def _peel(self, node: Store, begin: Any, end: Any) -> Any:
         """Do the iterations up to the first aligned element; returns where the others begin."""

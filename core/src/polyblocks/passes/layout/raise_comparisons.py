@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from polyblocks.affine.access import address
 from polyblocks.affine.analysis.known_values import KnownValues
 from polyblocks.affine.analysis.outcomes import integer_relation
 from polyblocks.affine.cleanup.dead_nests import drop_dead_nests
@@ -26,6 +27,7 @@ _PREDICATES = {
     ">": ("sgt", "<"),
     "≥": ("sge", "≤"),
 }
+_INTEGERS = (I32, I64, INDEX)
 _NUMBERS = {name: i for i, name in enumerate(("eq", "ne", "slt", "sle", "sgt", "sge"))}
 
 
@@ -129,6 +131,8 @@ def _known(
             known.exprs[node.result] = node.expr
         elif isinstance(node, Op) and len(node.results) == 1:
             known.learn(node)
+        elif isinstance(node, Load) and users is not None and node.buffer.constant is not None:
+            count += _learn_table(node, known)
         elif (
             isinstance(node, Load)
             and users is not None
@@ -164,8 +168,23 @@ def _learn_load(
     return True
 
 
+def _learn_table(load: Load, known: KnownValues) -> bool:
+    """Learn the value of a load from a constant table that counts."""
+    if load.where or dtype_of(load.result.type) not in _INTEGERS:
+        return False
+    values = load.buffer.constant or ()
+    numbers = [getattr(v, "value", v) for v in values]
+    if len(numbers) < 2 or not all(isinstance(v, int) for v in numbers):
+        return False
+    first, step = numbers[0], numbers[1] - numbers[0]
+    if numbers != [*range(first, first + step * len(numbers), step or 1)]:
+        return False
+    known.exprs[load.result] = address(load.buffer, load.index) * step + first
+    return True
+
+
 def _is_whole(load: Load) -> bool:
-    kinds = (I1, I32, I64, INDEX)
+    kinds = (I1, *_INTEGERS)
     return load.buffer.kind == "alloc" and not load.where and dtype_of(load.result.type) in kinds
 
 

@@ -62,7 +62,7 @@ def mark_nontemporal_stores(
         around: the loops around, from outside in.
     """
     caches = [level for level in target.memory if level.size]
-    if not caches or loop.lower or loop.inits or _hides_traffic(loop, target):
+    if not caches or loop.inits or _hides_traffic(loop, target):
         return
     turns = interleaves(loop) if across is None else complete_interleaves(loop)
     walks = across is None and _walks(loop, turns, around, caches[0].size)
@@ -75,9 +75,9 @@ def mark_nontemporal_stores(
             continue
         if node in turns:
             group, _ = turns[node]
-            if _together_aligned(group, loop.var, alignment):
+            if not loop.lower and _together_aligned(group, loop.var, alignment):
                 node.stream = alignment
-        elif _is_aligned(node, loop.var, across, alignment):
+        elif _is_aligned(node, loop.var, across, alignment, loop.lower):
             node.stream = alignment
         elif across is None and _is_alone(node, loop, width):
             node.stream, node.peel = alignment, True
@@ -167,8 +167,18 @@ def _touched_bytes(item: Nest | Opaque) -> int:
     return sum(parts.values()) + sum(b.cached_bytes - b.nbytes for b in parts)
 
 
-def _is_aligned(node: Store, var: Var, across: Var | None, alignment: int) -> bool:
-    """Whether all vectors begin at multiples of the alignment from the start of the buffer."""
+def _is_aligned(
+    node: Store, var: Var, across: Var | None, alignment: int, lower: Collection[Expr]
+) -> bool:
+    """Whether all vectors begin at multiples of the alignment from the start of the buffer.
+
+    Args:
+        node: the store.
+        var: the variable of the loop.
+        across: that of the loop around in a square tile.
+        alignment: bytes.
+        lower: where the loop may begin besides 0.
+    """
     buffer = node.buffer
     if not _begins_at_pointer(buffer):
         return False
@@ -177,7 +187,7 @@ def _is_aligned(node: Store, var: Var, across: Var | None, alignment: int) -> bo
     if lanes is None or place.coefficient(lanes) != 1:
         return False
     rest = place - Expr(0, {lanes: 1})
-    steps = [rest.const, *(factor for _, factor in rest.terms)]
+    steps = [n for e in (rest, *lower) for n in (e.const, *(factor for _, factor in e.terms))]
     return all(step * buffer.bytes_per_element % alignment == 0 for step in steps)
 
 
