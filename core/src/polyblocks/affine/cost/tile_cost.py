@@ -216,11 +216,26 @@ class TileCost:
         #: Outputs whose stores pass the caches, by the local bytes that a tile must exceed for it.
         nearest = self.target.memory[0].size if self.target.memory else 0
         self._passing = {b: nearest if kept else -1 for b, kept in passing.items()}
+        self._passes = {b: self._waits_to_pass(b) for b in passing}
 
     def _writer(self, buffer: Buffer) -> tuple[FusionStage, Store] | None:
         """The stage that stores most elements of a buffer, and its store."""
         found = [(at, store) for at in self.stages for store in at.stores if store.buffer is buffer]
         return max(found, key=lambda one: _elements(*one), default=None)
+
+    def _waits_to_pass(self, buffer: Buffer) -> float:
+        """Times of a byte read that a byte takes that passes the caches, beyond what it waits for.
+
+        Memory takes bytes as fast as it is described to while the same stage reads others; what
+        other stages read comes before.
+        """
+        found, writes = self._writer(buffer), self.target.memory[-1].writes
+        if found is None or not writes:
+            return 1.0
+        before = {n.buffer for at in self.stages[: self.stages.index(found[0])] for n in at.loads}
+        beside = {n.buffer for n in found[0].loads} - before
+        read = sum(nbytes for b, (nbytes, _) in self._outside.items() if b in beside)
+        return max(1.0, 1.0 / writes - read / max(buffer.nbytes, 1))
 
     def _fills_rows(self, buffer: Buffer) -> bool:
         """Whether whole rows are stored: a tile's loops along others have bounds, which vary.
@@ -259,7 +274,10 @@ class TileCost:
                 tile[d] = max(n for n in sizes[d] if n <= max(first, sizes[d][0]))
                 if near:
                     tile[d] = self.nearest(start[d], sizes[d])
+        fewer = self._with_fewer_rows(tile, sizes) if near else []
         best, cost = self._descent(tile, sizes, near)
+        if fewer:
+            best, cost = _better((best, cost), self._from(fewer, sizes))
         repeated = self._repeated() if near else []
         for d in repeated:
             if best[d] < extents[d]:
@@ -321,6 +339,19 @@ class TileCost:
             if cost.memory < 0.999 * best.memory and cost.is_better_than(best, larger=0.999):
                 best, tile = cost, list(trial)
         return tile, best
+
+    def _with_fewer_rows(self, tile: list[int], sizes: list[list[int]]) -> list[int]:
+        """A tile with rows as long and fewer of them, for which there is room; [] if it has room.
+
+        A descent begins with the innermost dimension, and cuts rows.
+        """
+        fewer = list(tile)
+        for d in range(len(tile) - 1):
+            if self.found.tile[d] not in self.found.whole:
+                while self._remembered(tuple(fewer)).over > 0 and fewer[d] > sizes[d][0]:
+                    fewer[d] = max(n for n in sizes[d] if n < fewer[d])
+        fits = self._remembered(tuple(fewer)).over == 0
+        return fewer if fits and fewer != tile else []
 
     def _remembered(self, tile: tuple[int, ...]) -> Cost:
         """As :meth:`of`: a descent comes back to tiles that it has seen."""
@@ -428,7 +459,8 @@ class TileCost:
             moved = float(min(nbytes, count * n))
             if buffer in self._written:
                 # A line is read before it is written, if stores do not pass the caches.
-                ways = 1.0 if local_bytes > self._passing.get(buffer, local_bytes) else 2.0
+                passes = local_bytes > self._passing.get(buffer, local_bytes)
+                ways = self._passes[buffer] if passes else 2.0
                 moved = ways * min(moved, self._written[buffer])
             else:
                 # Halos come from the last cache, if it holds them. Arrays that every tile reads
