@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from math import ceil, prod
 
-from polyblocks.affine.access import stride_along
 from polyblocks.affine.cost import rates
 from polyblocks.affine.cost.constants import (
     CACHE_PART,
@@ -20,9 +19,10 @@ from polyblocks.affine.cost.constants import (
     SHARED_PART,
 )
 from polyblocks.affine.expr import Expr, Var
-from polyblocks.affine.model import Buffer, Store
+from polyblocks.affine.model import Buffer
 from polyblocks.affine.tiles.fusion_stages import FusionStage, full, lifetimes
 from polyblocks.affine.tiles.overwriting import overwritten
+from polyblocks.affine.tiles.passing_stores import BufferWriter, elements_stored
 from polyblocks.affine.tiles.slices import Slices, Span, divisors
 from polyblocks.target import MemoryLevel, TargetDescription
 
@@ -180,7 +180,7 @@ class TileCost:
                 )
             )
             for store in stage.stores:
-                elements = _elements(stage, store)
+                elements = elements_stored(stage, store)
                 nbytes = elements * store.buffer.bytes_per_element
                 self._written[store.buffer] = self._written.get(store.buffer, 0) + nbytes
         self._live = [[] for _ in self.stages]
@@ -206,53 +206,17 @@ class TileCost:
         self._outside = {b: (b.nbytes, self._home(b.nbytes, together)) for b in outside}
         self._wrapped = {b for row in self._rows for b in row.loads}
         read = {n.buffer.base for stage in self.stages for n in stage.loads}
+        writers = {b: BufferWriter.of(self.stages, b) for b in outside if b.base not in read}
         passing = {
-            b: self._walks(b) and not rates.passes_caches(self.target, b, together, walks=True)
-            for b in outside
-            if b.base not in read
-            and rates.passes_caches(self.target, b, together)
-            and self._fills_rows(b)
+            b: writer.walks and not rates.passes_caches(self.target, b, together, walks=True)
+            for b, writer in writers.items()
+            if rates.passes_caches(self.target, b, together) and writer.fills_rows
         }
         #: Outputs whose stores pass the caches, by the local bytes that a tile must exceed for it.
         nearest = self.target.memory[0].size if self.target.memory else 0
         self._passing = {b: nearest if kept else -1 for b, kept in passing.items()}
-        self._passes = {b: self._waits_to_pass(b) for b in passing}
-
-    def _writer(self, buffer: Buffer) -> tuple[FusionStage, Store] | None:
-        """The stage that stores most elements of a buffer, and its store."""
-        found = [(at, store) for at in self.stages for store in at.stores if store.buffer is buffer]
-        return max(found, key=lambda one: _elements(*one), default=None)
-
-    def _waits_to_pass(self, buffer: Buffer) -> float:
-        """Times of a byte read that a byte takes that passes the caches, beyond what it waits for.
-
-        Memory takes bytes as fast as it is described to while the same stage reads others; what
-        other stages read comes before.
-        """
-        found, writes = self._writer(buffer), self.target.memory[-1].writes
-        if found is None or not writes:
-            return 1.0
-        before = {n.buffer for at in self.stages[: self.stages.index(found[0])] for n in at.loads}
-        beside = {n.buffer for n in found[0].loads} - before
-        read = sum(nbytes for b, (nbytes, _) in self._outside.items() if b in beside)
-        return max(1.0, 1.0 / writes - read / max(buffer.nbytes, 1))
-
-    def _fills_rows(self, buffer: Buffer) -> bool:
-        """Whether whole rows are stored: a tile's loops along others have bounds, which vary.
-
-        A stage of its own has none: it begins with a part of a vector.
-        """
-        found = self._writer(buffer)
-        return len(self.stages) == 1 or (found is not None and found[0].fills_rows(found[1]))
-
-    def _walks(self, buffer: Buffer) -> bool:
-        """Whether what stores to a buffer reads elements that follow each other."""
-        found = self._writer(buffer)
-        if found is None or not found[0].loops:
-            return False
-        last = found[0].variables[-1]
-        steps = (stride_along(n.buffer, n.index, last) for n in found[0].loads)
-        return all(step is None or abs(step) <= 1 for step in steps)
+        writes = self.target.memory[-1].writes if self.target.memory else None
+        self._passes = {b: writers[b].waits_to_pass(writes, outside) for b in passing}
 
     def best(self, start: tuple[int, ...] = ()) -> tuple[tuple[int, ...], Cost]:
         """The tile with the smallest predicted time, by descent along one dimension at a time.
@@ -581,15 +545,6 @@ def _reach(span: Span) -> int:
     """How many values the spans of all tiles have together."""
     low, high = span[0].range()[0], span[1].range()[1]
     return max(high - low + 1, 1)
-
-
-def _elements(stage: FusionStage, store: Store) -> int:
-    """How many elements a store writes, all tiles together."""
-    places = stage.places(store)
-    if places is None:
-        return store.buffer.numel
-    ranges = ((p.step, *p.range(n)) for p, n in zip(places, store.buffer.shape, strict=True))
-    return prod(ceil((end - begin) / step) for step, begin, end in ranges)
 
 
 def _jumps(box: list[Span], buffer: Buffer, extent_of: _Extents) -> float:
