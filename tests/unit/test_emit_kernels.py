@@ -177,6 +177,7 @@ def test_both_gpu_targets_have_one_list_of_passes_and_share_most_with_the_cpu() 
         "share-indices",
         "promote-accumulators",
         "cut-masks",
+        "split-masks",
         "split-columns",
         "tile-scans",
     }
