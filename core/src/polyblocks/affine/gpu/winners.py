@@ -13,12 +13,18 @@ from math import prod
 
 from polyblocks.affine.element import I64, dtype_of
 from polyblocks.affine.expr import Expr, Var
-from polyblocks.affine.gpu.winning_rows import KnownNumbers, WinningRows
+from polyblocks.affine.gpu.winning_rows import (
+    NUMBER_BYTES,
+    KnownNumbers,
+    WinningRows,
+    keep_most,
+    number_of,
+    ready,
+)
 from polyblocks.affine.model import (
     AnyLoad,
     Buffer,
     For,
-    IndirectLoad,
     IndirectStore,
     Load,
     Nest,
@@ -34,8 +40,6 @@ from polyblocks.affine.ops import Integers, Ops, integer
 #: Bits of a value behind a number.
 BITS = 32
 _NUMBERS = 1 << 31
-#: Bytes of a number with a value behind it.
-_WORD = 8
 
 
 def may_race(loops: list[For], body: list[Node], store: IndirectStore) -> bool:
@@ -54,7 +58,7 @@ def moved_bytes(loops: list[For], body: list[Node], store: IndirectStore) -> int
         return rows.moved
     # A board is filled, updated, and read with the elements, which are stored.
     steps = prod(f.trips for f in loops)
-    return _WORD * (4 * store.buffer.numel + 2 * steps)
+    return NUMBER_BYTES * (4 * store.buffer.numel + 2 * steps)
 
 
 def raced(
@@ -76,17 +80,20 @@ def raced(
     rows = WinningRows.of(loops, body, store)
     if rows is not None:
         board = rows.board()
-        ready = _part(nest, "_ready", "pointwise", rows.ready(board))
+        emptied = _part(nest, "_ready", "pointwise", ready([board]))
         numbered = _part(nest, "_numbers", nest.kind, rows.numbered(board))
         numbers = known.get(sequence, nest, numbered, board)
         taken = _part(nest, "", "pointwise", rows.taken(board if numbers is None else numbers))
-        return [ready, numbered, taken] if numbers is None else [taken]
+        return [emptied, numbered, taken] if numbers is None else [taken]
     bits = dtype_of(store.buffer.element).bits
     count = -(-bits // BITS)
     i64 = integer(I64.bits)
-    boards = [Buffer(store.buffer.shape, i64, "alloc", bytes_per_element=8) for _ in range(count)]
+    boards = [
+        Buffer(store.buffer.shape, i64, "alloc", bytes_per_element=NUMBER_BYTES)
+        for _ in range(count)
+    ]
     return [
-        _part(nest, "_ready", "pointwise", _ready(boards)),
+        _part(nest, "_ready", "pointwise", ready(boards)),
         _part(nest, "_numbers", nest.kind, _numbered(loops, body, store, boards)),
         _part(nest, "", "pointwise", _taken(store.buffer, boards)),
     ]
@@ -98,14 +105,6 @@ def _part(nest: Nest, suffix: str, kind: str, nodes: list[Node]) -> Nest:
     return new
 
 
-def _ready(boards: list[Buffer]) -> list[Node]:
-    dims, index = _place(boards[0])
-    body: list[Node] = []
-    nothing = Ops(body).constant(0, boards[0].element)
-    body.extend(Store(nothing, board, index) for board in boards)
-    return around(dims, body)
-
-
 def _numbered(
     loops: list[For], body: list[Node], store: IndirectStore, boards: list[Buffer]
 ) -> list[Node]:
@@ -115,20 +114,12 @@ def _numbered(
     values: dict[Value, Value] = {}
     nodes = clone([n for n in body if n is not store], values, variables)
     ops, i64 = Ops(nodes, store.location), boards[0].element
-    # Numbers begin with one: nothing is zero.
-    number = Expr(0)
-    for var in fresh:
-        number = number * var.extent + Expr.of(var)
-    numbered = ops.op("arith.index_cast", [ops.index(number + 1)], i64)
+    numbered = number_of(ops, fresh, i64)
     front = ops.op("arith.shli", [numbered, ops.constant(BITS, i64)])
     value = values.get(store.value, store.value)
     index = [values.get(v, v) for v in store.index]
     for board, part in zip(boards, _bits(ops, value, i64), strict=True):
-        mine = ops.op("arith.ori", [front, part])
-        before = Value(i64)
-        nodes.append(IndirectLoad(before, board, index, store.location))
-        most = ops.op("arith.maxsi", [before, mine])
-        nodes.append(IndirectStore(most, board, index, store.location))
+        keep_most(ops, board, index, ops.op("arith.ori", [front, part]))
     return around(fresh, nodes)
 
 

@@ -7,10 +7,11 @@ takes the value of the update that won, which is computed from the update's numb
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
+from typing import Any
 
 from polyblocks.affine.analysis.dataflow import makers_of, slice_of, variables_of
 from polyblocks.affine.element import I64
@@ -40,8 +41,33 @@ from polyblocks.affine.model import (
 from polyblocks.affine.ops import Integers, Ops, integer
 from polyblocks.affine.rewrites.run_time_places import MovedCode
 
-#: Bytes of an update's number.
-_NUMBER_BYTES = 8
+#: Bytes of an update's number, alone or with bits of a value behind it.
+NUMBER_BYTES = 8
+
+
+def ready(boards: list[Buffer]) -> list[Node]:
+    """No update has been at any place: numbers are zero, on boards of one shape."""
+    dims = [Var(extent) for extent in boards[0].shape]
+    body: list[Node] = []
+    nothing = Ops(body).constant(0, boards[0].element)
+    body.extend(Store(nothing, board, tuple(Expr.of(d) for d in dims)) for board in boards)
+    return around(dims, body)
+
+
+def number_of(ops: Ops, variables: Iterable[Var], type_: Any) -> Value:
+    """An update's number, of its iterations: they begin with one, since nothing is zero."""
+    number = Expr(0)
+    for var in variables:
+        number = number * var.extent + Expr.of(var)
+    return ops.op("arith.index_cast", [ops.index(number + 1)], type_)
+
+
+def keep_most(ops: Ops, board: Buffer, index: list[Value], number: Value) -> None:
+    """Leave the larger of a number and the one at a place of a board."""
+    before = Value(board.element)
+    ops.out.append(IndirectLoad(before, board, index, ops.location))
+    most = ops.op("arith.maxsi", [before, number])
+    ops.out.append(IndirectStore(most, board, index, ops.location))
 
 
 @dataclass
@@ -112,22 +138,14 @@ class WinningRows:
 
     def board(self) -> Buffer:
         """For the numbers."""
-        return Buffer(self.shape, integer(I64.bits), "alloc", bytes_per_element=_NUMBER_BYTES)
+        return Buffer(self.shape, integer(I64.bits), "alloc", bytes_per_element=NUMBER_BYTES)
 
     @property
     def moved(self) -> int:
         """Bytes that the nests move: numbers three times, places once, rows of the destination."""
         steps = prod(v.extent for v in self.meeting)
         board, buffer = prod(self.shape), self.store.buffer
-        return _NUMBER_BYTES * (3 * board + 2 * steps) + 3 * buffer.numel * buffer.bytes_per_element
-
-    def ready(self, board: Buffer) -> list[Node]:
-        """No update has been at any place: the numbers are zero."""
-        dims = [Var(extent) for extent in board.shape]
-        body: list[Node] = []
-        nothing = Ops(body).constant(0, board.element)
-        body.append(Store(nothing, board, tuple(Expr.of(d) for d in dims)))
-        return around(dims, body)
+        return NUMBER_BYTES * (3 * board + 2 * steps) + 3 * buffer.numel * buffer.bytes_per_element
 
     def numbered(self, board: Buffer) -> list[Node]:
         """Each place has the largest number of the updates that are made there."""
@@ -136,11 +154,7 @@ class WinningRows:
         values: dict[Value, Value] = {}
         nodes = clone(self.placing, values, {v: Expr.of(new) for v, new in fresh.items()})
         ops = Ops(nodes, self.store.location)
-        # Numbers begin with one: nothing is zero.
-        number = Expr(0)
-        for var in self.meeting:
-            number = number * var.extent + Expr.of(fresh[var])
-        mine = ops.op("arith.index_cast", [ops.index(number + 1)], board.element)
+        mine = number_of(ops, (fresh[var] for var in self.meeting), board.element)
         index = []
         for d, value in enumerate(self.store.index):
             if board.shape[d] == 1:
@@ -149,10 +163,7 @@ class WinningRows:
                 index.append(ops.index(Expr.of(fresh[self.own[d]])))
             else:
                 index.append(values.get(value, value))
-        before = Value(board.element)
-        nodes.append(IndirectLoad(before, board, index, self.store.location))
-        most = ops.op("arith.maxsi", [before, mine])
-        nodes.append(IndirectStore(most, board, index, self.store.location))
+        keep_most(ops, board, index, mine)
         return around(list(fresh.values()), nodes)
 
     def taken(self, board: Buffer) -> list[Node]:

@@ -121,6 +121,15 @@ def _find_sources(block: Any, written: list[tuple[Nest, Any, Any]]) -> None:
         nest.written(operations[position[mark] + 1 : position[anchor]])
 
 
+def describe(attributes: Any, nest: Nest, name: str, estimate: Any) -> None:
+    """Write a nest's name, kind, sources and estimate (None: not known) on an operation of it."""
+    attributes[KERNEL_ATTRIBUTE] = ir.StringAttr.get(name)
+    attributes[KIND_ATTRIBUTE] = ir.StringAttr.get(nest.kind)
+    attributes[SOURCES_ATTRIBUTE] = ir.ArrayAttr.get([ir.StringAttr.get(s) for s in nest.sources])
+    if estimate is not None:
+        attributes[ESTIMATE_ATTRIBUTE] = estimate
+
+
 class _Writer:
     def __init__(self, block: Any, anchor: Any) -> None:
         self.block = block
@@ -137,13 +146,7 @@ class _Writer:
                 written = self._node(node)
                 if isinstance(node, For) and nest.name:
                     attributes = written.attributes
-                    attributes[KERNEL_ATTRIBUTE] = ir.StringAttr.get(nest.name)
-                    attributes[KIND_ATTRIBUTE] = ir.StringAttr.get(nest.kind)
-                    attributes[SOURCES_ATTRIBUTE] = ir.ArrayAttr.get(
-                        [ir.StringAttr.get(s) for s in nest.sources]
-                    )
-                    if nest.estimate is not None:
-                        attributes[ESTIMATE_ATTRIBUTE] = nest.estimate
+                    describe(attributes, nest, nest.name, nest.estimate)
                     widths = {n.simd.width for n in walk([node]) if isinstance(n, For) and n.simd}
                     if widths:
                         attributes[VECTOR_ATTRIBUTE] = ir.DenseI64ArrayAttr.get(sorted(widths))

@@ -7,14 +7,7 @@ from typing import Any, ClassVar
 
 from polyblocks.affine.gpu.plans.sizes import Grid
 from polyblocks.affine.model import ControlFlow, For, Nest, Sequence
-from polyblocks.attributes import (
-    ESTIMATE_ATTRIBUTE,
-    KERNEL_ATTRIBUTE,
-    KIND_ATTRIBUTE,
-    REGION_ATTRIBUTE,
-    SCHEDULE_ATTRIBUTE,
-    SOURCES_ATTRIBUTE,
-)
+from polyblocks.attributes import ESTIMATE_ATTRIBUTE, REGION_ATTRIBUTE, SCHEDULE_ATTRIBUTE
 from polyblocks.passes import facts
 from polyblocks.target import TargetDescription
 
@@ -145,18 +138,14 @@ def _describe(nest: Nest, sequence: Sequence, target: TargetDescription) -> None
     from polyblocks.affine.cost.estimate import Estimator
     from polyblocks.affine.mlir.json_attributes import to_attribute
     from polyblocks.affine.mlir.source import sources
+    from polyblocks.affine.mlir.writer import describe
     from polyblocks.affine.naming.kinds import kind
     from polyblocks.affine.naming.names import own_name
-    from polyblocks.mlir import ir
 
     nest.kind = kind(nest)
     nest.sources = [f"{op} {where}".strip() for op, where in sources(nest.body)]
     estimate = Estimator(target, sequence.buffers, None, False).estimate(nest).to_json()
-    attributes = nest.source[0].attributes
-    attributes[KERNEL_ATTRIBUTE] = ir.StringAttr.get(own_name(nest, sequence))
-    attributes[KIND_ATTRIBUTE] = ir.StringAttr.get(nest.kind)
-    attributes[SOURCES_ATTRIBUTE] = ir.ArrayAttr.get([ir.StringAttr.get(s) for s in nest.sources])
-    attributes[ESTIMATE_ATTRIBUTE] = to_attribute(estimate)
+    describe(nest.source[0].attributes, nest, own_name(nest, sequence), to_attribute(estimate))
 
 
 def _attach(nest: Nest, schedule: dict[str, Any]) -> None:

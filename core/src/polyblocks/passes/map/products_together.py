@@ -20,10 +20,8 @@ from polyblocks.affine.gpu.tiles.units_cost import predict_units, quickest_units
 from polyblocks.affine.likeness import likeness
 from polyblocks.affine.mlir.regions import stands_before
 from polyblocks.affine.model import For, Nest, Opaque, Sequence
+from polyblocks.occupancy import JOINED_REACH, MOST_JOINED
 from polyblocks.target import TargetDescription
-
-#: Products of a launch, and nests that lie between two of them, at most: those of join-launches.
-MOST, REACH = 4, 8
 
 
 class _Sizes(NamedTuple):
@@ -77,7 +75,7 @@ def _group(
     assert isinstance(first, Nest)
     group, between = {first: sizes.grid}, list[Nest | Opaque]()
     for item in items[1:]:
-        if len(between) > REACH or len(group) == MOST:
+        if len(between) > JOINED_REACH or len(group) == MOST_JOINED:
             break
         own = _sizes(item, target) if isinstance(item, Nest) and item not in taken else None
         if (

@@ -22,6 +22,7 @@ from polyblocks.codegen.gpu.joined_kernel import (
 from polyblocks.codegen.gpu.passes.place_shared_memory import shared_alignment, workgroup_buffers
 from polyblocks.codegen.gpu.plan import kernels, name_of, read_launches, write_launches
 from polyblocks.codegen.memory import static_bytes
+from polyblocks.occupancy import JOINED_REACH, MOST_JOINED
 
 Json = dict[str, Any]
 
@@ -54,8 +55,8 @@ class JoinLaunchesPass:
     """
 
     name: ClassVar[str] = "join-launches"
-    reach: int = 8
-    most: int = 4
+    reach: int = JOINED_REACH
+    most: int = MOST_JOINED
 
     def run(self, module: Any, context: Any) -> bool:
         """Rewrite the plan and the kernels in place; returns whether launches were joined."""
