@@ -28,6 +28,8 @@ CPU_ARCH, GPU_ARCHS = "x86-64", {"nvgpu": "sm_90a", "amdgpu": "gfx1100"}
 
 _PIPELINES, _MEMORY = "image pipelines and simulations", "memory-bound functions"
 _CONTRACTIONS = "matmuls, convolutions and models"
+#: The page of single operations beside their framework and its compiler, and the chip.
+SINGLE_OPERATIONS = ("2026-11-30-amd-epyc-znver4-cliffs", "Zen 4")
 #: Files of ``bench/results`` whose tables are shown: what is in them, and the chip.
 RESULTS = {
     "2026-11-27-amd-epyc-znver4-pipelines": (_PIPELINES, "Zen 4"),
@@ -37,6 +39,7 @@ RESULTS = {
     "2026-11-25-amd-epyc-znver5-contractions": (_CONTRACTIONS, "Zen 5"),
     "2026-11-25-amd-epyc-znver4-contractions": (_CONTRACTIONS, "Zen 4"),
     "2026-11-25-intel-r-xeon-r-processor-rocketlake-contractions": (_CONTRACTIONS, "Rocket Lake"),
+    "2026-11-29-amd-epyc-znver4-attention": ("attentions and sums over pairs", "Zen 4"),
     "2026-11-27-nvidia-h200-pipelines-inductor": (_PIPELINES, "H200"),
     "2026-11-26-nvidia-h100-80gb-hbm3": (_MEMORY, "H100"),
 }
@@ -404,8 +407,12 @@ def _wrapped(call: str) -> str:
 
 
 def speedups() -> str:
-    """The geometric means of :data:`RESULTS`, a row for each."""
+    """The geometric means of :data:`RESULTS` and of single operations, a row for each."""
     lines = ["| geometric mean of speedups | chip | best peer | Inductor |", "|---|---|--:|--:|"]
+    name, chip = SINGLE_OPERATIONS
+    all_ = re.search(r"^\| all \| (\d+) \| ([\d.]+)× \|", _result_text(name), re.MULTILINE)
+    assert all_ is not None, name
+    lines.append(f"| {int(all_[1]):,} single operations | {chip} | {all_[2]}x | |")
     for name, (title, chip) in RESULTS.items():
         text = _result_text(name)
         means = re.search(r"([\d.]+)× against Inductor and ([\d.]+)×", text)

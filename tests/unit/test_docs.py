@@ -216,6 +216,11 @@ def test_speedups_are_those_of_the_results() -> None:
     assert "| 5 float16 matmuls | H100 | 0.42x |" in text
     for name, (_, chip) in generate.RESULTS.items():
         assert f"| {chip} |" in text, name
+    # The count and the mean of all rows, as the page says them.
+    name, chip = generate.SINGLE_OPERATIONS
+    page = (ROOT / "bench/results" / f"{name}.md").read_text()
+    (row,) = re.findall(r"^\| all \| (\d+) \| ([\d.]+)×", page, re.MULTILINE)
+    assert f"| {int(row[0]):,} single operations | {chip} | {row[1]}x | |" in text
 
 
 def test_every_page_is_in_the_navigation_once() -> None:
