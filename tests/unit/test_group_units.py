@@ -72,6 +72,30 @@ def test_calls_become_assembly_and_calls_again(
     assert as_functions(assembly).splitlines() == again
 
 
+@pytest.mark.parametrize("first", [None, False, True])
+@pytest.mark.parametrize("second", [False, True])
+@pytest.mark.parametrize("new", [False, True])
+def test_operands_in_registers_and_sums_that_begin(
+    first: bool | None, second: bool, new: bool
+) -> None:
+    name = function_of("llvm.polyblocks.wgmma.m64n64k16.f32.bf16", (first, second), new)
+    struct = f"{{ {', '.join(['float'] * 32)} }}"
+    given = [] if new else [f"float %s{k}" for k in range(32)]
+    given += [f"i32 %a{k}" for k in range(4)] if first is None else ["i64 %a"]
+    line = f"  %r = call {struct} @{name}({', '.join([*given, 'i64 %b'])})"
+    assembly = as_assembly(line)
+    at = 32 if new else 64
+    operands = [f"${at + k}" for k in range(5 if first is None else 2)]
+    shown = f"{{{', '.join(operands[:-1])}}}" if first is None else operands[0]
+    panels = ", ".join(str(int(p)) for p in (first, second) if p is not None)
+    predicate = "new" if new else "p"
+    assert f"$31}}, {shown}, {operands[-1]}, {predicate}, 1, 1, {panels}; }}" in assembly
+    assert f"setp.{'ne' if new else 'eq'}.b32 {predicate}, 0, 0;" in assembly
+    # Sums that begin are results only.
+    assert ('"=f,' + ",".join(["=f"] * 31) + ",0,1," in assembly) is not new
+    assert as_functions(assembly) == line.replace("@", "@llvm.")
+
+
 def test_boxes_are_of_parameters() -> None:
     """Of what a kernel has in its own memory there is no tensor map."""
     text = (TEXT.parent / "lower-bulk-copies.mlir").read_text()

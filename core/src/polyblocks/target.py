@@ -233,6 +233,11 @@ class MatrixUnit:
         return self.fragments[2] if self.fragments else None
 
     @property
+    def first(self) -> Fragment | None:
+        """The first operand's elements in registers; None if they are not, or not described."""
+        return self.fragments[0] if self.fragments else None
+
+    @property
     def in_a_word(self) -> int:
         """Numbers that a word of its operands has."""
         return WORD // UNIT_BITS[self.operands]
@@ -309,6 +314,13 @@ class GroupUnit(MatrixUnit):
         wait: a function of a number of groups (``i32``) and the accumulator's registers. It
             returns these when at most that many groups, those closed last, are not done.
 
+        operand_fragment: elements of a first operand that is in registers; lanes are those of the
+            group. None where it has to be in shared memory.
+        with_registers: the function of the unit with such an operand, whose registers may be
+            written again when its products are done. It takes the address of the second operand,
+            whether that is in panels (``i1``), and the bytes from one panel to the next (``i32``);
+            the first operand's registers; and the accumulator's.
+
     The function of the unit itself, ``intrinsic``, takes the addresses of both operands; for each
     of them whether it is in panels (``i1``), and the bytes from one panel to the next (``i32``);
     and the accumulator's registers. Functions that LLVM does not have are the target's to lower.
@@ -322,14 +334,19 @@ class GroupUnit(MatrixUnit):
     begin: str = field(default="", kw_only=True)
     close: str = field(default="", kw_only=True)
     wait: str = field(default="", kw_only=True)
+    operand_fragment: Fragment | None = field(default=None, kw_only=True)
+    with_registers: str = field(default="", kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.group < 1:
             raise self._refusal("1 warp at least for 'group'", self.group)
-        sums = self.accumulator_fragment
-        if sums is not None and sums.shape != self.shape[:2]:
-            raise self._refusal(f"a fragment of the shape's {self.shape[:2]} elements", sums.shape)
+        m, n, k = self.shape
+        pairs = (self.accumulator_fragment, (m, n)), (self.operand_fragment, (m, k))
+        for fragment, shape in pairs:
+            if fragment is not None and fragment.shape != shape:
+                expected = f"a fragment of the shape's {shape} elements"
+                raise self._refusal(expected, fragment.shape)
 
     @property
     def warps(self) -> int:
@@ -338,6 +355,10 @@ class GroupUnit(MatrixUnit):
     @property
     def sums(self) -> Fragment | None:
         return self.accumulator_fragment
+
+    @property
+    def first(self) -> Fragment | None:
+        return self.operand_fragment
 
 
 @dataclass(frozen=True)

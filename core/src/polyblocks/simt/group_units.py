@@ -97,17 +97,35 @@ class GroupProducts:
             machine.report_lane("unwaited product", message, 0, len(self._flights))
 
     def multiply(
-        self, machine: Accesses, unit: GroupUnit, tiles: tuple[Tile, Tile], sums: Sequence[Array]
+        self,
+        machine: Accesses,
+        unit: GroupUnit,
+        operands: tuple[Tile | Sequence[Array], Tile],
+        sums: Sequence[Array] | None,
     ) -> tuple[Array, ...]:
-        """The sums with the products of a call added, exact to float64 and rounded once."""
+        """The sums with the products of a call added, exact to float64 and rounded once.
+
+        Args:
+            machine: with the lanes that call it.
+            unit: that is called.
+            operands: where they are, or the registers of the first one.
+            sums: registers; None: they begin.
+        """
         width = unit.warps * machine.chip.subgroup_width
         executing = machine.mask.reshape(-1, width)
         if (executing.any(axis=1) != executing.all(axis=1)).any():
             machine.report("inactive lane", "a matrix unit needs all lanes of its warps")
-        a, b = (self._operand(machine, unit, side, tile) for side, tile in enumerate(tiles))
+        first, second = operands
+        if isinstance(first, Tile):
+            a = self._operand(machine, unit, 0, first)
+        else:
+            a = _from_registers(machine, unit, first)
+        b = self._operand(machine, unit, 1, second)
         fragment = unit.sums
         assert fragment is not None
         rows, columns = fragment_table(fragment, unit.shape[:2])
+        if sums is None:
+            sums = [np.zeros(1, np.float32)] * fragment.elements
         whole = np.stack([np.broadcast_to(each, (machine.lanes,)) for each in sums])
         by_group = whole.reshape(len(sums), -1, width).swapaxes(0, 1)
         exact = np.zeros((by_group.shape[0], *unit.shape[:2]))
@@ -170,6 +188,19 @@ class GroupProducts:
                 lanes[place.lanes[late]] = True
                 message = "reads shared memory that a thread has written without a fence behind it"
                 machine.report("missing fence", message, lanes)
+
+
+def _from_registers(machine: Accesses, unit: GroupUnit, registers: Sequence[Array]) -> Array:
+    """A first operand of each group in registers, shape (groups, rows, steps)."""
+    fragment = unit.first
+    assert fragment is not None
+    width = unit.warps * machine.chip.subgroup_width
+    words = np.stack([np.broadcast_to(each, (machine.lanes,)) for each in registers])
+    numbers = from_words(np.ascontiguousarray(words).view(np.uint32), unit.operands)
+    rows, steps = fragment_table(fragment, (unit.shape[0], unit.shape[2]))
+    found = np.zeros((machine.lanes // width, unit.shape[0], unit.shape[2]))
+    found[:, rows, steps] = numbers.reshape(len(numbers), -1, width).swapaxes(0, 1)
+    return found
 
 
 def _load(machine: Accesses, address: Array) -> Array:

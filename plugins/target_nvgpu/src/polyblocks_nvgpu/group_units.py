@@ -5,8 +5,9 @@ matrix descriptors, and the canonical layouts with a swizzle of 128 bytes.
 
 LLVM has no function for the instruction. MLIR calls a declared one whose name says all that is no
 operand: ``polyblocks.wgmma.m64n256k16.f32.f16.00``; the digits say whether the rows of the first
-operand, and the columns of the second one, lie in panels. LLVM optimizes inline assembly, which is
-a call again where the simulator reads the result.
+operand, and the columns of the second one, lie in panels; ``r`` in place of the first one that the
+first operand is in registers, and ``.new`` that there are no sums yet. LLVM optimizes inline
+assembly, which is a call again where the simulator reads the result.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from polyblocks.target import Fragment
 from polyblocks.targets.gpu_description import UnitRate
@@ -22,9 +24,14 @@ from polyblocks.targets.gpu_description import UnitRate
 LINE, LINES = 128, 8
 #: The functions that the core calls, and those that they become.
 CALL, WAIT = "llvm.polyblocks.wgmma", "llvm.polyblocks.wgmma.wait"
+WITH_REGISTERS = "llvm.polyblocks.wgmma.registers"
 PREFIX = "polyblocks.wgmma."
 #: Columns of the instruction's shapes that are used, and rows.
 COLUMNS, ROWS = (256, 128, 64), 64
+#: Registers of a first operand; of 16 bits.
+OPERAND = 4
+#: The predicate of a call that has no sums yet, and how its function's name ends.
+NEW = "new"
 
 
 @dataclass(frozen=True)
@@ -57,14 +64,16 @@ KINDS = {
 }
 _BY_NAME = {kind.name: kind for kind in KINDS.values()}
 
-_FUNCTION = re.compile(r"polyblocks\.wgmma\.m64n(\d+)k\d+\.\w+\.(\w+)\.([01])([01])")
+_FUNCTION = re.compile(r"polyblocks\.wgmma\.m64n(\d+)k\d+\.\w+\.(\w+)\.([01r])([01])(\.new)?")
 _WAIT = re.compile(r"polyblocks\.wgmma\.wait\.(\d+)\.(\w+?)\.(\d+)")
 #: A declaration, and a call, as LLVM writes them.
 _DECLARED = re.compile(r"^declare .*@polyblocks\.wgmma\..*\n", re.MULTILINE)
 _ASSEMBLY = re.compile(r'asm sideeffect "([^"]*wgmma\.[^"]*)", "([^"]*)"\(')
 #: Instructions by their assembly.
 _WAIT_CODE = re.compile(r"wgmma\.wait_group\.sync\.aligned (\d+);")
-_CODE = re.compile(r"\.(m64n\d+k\d+\.\w+\.\w+)\.\w+ \{.*, p(?:, 1, 1, ([01]), ([01]))?; \}")
+_CODE = re.compile(
+    r"\.(m64n\d+k\d+\.\w+\.\w+)\.\w+ \{[^{}]*\}, (\{?).*, (p|new)(?:, 1, 1, ([01, ]+))?; \}"
+)
 _CALLED = re.compile(r"(call [^@\n]*)@(?:llvm\.)?(polyblocks\.wgmma\.[\w.]+)\(")
 
 
@@ -73,6 +82,12 @@ def sums_of(columns: int, register: str) -> Fragment:
     lanes = ((0, 2), (0, 4), (1, 0), (2, 0), (4, 0), (16, 0), (32, 0))
     blocks = tuple((0, 8 << bit) for bit in range((columns // 8).bit_length() - 1))
     return Fragment(lanes, ((0, 1), (8, 0), *blocks), register)
+
+
+#: The first operand's elements: as those of ``mma.sync``, of 16 rows for each warp.
+_OPERAND = Fragment(
+    ((0, 2), (0, 4), (1, 0), (2, 0), (4, 0), (16, 0), (32, 0)), ((0, 1), (8, 0), (0, 8)), "i32"
+)
 
 
 def units(rate: float) -> tuple[UnitRate, ...]:
@@ -98,6 +113,7 @@ def units(rate: float) -> tuple[UnitRate, ...]:
                 ("begin", "llvm.nvvm.wgmma.fence.sync.aligned"),
                 ("close", "llvm.nvvm.wgmma.commit_group.sync.aligned"),
                 ("wait", WAIT),
+                *_with_registers(n, kind),
             ),
         )
         for dtype, kind in KINDS.items()
@@ -105,10 +121,25 @@ def units(rate: float) -> tuple[UnitRate, ...]:
     )
 
 
-def function_of(intrinsic: str, panels: tuple[bool, bool]) -> str:
-    """The name of the declared function of a call by the core."""
-    digits = "".join(str(int(each)) for each in panels)
-    return f"{intrinsic.removeprefix('llvm.')}.{digits}"
+def _with_registers(columns: int, kind: Kind) -> tuple[tuple[str, object], ...]:
+    """Attributes of a unit whose first operand may be in registers."""
+    if not kind.by_columns:
+        return ()
+    name = f"{WITH_REGISTERS}.m{ROWS}n{columns}k{kind.steps}.{kind.sums}.{kind.name}"
+    return ("operand_fragment", _OPERAND), ("with_registers", name)
+
+
+def function_of(intrinsic: str, panels: tuple[bool | None, bool], new: bool = False) -> str:
+    """The name of the declared function of a call by the core.
+
+    Args:
+        intrinsic: of the unit.
+        panels: whether each operand is in panels; None: the first one is in registers.
+        new: whether there are no sums yet.
+    """
+    digits = "".join("r" if each is None else str(int(each)) for each in panels)
+    name = intrinsic.replace(f"{WITH_REGISTERS}.", f"{CALL}.").removeprefix("llvm.")
+    return f"{name}.{digits}{f'.{NEW}' if new else ''}"
 
 
 def wait_of(pending: int, type_: str, registers: int) -> str:
@@ -145,7 +176,10 @@ def _function(code: str, constraints: str) -> str:
         return wait_of(int(wait[1]), type_, len(re.findall("=[rf]", constraints)))
     called = _CODE.search(code)
     assert called is not None
-    return f"{PREFIX}{called[1]}.{called[2] or 0}{called[3] or 0}"
+    unit, braces, predicate, panels = called.groups()
+    digits = (panels or "0, 0").split(", ")
+    first = "r" if braces else digits[0]
+    return f"{PREFIX}{unit}.{first}{digits[-1]}{f'.{NEW}' if predicate == NEW else ''}"
 
 
 def _assembly(function: str) -> str:
@@ -156,18 +190,24 @@ def _assembly(function: str) -> str:
         return f'"{code}", "{",".join([*_tied(count, wait[2]), "~{memory}"])}"'
     called = _FUNCTION.fullmatch(function)
     assert called is not None
-    columns, dtype, *panels = called.groups()
+    columns, dtype, *panels, new = called.groups()
     kind, count = _BY_NAME[dtype], int(columns) // 2
     sums = ", ".join(f"${k}" for k in range(count))
-    first, second = f"${2 * count}", f"${2 * count + 1}"
+    operands = range(count if new else 2 * count, 1 << 16)
+    inputs = ["r"] * OPERAND if panels[0] == "r" else ["l"]
+    *given, second = (f"${n}" for n, _ in zip(operands, [*inputs, "l"], strict=False))
+    first = f"{{{', '.join(given)}}}" if panels[0] == "r" else given[0]
     # Operands are multiplied by 1; those of 8 bits are not, and their steps follow each other.
-    rest = f", 1, 1, {', '.join(panels)}" if kind.by_columns else ""
+    rest = f", 1, 1, {', '.join(p for p in panels if p != 'r')}" if kind.by_columns else ""
+    adds, test = (NEW, "ne") if new else ("p", "eq")
     code = (
-        "{ .reg .pred p; setp.eq.b32 p, 0, 0; "
+        f"{{ .reg .pred {adds}; setp.{test}.b32 {adds}, 0, 0; "
         f"wgmma.mma_async.sync.aligned.m{ROWS}n{columns}k{kind.steps}.{kind.sums}.{dtype}.{dtype} "
-        f"{{{sums}}}, {first}, {second}, p{rest}; }}"
+        f"{{{sums}}}, {first}, {second}, {adds}{rest}; }}"
     )
-    return f'"{code}", "{",".join([*_tied(count, kind.register), "l", "l", "~{memory}"])}"'
+    changed = _tied(count, kind.register)
+    constraints = [*(islice(changed, count) if new else changed), *inputs, "l", "~{memory}"]
+    return f'"{code}", "{",".join(constraints)}"'
 
 
 def _tied(count: int, type_: str) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from polyblocks.affine.gpu.plans.chained import chained_products
 from polyblocks.affine.gpu.plans.chains import ChainPlan, chain_accesses, chain_plan
+from polyblocks.affine.gpu.plans.group_chains import group_chain_accesses, group_chain_plan
 from polyblocks.affine.model import Nest
 from polyblocks.affine.plan.schedule import Schedule
 from polyblocks.affine.plan.tiles import Tiles
@@ -30,9 +31,15 @@ def scheduled_chain(
             [block, across * block],
         )
     stages = schedule.number("stages", 2)
-    accesses, chip = chain_accesses(parts, target), target.multiprocessor
+    chip, wanted = target.multiprocessor, schedule.given["unit"]
     assert chip is not None
-    plan = None if accesses is None else chain_plan(parts, accesses, chip, warps, height, stages)
-    if plan is None or plan.first.tiles != tiles or plan.unit.name != schedule.given["unit"]:
+    sizes = chip, warps, height, stages
+    plan: ChainPlan | None = None
+    by_groups, accesses = group_chain_accesses(parts, target), chain_accesses(parts, target)
+    if by_groups is not None and by_groups[0].unit.name == wanted:
+        plan = group_chain_plan(parts, by_groups, *sizes)
+    elif accesses is not None:
+        plan = chain_plan(parts, accesses, *sizes)
+    if plan is None or plan.first.tiles != tiles or plan.unit.name != wanted:
         raise schedule.refuse("no matrix unit of the chip computes the chain in such tiles")
     return plan

@@ -13,8 +13,10 @@ from polyblocks_nvgpu.group_units import (
     CALL,
     LINE,
     LINES,
+    OPERAND,
     SHIFT,
     WAIT,
+    WITH_REGISTERS,
     descriptor_bits,
     function_of,
     wait_of,
@@ -38,6 +40,9 @@ class LowerGroupUnitsPass:
         %3 = llvm.or %2, layout
         ...
         %r = llvm.call @polyblocks.wgmma.m64n256k16.f32.f16.01(%sums..., %3, %4)
+
+    Of a first operand in registers there is no descriptor, and sums that are constant zeros are no
+    operands either.
     """
 
     name: ClassVar[str] = "lower-group-units"
@@ -68,15 +73,31 @@ def _intrinsic(op: Any) -> str:
 
 
 def _multiply(module: Any, op: Any, name: str) -> None:
-    first, second, *layouts = list(op.operands)[:6]
-    sums = list(op.operands)[6:]
-    panels = bool(_number(layouts[0])), bool(_number(layouts[1]))
+    """Replace a call of a unit."""
+    operands = list(op.operands)
+    in_registers = name.startswith(WITH_REGISTERS)
+    panels: tuple[bool | None, bool]
+    if in_registers:
+        second, by_columns, apart, *rest = operands
+        given, sums = rest[:OPERAND], rest[OPERAND:]
+        addresses, panels = [(second, apart)], (None, bool(_number(by_columns)))
+    else:
+        first, second, *layouts = operands[:6]
+        given, sums = [], operands[6:]
+        addresses = [(first, layouts[2]), (second, layouts[3])]
+        panels = bool(_number(layouts[0])), bool(_number(layouts[1]))
     with op.location, mlir.ir.InsertionPoint(op):
-        given = [
-            _descriptor(pointer, _number(apart))
-            for pointer, apart in zip((first, second), layouts[2:], strict=True)
-        ]
-    _call(module, op, function_of(name, panels), [*sums, *given])
+        given += [_descriptor(pointer, _number(apart)) for pointer, apart in addresses]
+    # Sums that begin are no operands: the unit takes zeros, and no register has to be set.
+    new = all(map(_is_zero, sums))
+    _call(module, op, function_of(name, panels, new), given if new else [*sums, *given])
+
+
+def _is_zero(value: Any) -> bool:
+    """Whether a value is the constant 0, and not -0: it would be a sum of zeros' sign."""
+    if isinstance(value.owner, mlir.ir.Block) or value.owner.name != "llvm.mlir.constant":
+        return False
+    return str(value.owner.attributes["value"]) in (f"0.000000e+00 : {value.type}", "0 : i32")
 
 
 def _descriptor(pointer: Any, leading: int) -> Any:

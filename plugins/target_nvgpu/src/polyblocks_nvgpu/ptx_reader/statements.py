@@ -22,8 +22,8 @@ _ARRAY_PARAMETER = re.compile(r"^\.param\s+\.align\s+\d+\s+\.b8\s+([\w$]+)\[\d+\
 _PARAMETER = re.compile(r"^\.param\s+\.([bsuf]\d+)\s+(\.ptr\s+)?.*?([\w$]+)$")
 #: An instruction with a register of its own for what nothing reads.
 _WITH_REST = re.compile(r"^\{\s*\.reg \.b\d+ (\w+);\s*(.*?;)\s*\}$")
-#: An instruction with a predicate of its own that is always true.
-_ALWAYS = re.compile(r"^\{ \.reg \.pred \w+; setp\.eq\.b32 \w+, 0, 0; (.*?;) \}$")
+#: An instruction with a predicate of its own that is always true, or never.
+_ALWAYS = re.compile(r"^\{ \.reg \.pred \w+; setp\.(?:eq|ne)\.b32 \w+, 0, 0; (.*?;) \}$")
 _GUARDED = re.compile(r"^@(!?)(%\w+)\s+(.*)$")
 _ENDS = {"ret", "exit", "trap"}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from polyblocks_nvgpu.fragments import TILE_LOADS, UNITS
-from polyblocks_nvgpu.group_units import function_of, wait_of
+from polyblocks_nvgpu.group_units import NEW, OPERAND, function_of, wait_of
 from polyblocks_nvgpu.ptx_reader.conversions import parts_of
 from polyblocks_nvgpu.ptx_reader.emitter import SPACES, Emitter, Handler
 from polyblocks_nvgpu.ptx_reader.statements import Instruction
@@ -127,15 +127,24 @@ def _multiply_in_groups(e: Emitter, i: Instruction) -> None:
     if i.name[1] != "mma_async":
         e.call(f"llvm.nvvm.wgmma.{i.name[1]}.sync.aligned", [], [], "()")
         return
-    to, first, second, _, *rest = i.operands
-    registers, panels = parts_of(to), (rest[2:3] == ["1"], rest[3:4] == ["1"])
+    to, first, second, adds, *rest = i.operands
+    registers, digits = parts_of(to), rest[2:]
+    in_registers, new = first.startswith("{"), adds == NEW
+    panels = (None if in_registers else digits[:1] == ["1"], digits[-1:] == ["1"])
     type_ = "i32" if i.name[5] == "s32" else "f32"
-    given = [*(e.read(part, type_) for part in registers), e.read(first, "i64")]
+    given = [] if new else [e.read(part, type_) for part in registers]
+    types = [type_] * len(given)
+    if in_registers:
+        given += [e.read(part, "i32") for part in parts_of(first)]
+        types += ["i32"] * OPERAND
+    else:
+        given.append(e.read(first, "i64"))
+        types.append("i64")
     given.append(e.read(second, "i64"))
-    types = [*[type_] * len(registers), "i64", "i64"]
+    types.append("i64")
     result = f"!llvm.struct<({', '.join([type_] * len(registers))})>"
     name = f"llvm.polyblocks.wgmma.{'.'.join(i.name[4:7])}"
-    whole = e.call(f"llvm.{function_of(name, panels)}", given, types, result)
+    whole = e.call(f"llvm.{function_of(name, panels, new)}", given, types, result)
     for position, part in enumerate(registers):
         e.write(part, e.op(f"llvm.extractvalue {whole}[{position}] : {result}"), type_)
 

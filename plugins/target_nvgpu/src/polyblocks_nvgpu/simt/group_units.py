@@ -16,6 +16,7 @@ from polyblocks.target import GroupUnit
 from polyblocks.targets.gpu_description import matrix_units_at
 from polyblocks_nvgpu.group_units import (
     ADDRESS_BITS,
+    OPERAND,
     SHIFT,
     descriptor_bits,
     function_of,
@@ -39,14 +40,16 @@ def _tile(machine: Any, descriptor: Any, in_panels: bool) -> Tile:
     return Tile(tile_start(machine, low, ADDRESS_BITS.bit_length()), leading, stride, in_panels)
 
 
-def _multiply(unit: GroupUnit, panels: tuple[bool, bool]) -> Operation:
+def _multiply(unit: GroupUnit, panels: tuple[bool | None, bool], new: bool) -> Operation:
     def decode(instruction: Instruction) -> Run:
         del instruction
 
         def run(machine: Any, *operands: Any) -> Any:
-            *sums, first, second = operands
-            tiles = _tile(machine, first, panels[0]), _tile(machine, second, panels[1])
-            return machine.products.multiply(machine, unit, tiles, sums)
+            *rest, second = operands
+            tile = _tile(machine, second, panels[1])
+            first = rest[-OPERAND:] if panels[0] is None else _tile(machine, rest[-1], panels[0])
+            sums = None if new else rest[: unit.shape[1] // 2]
+            return machine.products.multiply(machine, unit, (first, tile), sums)
 
         return run
 
@@ -63,10 +66,13 @@ def _wait(pending: int) -> Operation:
 
 INTRINSICS: dict[str, Operation] = {
     **{
-        f"llvm.{function_of(unit.intrinsic, (rows, columns))}": _multiply(unit, (rows, columns))
+        f"llvm.{function_of(unit.intrinsic, (rows, columns), new)}": _multiply(
+            unit, (rows, columns), new
+        )
         for unit in matrix_units_at(units(0.0), multiprocessors=1, hertz=1.0)
         if isinstance(unit, GroupUnit)
-        for rows, columns in product((False, True), repeat=2)
+        for rows in ((False, True, None) if unit.first else (False, True))
+        for columns, new in product((False, True), repeat=2)
     },
     **{
         f"llvm.{wait_of(n, type_, count)}": _wait(n)

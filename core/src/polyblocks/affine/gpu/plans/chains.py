@@ -128,7 +128,11 @@ class ChainPlan:
             copied = sum(p.copied_words(p.product.operands[1]) for p in self.plans)
             # Of masks, where each column is.
             masks = c if any(map(is_at_border, self._of_steps)) else 0
-            sums = elements + r * d + (self._exchanged(r * c) if exchanges_of(self.unit) else 0)
+            sums = (
+                elements
+                + r * d
+                + (self._exchanged(r * c) if exchanges_of(self.unit, self.unit) else 0)
+            )
             return sums + 2 * rows + columns + copied + masks + _THROUGH
         columns = max(p.of_warp[1] for p in self.plans) * b.elements * width // 4
         # Elements become operands one after the other, in place of sums; a part of a call's columns
@@ -137,6 +141,31 @@ class ChainPlan:
         if self.holds_rows:
             rows *= sum(first.calls for first in self.firsts)
         return elements + r * d + rows + columns // 8 + _OTHER + ADDRESSES
+
+    @property
+    def issued(self) -> float:
+        """Instructions of a thread for a block of steps."""
+        (r, c), (_, d) = self.first.sizes.of_thread, self.second.sizes.of_thread
+        copying = sum(p.copying(p.product.operands[1]) for p in self.plans)
+        reading = sum(p.reading for p in self.plans)
+        return r * c * (self.parts.operations + len(self.firsts)) + r * d + copying + reading
+
+    @property
+    def read(self) -> float:
+        """Elements in shared memory that a block's warps read for a block of steps."""
+        assert self.unit.fragments is not None
+        columns, (_, n, k) = self.unit.fragments[1], self.unit.shape
+        # Lanes of a warp read the same element.
+        replicas = self.first.warp * columns.elements // (n * k)
+        rows, width, block = self.tile
+        depth = sum(p.tile[2] for p in self.firsts)
+        read = replicas * (self.threads // self.first.warp) * block * (depth + width)
+        return read + (0 if self.holds_rows else rows * depth)
+
+    @property
+    def independent_parts(self) -> int:
+        """Parts of a block whose warps wait for what its others do, but not for each other."""
+        return 1
 
     @property
     def has_idle_copiers(self) -> bool:
@@ -209,29 +238,52 @@ def chain_plan(
 
     Args:
         parts: of the nest.
-        accesses: see :func:`chain_accesses`.
+        accesses: see :func:`chain_accesses`; of a unit that warps call one by one.
         chip: with that unit.
         warps: of a block.
         height: rows of each.
         stages: blocks of steps in shared memory.
     """
-    *firsts, second = accesses
-    m, n, k = second.unit.shape
-    block = parts.block
-    if height % m or block % n or block % k or block % 16:
+    plans = plans_of(parts, accesses, chip, warps, height, stages, accesses[-1].unit.shape[2])
+    if plans is None:
         return None
-    width = -(-extent(second.product.columns) // _COLUMNS) * _COLUMNS
-    rows = warps * height
-    wanted = [(first, block, -(-_trips(first) // k) * k) for first in firsts]
-    *plans, last = [
-        unit_plan(chip, access, Tiles((height, columns), (rows, columns), steps), stages)
-        for access, columns, steps in (*wanted, (second, width, block))
-    ]
-    plan = ChainPlan(parts, tuple(plans), last)
+    plan = ChainPlan(parts, *plans)
     if not _is_possible(plan, chip):
         return None
     held = replace(plan, holds_rows=True)
     return held if _has_room(held, plan, chip) else plan
+
+
+def plans_of(
+    parts: ChainedProducts,
+    accesses: tuple[UnitAccess, ...],
+    chip: Multiprocessor,
+    warps: int,
+    height: int,
+    stages: int,
+    multiple: int,
+) -> tuple[tuple[UnitPlan, ...], UnitPlan] | None:
+    """How the first products and the last one are computed; None if tiles are no whole units.
+
+    Arguments as of :func:`chain_plan`; steps of the first ones are a multiple of ``multiple``.
+    """
+    *firsts, second = accesses
+    m, n, k = firsts[0].unit.shape
+    block, width = parts.block, width_of(second)
+    if height % m or block % n or block % k or block % 16 or width % second.unit.shape[1]:
+        return None
+    rows = warps * height
+    wanted = [(first, block, -(-_trips(first) // multiple) * multiple) for first in firsts]
+    *plans, last = [
+        unit_plan(chip, access, Tiles((height, columns), (rows, columns), steps), stages)
+        for access, columns, steps in (*wanted, (second, width, block))
+    ]
+    return tuple(plans), last
+
+
+def width_of(second: UnitAccess) -> int:
+    """Columns of the second product's tile: all of them."""
+    return -(-extent(second.product.columns) // _COLUMNS) * _COLUMNS
 
 
 def _has_room(held: ChainPlan, plan: ChainPlan, chip: Multiprocessor) -> bool:
@@ -269,28 +321,35 @@ def _is_possible(plan: ChainPlan, chip: Multiprocessor) -> bool:
 def chain_accesses(
     parts: ChainedProducts, target: TargetDescription
 ) -> tuple[UnitAccess, ...] | None:
-    """How a unit finds the operands of all products; None if no unit computes them in turn."""
+    """How a unit that warps call one by one finds the operands of all products.
+
+    None if no such unit computes them in turn.
+    """
     units = [unit for unit in target.matrix_units if unit.fragments is not None]
     units += [turned(unit) for unit in units]
     firsts = [unit_accesses(p, units) for p in parts.firsts]
     for second in unit_accesses(parts.second, units):
         fitting = [next((f for f in found if _fit(f, second)), None) for found in firsts]
         given = [f for f in fitting if f is not None]
-        if len(given) == len(firsts) and _takes_passed(second, parts):
+        if len(given) == len(firsts) and takes_passed(second, given[0], parts):
             return *given, second
     return None
 
 
 def _fit(first: UnitAccess, second: UnitAccess) -> bool:
     """Whether two products are by the same unit, and have the same rows."""
+    return first.unit is second.unit and have_same_rows(first, second)
+
+
+def have_same_rows(first: UnitAccess, second: UnitAccess) -> bool:
+    """Whether two products have the same rows, and the first one's columns are one loop's."""
     one, other = first.product, second.product
-    same = [one.batch, one.rows] == [other.batch, other.rows]
-    return first.unit is second.unit and same and len(one.columns) == 1
+    return [one.batch, one.rows] == [other.batch, other.rows] and len(one.columns) == 1
 
 
-def _takes_passed(second: UnitAccess, parts: ChainedProducts) -> bool:
+def takes_passed(second: UnitAccess, first: UnitAccess, parts: ChainedProducts) -> bool:
     """Whether the last product takes what the others give: its operand is passed, as it is."""
     operand = second.product.operands[0]
     passed = operand.load.buffer in parts.passed and not operand.on_the_way
     single = len(second.product.columns) == 1 and len(second.product.steps) == 1
-    return passed and single and exchanges_of(second.unit) is not None
+    return passed and single and exchanges_of(second.unit, first.unit) is not None

@@ -93,17 +93,20 @@ def turned(unit: MatrixUnit) -> MatrixUnit:
 
 
 @cache
-def exchanges_of(unit: MatrixUnit) -> tuple[int, ...] | None:
-    """Bits of a lane's number across which sums are exchanged to become the first operand.
+def exchanges_of(unit: MatrixUnit, adds: MatrixUnit) -> tuple[int, ...] | None:
+    """Bits of a lane's number across which sums are exchanged to become a first operand.
 
     A lane then has the elements of its rows that it needs of the operand: its own sums, and those
     of lanes whose numbers differ in these bits. None: it would need those of other lanes. Sums are
-    columns, or steps of the operand, of several calls of the unit side by side.
+    columns, or steps of the operand, of several calls of a unit side by side.
+
+    Args:
+        unit: whose operand it is.
+        adds: the unit of the sums, the same one or one with other columns.
     """
-    assert unit.fragments is not None
-    operand, _, sums = unit.fragments
-    _, n, k = unit.shape
-    if k % n:
+    operand, sums = unit.first, adds.sums
+    n, k = adds.shape[1], unit.shape[2]
+    if operand is None or sums is None or (k % n and n % k):
         return None
     bits = []
     for bit, (own, wanted) in enumerate(zip(sums.lanes, operand.lanes, strict=True)):
@@ -112,8 +115,10 @@ def exchanges_of(unit: MatrixUnit) -> tuple[int, ...] | None:
                 return None
             bits.append(bit)
     rows, columns = outers_of(sums), steps_with(sums, tuple(bits))
-    places = (operand.at(p) for p in range(operand.elements))
-    return tuple(bits) if all(r in rows and s % n in columns for r, s in places) else None
+    places = [operand.at(p) for p in range(operand.elements)]
+    begins = range(0, max(n, k), k)
+    has_all = all(r in rows and (b + s) % n in columns for b in begins for r, s in places)
+    return tuple(bits) if has_all else None
 
 
 @cache

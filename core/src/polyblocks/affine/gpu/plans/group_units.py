@@ -34,6 +34,20 @@ _TOGETHER = 16
 IN_FLIGHT = 1
 
 
+def registers_at_first(pool: int, threads: int) -> int:
+    """Registers of a thread with which a block begins that has all of a multiprocessor."""
+    return min(pool // threads, 255) // _GIVEN * _GIVEN
+
+
+def registers_given(bulk: BulkCopies, first: int, groups: int) -> tuple[int, int] | None:
+    """Registers of a thread that copies, and of one of some groups that multiply.
+
+    None: as they begin, with ``first`` each.
+    """
+    most = min((first * (groups + 1) - bulk.least) // groups // _GIVEN * _GIVEN, bulk.most)
+    return (bulk.least, most) if most > first else None
+
+
 @dataclass(frozen=True, eq=False)
 class GroupUnitPlan(UnitPlan):
     """How groups of warps compute tiles of a contraction by a unit that reads shared memory.
@@ -140,15 +154,12 @@ class GroupUnitPlan(UnitPlan):
         """Registers of a thread that copies, and of one that multiplies; None: as they begin."""
         if self.bulk is None or super().registers() <= self.begins:
             return None
-        least, groups = self.bulk.least, self.consumers // self.warp
-        all_ = self.begins * (groups + 1)
-        most = min((all_ - least) // groups // _GIVEN * _GIVEN, self.bulk.most)
-        return (least, most) if most > self.begins else None
+        return registers_given(self.bulk, self.begins, self.consumers // self.warp)
 
     @property
     def begins(self) -> int:
         """Registers of a thread with which a block begins that has all of them."""
-        return min(self.pool // self.threads, 255) // _GIVEN * _GIVEN
+        return registers_at_first(self.pool, self.threads)
 
     def box(self, operand: Operand) -> tuple[int, ...]:
         """Extents of what is copied at once, innermost dimension first; of batches it is one."""
@@ -187,11 +198,20 @@ class GroupUnitPlan(UnitPlan):
         """Whether a line has rows (or columns) of one step, in panels."""
         return self.along(operand) == "outer"
 
+    def panels(self, operand: Operand) -> int:
+        """Lines of a row (or column), or of a step, which lie in panels behind each other."""
+        sizes = self.sizes
+        wide = sizes.tile[operand.side] if self.is_transposed(operand) else sizes.depth
+        return wide // self.line
+
+    def lines(self, operand: Operand) -> int:
+        """Lines of a panel."""
+        sizes = self.sizes
+        return sizes.depth if self.is_transposed(operand) else sizes.tile[operand.side]
+
     def shape(self, operand: Operand) -> tuple[int, ...]:
         """Stages; rows, or steps of all panels; and elements of a line."""
-        length, depth = self.sizes.tile[operand.side], self.sizes.depth
-        lines = length // self.line * depth if self.is_transposed(operand) else length
-        return self.stages, lines, self.line
+        return self.stages, self.panels(operand) * self.lines(operand), self.line
 
     def index(self, operand: Operand, stage: Expr, outer: Expr, step: Expr) -> tuple[Expr, ...]:
         if not self.is_transposed(operand):

@@ -51,8 +51,16 @@ class UnitAccess:
     conditions: tuple[int, int]
 
 
-def unit_accesses(contraction: Contraction, units: Sequence[MatrixUnit]) -> list[UnitAccess]:
-    """How those units that can compute a contraction do, see :func:`factors_of`."""
+def unit_accesses(
+    contraction: Contraction, units: Sequence[MatrixUnit], *, passed: bool = False
+) -> list[UnitAccess]:
+    """How those units that can compute a contraction do, see :func:`factors_of`.
+
+    Args:
+        contraction: of two operands.
+        units: to try.
+        passed: whether the operand of rows is in registers already.
+    """
     factors = factors_of(contraction)
     if factors is None:
         return []
@@ -60,17 +68,23 @@ def unit_accesses(contraction: Contraction, units: Sequence[MatrixUnit]) -> list
     size = ARRAY_DTYPES[factors.dtypes[0]].nbytes if able else 0
     given = [(unit, steps) for unit in able if (steps := steps_given(unit, size)) is not None]
     found = [_access(contraction, factors, ACCESS_BYTES // size, *each) for each in given]
-    return [each for each in found if _reaches(each, size)]
+    return [each for each in found if _reaches(each, size, int(passed))]
 
 
-def _reaches(access: UnitAccess, size: int) -> bool:
-    """Whether a unit can read the operands: one of shared memory what is copied there as it is."""
+def _reaches(access: UnitAccess, size: int, first: int) -> bool:
+    """Whether a unit can read the operands: one of shared memory what is copied there as it is.
+
+    Args:
+        access: of the unit.
+        size: bytes of an element.
+        first: 1 if only the operand of columns is in memory.
+    """
     unit = access.unit
     if not isinstance(unit, GroupUnit):
         return True
     ways = ("steps", "outer") if unit.by_columns and size == 2 else ("steps",)
-    copied = not any(o.on_the_way for o in access.product.operands)
-    return copied and all(access.aligned) and all(way in ways for way in access.along)
+    copied = not any(o.on_the_way for o in access.product.operands[first:])
+    return copied and all(access.aligned[first:]) and all(w in ways for w in access.along[first:])
 
 
 def _access(

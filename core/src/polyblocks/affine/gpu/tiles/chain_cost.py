@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 from math import ceil
 
 from polyblocks.affine.cost import rates
 from polyblocks.affine.cost.predicted import IMPOSSIBLE, Predicted
 from polyblocks.affine.gpu.plans.chained import ChainedProducts
 from polyblocks.affine.gpu.plans.chains import ChainPlan, chain_accesses, chain_plan
+from polyblocks.affine.gpu.plans.group_chains import group_chain_accesses, group_chain_plan
 from polyblocks.affine.gpu.plans.sizes import bytes_around
 from polyblocks.affine.gpu.tiles.units_cost import rates_of_memory
 from polyblocks.occupancy import occupancy
@@ -16,6 +18,9 @@ from polyblocks.target import Multiprocessor, TargetDescription
 
 #: Warps of a block, rows of each, and blocks of steps in shared memory: of equal times the fewest.
 _WARPS, _HEIGHTS, _STAGES = (4, 8, 2, 1), (16, 32), (1, 2, 3)
+#: Groups of warps of a block, and stages, where a unit reads shared memory. With two groups one
+#: multiplies while the other one does not; three have more rows for each copy.
+_GROUPS, _GROUP_STAGES = (2, 3), (2, 3)
 #: Blocks for each multiprocessor from which steps are not shared out.
 _ENOUGH = 4
 #: Steps of a block.
@@ -25,7 +30,16 @@ BLOCKS = (64, 32, 128)
 def chain_plans(parts: ChainedProducts, target: TargetDescription) -> Iterator[ChainPlan]:
     """Candidates for a chain."""
     accesses, chip = chain_accesses(parts, target), target.multiprocessor
-    if accesses is None or chip is None:
+    if chip is None:
+        return
+    by_groups = group_chain_accesses(parts, target)
+    for groups, stages in product(_GROUPS, _GROUP_STAGES) if by_groups is not None else ():
+        assert by_groups is not None
+        rows = by_groups[0].unit.shape[0]
+        found = group_chain_plan(parts, by_groups, chip, groups, rows, stages)
+        if found is not None:
+            yield found
+    if accesses is None:
         return
     for warps in _WARPS:
         for height in _HEIGHTS:
@@ -76,17 +90,15 @@ def predict_chain(
         cycles = on_chip / (chip.banks * chip.bank_bytes * chip.shared_units)
         rate = cycles * chip.partitions * chip.warp
         matrix = 2.0 * rows * block * (depth + width) * units / plan.unit.flops
-        warps = plan.threads // chip.warp
-        read = _replicas(plan) * warps * block * (depth + width)
-        read += 0 if plan.holds_rows else rows * depth
-        shared = (read + block * (depth + width)) * size * units / on_chip
-        issued = plan.threads * _issued(plan) * units / rate
+        warps = plan.first.sizes.threads // chip.warp
+        shared = (plan.read + block * (depth + width)) * size * units / on_chip
+        issued = plan.first.sizes.threads * plan.issued * units / rate
         if chip.one_pipe:
             matrix, issued = matrix + issued, 0.0
         busy = rates.overlapped(resident * matrix, resident * shared, resident * issued)
         # A block's warps use as many partitions as there are warps.
         idle = max(1.0, chip.partitions / warps)
-        alone = idle * (matrix + issued) + 2 * chip.latencies.exchange
+        alone = idle * (matrix + issued) / plan.independent_parts + 2 * chip.latencies.exchange
         # Of one stage, each operand has half of a turn to come.
         comes = chip.latencies.memory / (plan.stages - 0.5)
         compute = waves * turns * max(busy, alone, comes)
@@ -128,13 +140,6 @@ def predict_joining(nbytes: int, target: TargetDescription, chip: Multiprocessor
     return target.shared_level.overhead + waits + traffic
 
 
-def _replicas(plan: ChainPlan) -> int:
-    """Lanes of a warp that read the same element of the columns' operand."""
-    assert plan.unit.fragments is not None
-    columns, (_, n, k) = plan.unit.fragments[1], plan.unit.shape
-    return plan.first.warp * columns.elements // (n * k)
-
-
 def _turns(plan: ChainPlan) -> float:
     """Blocks of steps of a tile of rows, in the mean of all tiles."""
     parts, rows = plan.parts, plan.tile[0]
@@ -150,11 +155,3 @@ def _turns(plan: ChainPlan) -> float:
         end = min([extent, *(e.evaluate({**others, row: last}) for e in upper)])
         total += max(0, end - begin)
     return total / plan.second.sizes.grid[0]
-
-
-def _issued(plan: ChainPlan) -> float:
-    """Instructions of a thread for a block of steps."""
-    (r, c), (_, d) = plan.first.sizes.of_thread, plan.second.sizes.of_thread
-    copying = sum(p.copying(p.product.operands[1]) for p in plan.plans)
-    reading = sum(p.reading for p in plan.plans)
-    return r * c * (plan.parts.operations + len(plan.firsts)) + r * d + copying + reading

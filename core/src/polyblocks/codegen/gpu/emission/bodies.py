@@ -9,6 +9,7 @@ from polyblocks.affine.analysis.contractions import Operand
 from polyblocks.affine.gpu.mapping.banks import padded_shape
 from polyblocks.affine.gpu.mapping.placement import elements_per_thread
 from polyblocks.affine.gpu.plans.chains import ChainPlan
+from polyblocks.affine.gpu.plans.group_chains import GroupChainPlan
 from polyblocks.affine.gpu.plans.group_units import GroupUnitPlan
 from polyblocks.affine.gpu.plans.groups import DistributedLoop, GroupPlan, Place
 from polyblocks.affine.gpu.plans.kernel import Kernel, Pipeline
@@ -20,7 +21,7 @@ from polyblocks.codegen.gpu.emission.combine import Joiner
 from polyblocks.codegen.gpu.emission.groups import GroupEmitter
 from polyblocks.codegen.gpu.emission.lanes import LaneEmitter
 from polyblocks.codegen.gpu.emission.tiles import TileEmitter
-from polyblocks.codegen.gpu.matrix_emission.chains.body import ChainBody
+from polyblocks.codegen.gpu.matrix_emission.chains.kernels import ChainBody
 from polyblocks.codegen.gpu.matrix_emission.scope import UnitScope
 from polyblocks.codegen.gpu.matrix_emission.units import UnitEmitter
 from polyblocks.mlir import ir
@@ -195,6 +196,7 @@ _BODIES: dict[type, Callable[[Kernel], Body]] = {
     UnitPlan: TileBody.of_units,
     GroupUnitPlan: TileBody.of_units,
     ChainPlan: _of_chain,
+    GroupChainPlan: _of_chain,
 }
 
 

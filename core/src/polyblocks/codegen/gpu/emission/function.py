@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from polyblocks.affine.gpu.plans.group_chains import GroupChainPlan
 from polyblocks.affine.gpu.plans.group_units import GroupUnitPlan
 from polyblocks.affine.gpu.plans.kernel import Kernel
 from polyblocks.affine.gpu.schedule import unique_name
@@ -210,9 +211,9 @@ def _description(kernel: Kernel) -> dict[str, Any]:
     }
     if nest.estimate is not None:
         found[ESTIMATE_ATTRIBUTE] = nest.estimate
-    if isinstance(kernel.plan, GroupUnitPlan):
+    if isinstance(kernel.plan, (GroupUnitPlan, GroupChainPlan)):
         found[SHARED_ALIGNMENT_ATTRIBUTE] = _number(kernel.plan.alignment)
-        if kernel.plan.cluster_blocks > 1:
+        if isinstance(kernel.plan, GroupUnitPlan) and kernel.plan.cluster_blocks > 1:
             found[CLUSTER_ATTRIBUTE] = _number(kernel.plan.cluster_blocks)
     if unit := kernel.plan.decision().get("unit"):
         found[UNIT_ATTRIBUTE] = ir.StringAttr.get(unit)

@@ -20,6 +20,101 @@ from polyblocks.mlir import ir
 from polyblocks.target import GroupUnit
 
 
+class GroupCalls:
+    """Writes calls of a unit by a group of warps, and waits for its products.
+
+    Args:
+        scope: of the kernel, with operands in shared memory.
+        plan: how the product is computed.
+    """
+
+    def __init__(self, scope: UnitScope, plan: GroupUnitPlan) -> None:
+        assert isinstance(plan.unit, GroupUnit)
+        self.scope, self.code, self.plan, self.unit = scope, scope.code, plan, plan.unit
+
+    def multiply(self, stages: tuple[Any, Any], call: int, sums: list[Any]) -> list[Any]:
+        """The sums with the products of a call of all units of the group.
+
+        Args:
+            stages: where rows are, and columns.
+            call: its number in a tile.
+            sums: registers.
+        """
+        rows, columns = self.plan.of_warp
+        addresses = [
+            [self._address(side, stages[side], call, unit) for unit in range(count)]
+            for side, count in enumerate((rows, columns))
+        ]
+        found = list(sums)
+        size = len(sums) // (rows * columns)
+        for i, j in product(range(rows), range(columns)):
+            at = (i * columns + j) * size
+            panels, apart = self._layouts()
+            given = [addresses[0][i], addresses[1][j], *panels, *apart]
+            found[at : at + size] = self._of_sums(self.unit.intrinsic, given, found[at : at + size])
+        return found
+
+    def multiply_registers(
+        self, rows: list[list[Any]], stage: Any, call: int, sums: list[Any]
+    ) -> list[Any]:
+        """The same with the first operand in registers.
+
+        Args:
+            rows: these, for each unit along rows.
+            stage: where columns are.
+            call: its number in a tile.
+            sums: registers.
+        """
+        columns = self.plan.of_warp[1]
+        addresses = [self._address(1, stage, call, unit) for unit in range(columns)]
+        found = list(sums)
+        size = len(sums) // (len(rows) * columns)
+        for i, j in product(range(len(rows)), range(columns)):
+            at = (i * columns + j) * size
+            panels, apart = self._layouts()
+            given = [addresses[j], panels[1], apart[1], *rows[i]]
+            found[at : at + size] = self._of_sums(
+                self.unit.with_registers, given, found[at : at + size]
+            )
+        return found
+
+    def wait(self, pending: int, sums: list[Any]) -> list[Any]:
+        """The sums when at most some groups of products are under way."""
+        code = self.code
+        number = code.constant(ir.IntegerAttr.get(code.i32, pending))
+        return self._of_sums(self.unit.wait, [number], sums)
+
+    def _address(self, side: int, stage: Any, call: int, unit: int) -> Any:
+        """Where the steps of a call are, of the rows (or columns) of a unit."""
+        code, plan = self.code, self.plan
+        operand = plan.product.operands[side]
+        first = code.plus(self.scope.corner[side], unit * plan.unit.shape[side])
+        plus = call * plan.unit.shape[2]
+        if plan.is_transposed(operand):
+            panel = code.quotient(first, plan.line)
+            first, plus = code.times(panel, plan.sizes.depth), plus * plan.line
+        else:
+            panel_of_call, inside = divmod(plus, plan.line)
+            plus = panel_of_call * plan.lines(operand) * plan.line + inside
+        place = [first, code.integer(0)]
+        at = self.scope.in_stage(self.scope.tiles[operand], stage, place, plus)
+        return code.pointer(at, SHARED)
+
+    def _layouts(self) -> tuple[list[Any], list[Any]]:
+        """Whether operands are in panels, and how far apart these are."""
+        code, plan, operands = self.code, self.plan, self.plan.product.operands
+        panels = [ir.IntegerAttr.get(code.i1, int(plan.is_transposed(o))) for o in operands]
+        apart = [ir.IntegerAttr.get(code.i32, plan.panel_bytes(o)) for o in operands]
+        return list(map(code.constant, panels)), list(map(code.constant, apart))
+
+    def _of_sums(self, name: str, given: list[Any], sums: list[Any]) -> list[Any]:
+        """The results of a function of registers of sums."""
+        types = [v.type for v in sums]
+        struct = ir.Type.parse(f"!llvm.struct<({', '.join(map(str, types))})>")
+        (made,) = self.code.intrinsic(name, [struct], [*given, *sums], sum_location(self.plan))
+        return self.code.fields(made, types)
+
+
 class GroupSteps(TileLoops):
     """Writes the steps of a unit that several warps call, at the current insertion point.
 
@@ -35,6 +130,7 @@ class GroupSteps(TileLoops):
         assert isinstance(plan, GroupUnitPlan)
         assert isinstance(plan.unit, GroupUnit)
         self.plan, self.unit = plan, plan.unit
+        self.group_calls = GroupCalls(scope, plan)
 
     def control(self, node: Node) -> bool:
         if isinstance(node, (Commit, Wait)) and node.of != COPIES:
@@ -70,18 +166,7 @@ class GroupSteps(TileLoops):
         """The products of a call, of all units of the group."""
         call = self._number_of_call(steps)
         stage = self.stage(steps.loads[0].index[0])
-        rows, columns = self.plan.of_warp
-        addresses = [
-            [self._address(side, stage, call, unit) for unit in range(count)]
-            for side, count in enumerate((rows, columns))
-        ]
-        size = len(self.sums) // (rows * columns)
-        for i, j in product(range(rows), range(columns)):
-            at = (i * columns + j) * size
-            given = [addresses[0][i], addresses[1][j], *self._layouts()]
-            self.sums[at : at + size] = self._of_sums(
-                self.unit.intrinsic, given, self.sums[at : at + size]
-            )
+        self.sums = self.group_calls.multiply((stage, stage), call, self.sums)
 
     def _number_of_call(self, steps: UnitSteps) -> int:
         """Which call of a tile it is, by the place of its first step, of the first row."""
@@ -90,37 +175,8 @@ class GroupSteps(TileLoops):
         place = steps.loads[0].index[1 if panels else 2]
         return place.substitute(at).const // self.plan.unit.shape[2]
 
-    def _address(self, side: int, stage: Any, call: int, unit: int) -> Any:
-        """Where the steps of a call are, of the rows (or columns) of a unit."""
-        code, plan = self.code, self.plan
-        operand = plan.product.operands[side]
-        first = code.plus(self.scope.corner[side], unit * plan.unit.shape[side])
-        plus = call * plan.unit.shape[2]
-        if plan.is_transposed(operand):
-            panel = code.quotient(first, plan.line)
-            first, plus = code.times(panel, plan.sizes.depth), plus * plan.line
-        place = [first, code.integer(0)]
-        at = self.scope.in_stage(self.scope.tiles[operand], stage, place, plus)
-        return code.pointer(at, SHARED)
-
-    def _layouts(self) -> list[Any]:
-        """Whether operands are in panels, and how far apart these are."""
-        code, plan, operands = self.code, self.plan, self.plan.product.operands
-        panels = [ir.IntegerAttr.get(code.i1, int(plan.is_transposed(o))) for o in operands]
-        apart = [ir.IntegerAttr.get(code.i32, plan.panel_bytes(o)) for o in operands]
-        return [code.constant(attribute) for attribute in (*panels, *apart)]
-
     def _wait(self, pending: int) -> None:
-        code = self.code
-        number = code.constant(ir.IntegerAttr.get(code.i32, pending))
-        self.sums = self._of_sums(self.unit.wait, [number], self.sums)
-
-    def _of_sums(self, name: str, given: list[Any], sums: list[Any]) -> list[Any]:
-        """The results of a function of registers of sums."""
-        types = [v.type for v in sums]
-        struct = ir.Type.parse(f"!llvm.struct<({', '.join(map(str, types))})>")
-        (made,) = self.code.intrinsic(name, [struct], [*given, *sums], sum_location(self.plan))
-        return self.code.fields(made, types)
+        self.sums = self.group_calls.wait(pending, self.sums)
 
     def stage(self, expr: Expr) -> Any:
         """A number of a stage, of type index."""

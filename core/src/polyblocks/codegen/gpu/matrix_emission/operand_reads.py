@@ -19,6 +19,7 @@ from polyblocks.affine.gpu.plans.fragments import (
 from polyblocks.affine.gpu.plans.read_schedule import read_together
 from polyblocks.codegen.gpu.accesses.pipeline import SHARED
 from polyblocks.codegen.gpu.accesses.swizzles import exchanged
+from polyblocks.codegen.gpu.emission.code import Code
 from polyblocks.codegen.gpu.matrix_emission.scope import UnitScope
 from polyblocks.mlir import ir
 from polyblocks.target import Fragment
@@ -204,7 +205,7 @@ class OperandReads:
             vector = self._gathered(chunks, wanted, type_)
             register = ir.Type.parse(fragment.register)
             if vector.type != register:
-                vector = self.as_register(vector, register)
+                vector = as_register(self.code, vector, register)
             registers.append(vector)
         return registers
 
@@ -241,12 +242,12 @@ class OperandReads:
             mask=ir.DenseI64ArrayAttr.get(list(range(len(wanted)))),
         )
 
-    def as_register(self, vector: Any, register: Any) -> Any:
-        """The same bits as a register of another type."""
-        code = self.code
-        if isinstance(register, ir.VectorType):
-            return code.value("vector.bitcast", register, vector)
-        one = code.value("vector.bitcast", ir.VectorType.get([1], register), vector)
-        return code.value(
-            "vector.extract", register, one, static_position=ir.DenseI64ArrayAttr.get([0])
-        )
+
+def as_register(code: Code, vector: Any, register: Any) -> Any:
+    """The same bits as a register of another type."""
+    if isinstance(register, ir.VectorType):
+        return code.value("vector.bitcast", register, vector)
+    one = code.value("vector.bitcast", ir.VectorType.get([1], register), vector)
+    return code.value(
+        "vector.extract", register, one, static_position=ir.DenseI64ArrayAttr.get([0])
+    )

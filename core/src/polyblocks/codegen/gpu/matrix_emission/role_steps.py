@@ -8,10 +8,12 @@ from typing import Any
 
 from polyblocks.affine.buffers.copies import PRODUCTS, USES, BoxCopy, Commit, Wait
 from polyblocks.affine.expr import Expr
+from polyblocks.affine.gpu.plans.group_chains import GroupChainPlan
 from polyblocks.affine.gpu.plans.group_units import IN_FLIGHT, GroupUnitPlan
 from polyblocks.affine.gpu.plans.kernel import Pipeline
 from polyblocks.affine.model import For, Node
 from polyblocks.codegen.gpu.accesses.pipeline import SHARED
+from polyblocks.codegen.gpu.emission.code import Code
 from polyblocks.codegen.gpu.matrix_emission.boxed_results import BoxedResults
 from polyblocks.codegen.gpu.matrix_emission.boxes import operands_of_box
 from polyblocks.codegen.gpu.matrix_emission.group_steps import GroupSteps
@@ -39,14 +41,8 @@ class _RoleSteps(GroupSteps):
 
     def place(self) -> tuple[Any, Any]:
         """The stage of the next tile, of type index, and the parity (``i32``) of its phase."""
-        code = self.code
-        before, parity = self.state
-        stage = code.plus(before, 1)
-        ends = code.compare("eq", stage, code.integer(self.plan.stages))
-        stage = code.value("arith.select", code.index, ends, code.integer(0), stage)
-        turn = code.value("arith.extui", code.i32, ends)
-        self.before = before
-        self.state = stage, code.value("arith.xori", code.i32, parity, turn)
+        self.before = self.state[0]
+        self.state = self.barriers.following(self.state, self.plan.stages)
         return self.state
 
     def stage(self, expr: Expr) -> Any:
@@ -164,6 +160,68 @@ class ProducerSteps(_RoleSteps):
             code.intrinsic(name, [], given, copy.source.location)
 
 
+class RoleBranches:
+    """Writes the branches of warps with roles at the current insertion point.
+
+    Args:
+        code: of the kernel.
+        plan: with bulk copies.
+        barriers: of its stages.
+    """
+
+    def __init__(
+        self, code: Code, plan: GroupUnitPlan | GroupChainPlan, barriers: StageBarriers
+    ) -> None:
+        self.code, self.plan, self.barriers = code, plan, barriers
+
+    def number_of_warp(self, thread: Any, warp: int) -> Any:
+        """The number of a thread's warp (``i32``), known to be the same in all of these."""
+        code = self.code
+        number = code.value("arith.index_cast", code.i32, code.quotient(thread, warp))
+        (found,) = code.intrinsic(self.barriers.copies.uniform, [code.i32], [number])
+        return found
+
+    def emit(
+        self,
+        warp: Any,
+        first: int,
+        consume: Callable[[], list[Any]],
+        *copying: Callable[[], list[Any]],
+    ) -> None:
+        """All roles.
+
+        Args:
+            warp: the number of the thread's warp.
+            first: of those that copy.
+            consume: writes what threads do that multiply.
+            copying: writes what a thread of each further warp does.
+        """
+        code, copies = self.code, self.barriers.copies
+
+        def producers() -> list[Any]:
+            self._registers(copies.release, 0)
+            for number, copy in enumerate(copying):
+                begins = code.compare("eq", warp, self.barriers.number(first + number))
+                code.when(begins, partial(self._chosen, copy))
+            return []
+
+        def consumer() -> list[Any]:
+            self._registers(copies.take, 1)
+            return consume()
+
+        code.when(code.compare("ult", warp, self.barriers.number(first)), consumer, producers)
+
+    def _chosen(self, copy: Callable[[], list[Any]]) -> list[Any]:
+        """The code of a warp with a thread that copies."""
+        (chosen,) = self.code.intrinsic(self.barriers.copies.elect, [self.code.i1], [])
+        self.code.when(chosen, copy)
+        return []
+
+    def _registers(self, name: str, role: int) -> None:
+        if self.plan.given is not None:
+            self.code.intrinsic(name, [], [self.barriers.number(self.plan.given[role])])
+
+
 class Roles:
     """Writes the body of such a kernel at the current insertion point, where its tile is known.
 
@@ -178,7 +236,7 @@ class Roles:
         assert isinstance(plan, GroupUnitPlan)
         assert plan.bulk is not None
         self.scope, self.code, self.pipeline, self.plan = scope, scope.code, pipeline, plan
-        self.copies, self._thread = plan.bulk, thread
+        self._thread = thread
         self.barriers = StageBarriers(scope.code, plan, scope.barriers)
         scope.meet = self.barriers.meet
 
@@ -189,28 +247,24 @@ class Roles:
             consume: writes what threads do that multiply.
         """
         code, plan = self.code, self.plan
-        self.barriers.prepare(self._thread, self.scope.threads_of_warp)
-        number = code.quotient(self._thread, self.scope.threads_of_warp)
-        number = code.value("arith.index_cast", code.i32, number)
-        (warp,) = code.intrinsic(self.copies.uniform, [code.i32], [number])
-        self.scope.warp = warp
-        first = plan.consumers // self.scope.threads_of_warp
-
-        def producer() -> list[Any]:
-            self._registers(self.copies.release, 0)
-            begins = code.compare("eq", warp, self.barriers.number(first))
-            code.when(begins, self._chosen)
-            return []
+        threads = self.scope.threads_of_warp
+        self.barriers.prepare(self._thread, threads)
+        roles = RoleBranches(code, plan, self.barriers)
+        warp = self.scope.warp = roles.number_of_warp(self._thread, threads)
 
         def consumer() -> list[Any]:
-            self._registers(self.copies.take, 1)
             steps = ConsumerSteps(self.scope, self.pipeline, self.barriers)
             self._over_tiles(steps, partial(consume, steps))
             if plan.persistent:
                 BoxedResults(self.scope, self.pipeline.exchange).end()
             return []
 
-        code.when(code.compare("ult", warp, self.barriers.number(first)), consumer, producer)
+        def copy() -> list[Any]:
+            steps = ProducerSteps(self.scope, self.pipeline, self.barriers)
+            self._over_tiles(steps, lambda: steps.emit([]))
+            return []
+
+        roles.emit(warp, plan.consumers // threads, consumer, copy)
         if plan.cluster_blocks > 1:
             # No block ends while another one still arrives at its barriers.
             self.barriers.meet_cluster()
@@ -232,19 +286,3 @@ class Roles:
 
         ends, step = code.integer(plan.sizes.blocks), code.integer(plan.blocks)
         code.loop(block, ends, step, list(steps.state), one, kept=True)
-
-    def _chosen(self) -> list[Any]:
-        """The code of the warp with the thread that copies."""
-        (chosen,) = self.code.intrinsic(self.copies.elect, [self.code.i1], [])
-
-        def copy() -> list[Any]:
-            steps = ProducerSteps(self.scope, self.pipeline, self.barriers)
-            self._over_tiles(steps, lambda: steps.emit([]))
-            return []
-
-        self.code.when(chosen, copy)
-        return []
-
-    def _registers(self, name: str, role: int) -> None:
-        if self.plan.given is not None:
-            self.code.intrinsic(name, [], [self.barriers.number(self.plan.given[role])])

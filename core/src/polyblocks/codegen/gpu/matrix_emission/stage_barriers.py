@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from polyblocks.affine.gpu.plans.group_chains import GroupChainPlan
 from polyblocks.affine.gpu.plans.group_units import GroupUnitPlan
 from polyblocks.codegen.gpu.accesses.pipeline import SHARED
 from polyblocks.codegen.gpu.emission.code import Code
@@ -23,16 +24,30 @@ class StageBarriers:
         memory: the memref of all barriers, in shared memory.
     """
 
-    def __init__(self, code: Code, plan: GroupUnitPlan, memory: Any) -> None:
+    def __init__(self, code: Code, plan: GroupUnitPlan | GroupChainPlan, memory: Any) -> None:
         assert plan.bulk is not None
         self.code, self.plan, self.copies, self._memory = code, plan, plan.bulk, memory
+        self._stages, self._blocks = plan.stages, 1
+        if isinstance(plan, GroupChainPlan):
+            self._stages = plan.barrier_stages
+        else:
+            self._blocks = plan.cluster_blocks
         self._meetings = 0
+
+    def following(self, state: tuple[Any, Any], stages: int) -> tuple[Any, Any]:
+        """The stage behind one, of type index, and the parity (``i32``) of its phase."""
+        code, (before, parity) = self.code, state
+        stage = code.plus(before, 1)
+        ends = code.compare("eq", stage, code.integer(stages))
+        stage = code.value("arith.select", code.index, ends, code.integer(0), stage)
+        turn = code.value("arith.extui", code.i32, ends)
+        return stage, code.value("arith.xori", code.i32, parity, turn)
 
     def prepare(self, thread: Any, warp: int) -> None:
         """Make all barriers, by the first thread of a block; ``warp``: threads of one."""
-        code, stages, consumers = self.code, self.plan.stages, self.plan.consumers
+        code, stages, consumers = self.code, self._stages, self.plan.consumers
         # Of all blocks that read what this one copies.
-        users = consumers // warp * self.plan.cluster_blocks
+        users = consumers // warp * self._blocks
 
         def one() -> list[Any]:
             for stage in range(stages):
@@ -44,14 +59,14 @@ class StageBarriers:
             return []
 
         code.when(code.compare("eq", thread, code.integer(0)), one)
-        if self.plan.cluster_blocks > 1:
+        if self._blocks > 1:
             self.meet_cluster()
         else:
             barrier(code)
 
     def leave(self, stage: Any, lane: Any) -> None:
         """A warp has used a stage: one of its threads says so to each block that fills it."""
-        code, copies, blocks = self.code, self.copies, self.plan.cluster_blocks
+        code, copies, blocks = self.code, self.copies, self._blocks
 
         def one() -> list[Any]:
             if blocks > 1:
@@ -74,11 +89,11 @@ class StageBarriers:
 
     def free(self, stage: Any) -> Any:
         """The barrier whose phases end when a stage is used by all."""
-        return self._at(self.code.plus(stage, self.plan.stages))
+        return self._at(self.code.plus(stage, self._stages))
 
     @property
     def _meeting(self) -> Any:
-        return self._at(self.code.integer(2 * self.plan.stages))
+        return self._at(self.code.integer(2 * self._stages))
 
     def meet(self) -> None:
         """The threads that multiply wait for each other, and see what all have stored."""

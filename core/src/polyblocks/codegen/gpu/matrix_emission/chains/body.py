@@ -6,9 +6,8 @@ first products, what is computed of these, and operands of the second one.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 from polyblocks.affine.analysis.reduction_chains import StraightLineCode
 from polyblocks.affine.analysis.reductions import identity
@@ -26,7 +25,7 @@ from polyblocks.codegen.gpu.matrix_emission.chains.copies import (
     chain_copies,
 )
 from polyblocks.codegen.gpu.matrix_emission.chains.passed_operand import PassedOperand
-from polyblocks.codegen.gpu.matrix_emission.chains.products import ChainProduct
+from polyblocks.codegen.gpu.matrix_emission.chains.products import ChainProduct, WarpProduct
 from polyblocks.mlir import ir
 
 
@@ -39,7 +38,12 @@ class ChainEmitter:
         memrefs: of buffers of the program.
         externals: values that come from around the nest.
         shared: memory of two operands of each first product, and of one of the last.
+
+    Attributes:
+        product: makes what computes one of the products.
     """
+
+    product: ClassVar[type[ChainProduct]] = WarpProduct
 
     def __init__(
         self,
@@ -56,11 +60,11 @@ class ChainEmitter:
             return TileEmitter(code, sizes, memrefs, externals)
 
         self.firsts = [
-            ChainProduct(tile(first.sizes), first, pairs[2 * n : 2 * n + 2])
+            self.product(tile(first.sizes), first, pairs[2 * n : 2 * n + 2])
             for n, first in enumerate(plan.firsts)
         ]
         self.first = self.firsts[0]
-        self.second = ChainProduct(tile(plan.second.sizes), plan.second, [None, columns])
+        self.second = self.product(tile(plan.second.sizes), plan.second, [None, columns])
         self.last = tile(plan.last_sizes())
         # All know the numbers of a row.
         for other in (*(p.tile for p in self.firsts[1:]), self.second.tile, self.last):
@@ -71,15 +75,33 @@ class ChainEmitter:
 
     def emit(self) -> None:
         """The whole body, without the terminator."""
-        code, plan, tile = self.code, self.plan, self.second.tile
+        thread = self._begin()
+        for product in self.products:
+            product.place(thread)
+        self._compute(self._copies(thread))
+
+    @property
+    def products(self) -> tuple[ChainProduct, ...]:
+        """All of them."""
+        return *self.firsts, self.second
+
+    def _copies(self, thread: Any) -> ChainCopies:
+        products = [p for p in self.products if isinstance(p, WarpProduct)]
+        return chain_copies(self.code, self.plan, products, thread)
+
+    def _begin(self) -> Any:
+        """Find the tile of the block; the thread's number."""
+        code, tile = self.code, self.second.tile
         thread, block = code.id("thread"), code.id("block")
         tile.begin(block)
         for product in self.firsts:
             product.tile.first = [tile.first[0], code.integer(0)]
             product.tile.nodes.variables.update(tile.nodes.variables)
-        for product in (*self.firsts, self.second):
-            product.place(thread)
-        copies = chain_copies(code, plan, [*self.firsts, self.second], thread)
+        return thread
+
+    def _compute(self, copies: ChainCopies) -> None:
+        """Write the code of the threads that multiply."""
+        code, plan, tile = self.code, self.plan, self.second.tile
         copies.begin()
         if plan.holds_rows:
             copies.rows_arrive()
@@ -122,7 +144,7 @@ class ChainEmitter:
         tile.stand(self.first.places[1], 1)
         for statement in self.parts.statements:
             if statement is self.parts.used:
-                totals = self._use(totals)
+                totals = self._use(totals, copies)
             elif not isinstance(statement, For):
                 self._run([statement])
             elif statement.inits:
@@ -234,16 +256,16 @@ class ChainEmitter:
             odd = values[-1:] if len(values) % 2 else []
             values = [combine(op, a, b) for a, b in pairs] + odd
         (value,) = values
-        assert self.plan.unit.fragments is not None
-        warp = self.plan.first.warp
-        for bit, (row, column) in enumerate(self.plan.unit.fragments[2].lanes):
+        warp, sums = self.first.scope.threads_of_warp, self.plan.unit.sums
+        assert sums is not None
+        for bit, (row, column) in enumerate(sums.lanes):
             if column and not row:
                 value = combine(op, value, from_lane(self.code, value, 1 << bit, warp))
         return value
 
     # The second product
 
-    def _use(self, totals: list[Any]) -> list[Any]:
+    def _use(self, totals: list[Any], copies: ChainCopies) -> list[Any]:
         """The totals with the second product of a block added."""
         product, plan, (loop,) = self.second, self.plan.second, self._loops()
         r, c = plan.sizes.of_thread
@@ -260,11 +282,13 @@ class ChainEmitter:
         given = self.passed[plan.product.operands[0].load.buffer]
         zero = product.tile.nodes.zero(given[0][0].type)
         given = [[self._or(v, j, zero) for j, v in enumerate(row)] for row in given]
-        operand = PassedOperand(self.code, product.reads, self.first.scope.lane, given)
+        operand = PassedOperand(self.code, plan, self.plan.unit, self.first.scope.lane, given)
         if plan.fence:
             # Behind it, words are put together from registers that are not free till then.
             operand.prepare()
+        copies.columns_arrive()
         sums = product.multiply(operand.of_call, self.stage, sums)
+        copies.columns_are_used()
         return product.sums.unpacked(sums)
 
     def _loops(self) -> list[For]:
@@ -275,8 +299,9 @@ class ChainEmitter:
         last, second = self.last, self.second
         last.first = second.tile.first
         last.nodes.variables.update(second.tile.nodes.variables)
-        assert self.plan.unit.fragments is not None
-        columns = steps_of(self.plan.unit.fragments[2])
+        sums = self.plan.second.unit.sums
+        assert sums is not None
+        columns = steps_of(sums)
         run = next((n for n, column in enumerate(columns) if column != n), len(columns))
         last.together = (1, run)
         for side in range(2):
@@ -284,24 +309,3 @@ class ChainEmitter:
         known = dict.fromkeys(v for n in self.plan.parts.last.after for v in n.uses)
         last.handed = [v for v in known if v in last.levels]
         last.finish(totals)
-
-
-class ChainBody:
-    """Of a chain of products: operands are in shared memory.
-
-    Attributes:
-        workgroup: memref types in shared memory.
-        private: none.
-    """
-
-    def __init__(self, plan: ChainPlan, shared: Callable[[list[int], Any], Any]) -> None:
-        self.plan = plan
-        element = ir.Type.parse(plan.first.product.element.name)
-        self.workgroup = [shared(list(shape), element) for shape in plan.shared]
-        self.private: list[Any] = []
-
-    def emit(
-        self, code: Code, memrefs: dict[Buffer, Any], known: dict[Any, Any], values: list[Any]
-    ) -> None:
-        """See :class:`polyblocks.codegen.gpu.emission.bodies.Body`."""
-        ChainEmitter(code, self.plan, memrefs, known, values).emit()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from polyblocks.affine.gpu.plans.chains import ChainPlan
@@ -10,7 +10,7 @@ from polyblocks.codegen.gpu.accesses.pipeline import Pipeline
 from polyblocks.codegen.gpu.accesses.places import Sum
 from polyblocks.codegen.gpu.emission.code import Code
 from polyblocks.codegen.gpu.emission.combine import barrier
-from polyblocks.codegen.gpu.matrix_emission.chains.products import ChainProduct
+from polyblocks.codegen.gpu.matrix_emission.chains.products import ChainProduct, WarpProduct
 
 
 class ChainCopies:
@@ -20,21 +20,15 @@ class ChainCopies:
         code: of the kernel.
         plan: of the chain.
         products: the first ones and the second one.
-        thread: its number.
 
     Attributes:
         first, end: the first block of steps, and the end of those that some row of the tile needs.
         carried: values that a block hands on to the next one.
     """
 
-    def __init__(
-        self, code: Code, plan: ChainPlan, products: list[ChainProduct], thread: Any
-    ) -> None:
+    def __init__(self, code: Code, plan: ChainPlan, products: Sequence[ChainProduct]) -> None:
         self.code, self.plan = code, plan
         *self.first_products, self.second_product = products
-        self.rows = [product.copy(0, thread) for product in self.first_products]
-        self.steps = [product.copy(1, thread) for product in self.first_products]
-        self.columns = self.second_product.copy(1, thread)
         self.first, self.end = self._bounds()
         self.carried: list[Any] = []
 
@@ -57,6 +51,12 @@ class ChainCopies:
         """
         raise NotImplementedError
 
+    def columns_arrive(self) -> None:
+        """Wait for the second product's operand, if that has not been done in between."""
+
+    def columns_are_used(self) -> None:
+        """The second product of a block is done."""
+
     def _bounds(self) -> tuple[Any, Any]:
         code, parts = self.code, self.plan.parts
         first, end = code.integer(0), code.integer(parts.blocks.var.extent)
@@ -72,6 +72,25 @@ class ChainCopies:
             nodes.variables[row] = code.value("arith.minui", code.index, last, limit)
             end = code.value("arith.minsi", code.index, end, nodes.expr(bound))
         return first, end
+
+
+class CopiesByThreads(ChainCopies):
+    """Copies that each thread does a part of.
+
+    Args:
+        code, plan, products: see :class:`ChainCopies`.
+        thread: its number.
+    """
+
+    def __init__(
+        self, code: Code, plan: ChainPlan, products: Sequence[WarpProduct], thread: Any
+    ) -> None:
+        super().__init__(code, plan, products)
+        *firsts, second = products
+        self.rows = [product.copy(0, thread) for product in firsts]
+        self.steps = [product.copy(1, thread) for product in firsts]
+        self.columns = second.copy(1, thread)
+        self.firsts = firsts
 
     def _of_each(self) -> Iterator[tuple[int, bool]]:
         """The number of each first product, and whether it has whole tiles of its own steps."""
@@ -96,7 +115,7 @@ class ChainCopies:
         return Sum(self.code.times(number, block)), whole
 
 
-class CopiesPastRegisters(ChainCopies):
+class CopiesPastRegisters(CopiesByThreads):
     """Copies that go on while their threads do."""
 
     def begin(self) -> None:
@@ -175,7 +194,7 @@ class CopiesPastRegisters(ChainCopies):
             self.columns.start(round_, begin, stage, whole)
 
 
-class CopiesThroughRegisters(ChainCopies):
+class CopiesThroughRegisters(CopiesByThreads):
     """Loads of an operand come while the other product is computed, and are stored then.
 
     There is one stage of each operand. The next block's first operand is on its way from one block
@@ -197,7 +216,7 @@ class CopiesThroughRegisters(ChainCopies):
             steps.store(zero, loaded)
         barrier(self.code)
         self._columns = self.columns.load(*self._of_columns(number))
-        self.first_products[0].fence()
+        self.firsts[0].fence()
         return zero
 
     def between(self, number: Any) -> None:
@@ -205,7 +224,7 @@ class CopiesThroughRegisters(ChainCopies):
         self.columns.store(self.code.integer(0), iter(self._columns))
         barrier(self.code)
         self.carried = self._load_steps(self.code.plus(number, 1))
-        self.first_products[0].fence()
+        self.firsts[0].fence()
 
     def _load_steps(self, number: Any) -> list[Any]:
         """The first product's operand of a block of steps; behind the last one, of any other.
@@ -222,7 +241,7 @@ class CopiesThroughRegisters(ChainCopies):
 
 
 def chain_copies(
-    code: Code, plan: ChainPlan, products: list[ChainProduct], thread: Any
+    code: Code, plan: ChainPlan, products: Sequence[WarpProduct], thread: Any
 ) -> ChainCopies:
     """The copies of a plan."""
     kind = CopiesThroughRegisters if plan.through_registers else CopiesPastRegisters

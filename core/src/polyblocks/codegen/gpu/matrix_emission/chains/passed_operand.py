@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from polyblocks.affine.gpu.plans.fragments import exchanges_of, outers_of, steps_of
+from polyblocks.affine.gpu.plans.units import UnitPlan
 from polyblocks.codegen.gpu.emission.code import Code
 from polyblocks.codegen.gpu.emission.combine import from_lane
-from polyblocks.codegen.gpu.matrix_emission.operand_reads import OperandReads
+from polyblocks.codegen.gpu.matrix_emission.operand_reads import as_register
 from polyblocks.mlir import ir
+from polyblocks.target import MatrixUnit
 
 #: Bytes of what lanes exchange at once.
 _WORD = 4
@@ -24,18 +26,21 @@ class PassedOperand:
 
     Args:
         code: of the kernel.
-        reads: of the second product.
+        plan: of the second product.
+        adds: the unit of the first product's sums.
         lane: the thread's number in its warp.
         grid: its elements, rows by columns.
     """
 
-    def __init__(self, code: Code, reads: OperandReads, lane: Any, grid: list[list[Any]]) -> None:
-        self.code, self.reads, self.plan, self.lane = code, reads, reads.plan, lane
-        unit = self.plan.unit
-        assert unit.fragments is not None
-        bits = exchanges_of(unit)
+    def __init__(
+        self, code: Code, plan: UnitPlan, adds: MatrixUnit, lane: Any, grid: list[list[Any]]
+    ) -> None:
+        self.code, self.plan, self.lane = code, plan, lane
+        bits, operand, sums = exchanges_of(plan.unit, adds), plan.unit.first, adds.sums
         assert bits is not None
-        self.bits, (self.operand, _, self.sums) = bits, unit.fragments
+        assert operand is not None
+        assert sums is not None
+        self.bits, self.operand, self.sums, self.columns = bits, operand, sums, adds.shape[1]
         self.per_word, self.grid = _WORD // self.plan.element_bytes, grid
         self._own: dict[tuple[int, int], Any] = {}
         self._exchanged: dict[tuple[int, int], _Words] = {}
@@ -76,16 +81,15 @@ class PassedOperand:
                     values = [self.grid[row][column] for _, row, column in places]
                     type_ = ir.VectorType.get([per], values[0].type)
                     vector = self.code.value("vector.from_elements", type_, *values)
-                registers.append(self.reads.as_register(vector, register))
+                registers.append(as_register(self.code, vector, register))
             found.append(registers)
         return found
 
     def _place(self, height: int, call: int, place: int) -> tuple[tuple[int, ...], int, int]:
         """The lane that has an element of the operand, and its row and column in that one's."""
-        _, n, k = self.plan.unit.shape
         rows = outers_of(self.sums)
         row, step = self.operand.at(place)
-        beside, column = divmod(call * k + step, n)
+        beside, column = divmod(call * self.plan.unit.shape[2] + step, self.columns)
         pattern, number = self.source[column]
         columns = len(steps_of(self.sums))
         return pattern, height * len(rows) + rows.index(row), beside * columns + number
@@ -109,7 +113,7 @@ class PassedOperand:
             elements = self.grid[row][column : column + self.per_word]
             type_ = ir.VectorType.get([len(elements)], elements[0].type)
             vector = self.code.value("vector.from_elements", type_, *elements)
-            self._own[row, column] = self.reads.as_register(vector, self.code.i32)
+            self._own[row, column] = as_register(self.code, vector, self.code.i32)
         return self._own[row, column]
 
     def _of_lanes(self, own: Any) -> _Words:

@@ -6,8 +6,10 @@ from collections.abc import Callable
 from itertools import product
 from typing import Any
 
+from polyblocks.affine.gpu.plans.group_units import GroupUnitPlan
 from polyblocks.affine.gpu.plans.units import UnitPlan
 from polyblocks.codegen.gpu.emission.tiles import TileEmitter
+from polyblocks.codegen.gpu.matrix_emission.group_steps import GroupCalls
 from polyblocks.codegen.gpu.matrix_emission.operand_reads import OperandReads
 from polyblocks.codegen.gpu.matrix_emission.scope import UnitScope
 from polyblocks.codegen.gpu.matrix_emission.sums import Sums
@@ -30,10 +32,8 @@ class ChainProduct:
         given = {o: t for o, t in zip(operands, tiles, strict=True) if t is not None}
         self.tile, self.plan = tile, plan
         self.scope = UnitScope(tile, plan, given)
-        self.reads = OperandReads(self.scope, one_stage=plan.stages == 1)
-        self.calls, self.sums = UnitCalls(self.reads), Sums(self.scope)
+        self.sums = Sums(self.scope)
         self.places: tuple[list[Any], list[Any]] = ([], [])
-        self._held: list[list[list[Any]]] = []
 
     def place(self, thread: Any) -> None:
         """Find the thread's rows and columns."""
@@ -41,14 +41,9 @@ class ChainProduct:
         for side in range(2):
             self.tile.stand(self.places[side], side)
 
-    def copy(self, side: int, thread: Any) -> TileCopy:
-        """The thread's part of the copies of an operand."""
-        return TileCopy(self.scope, self.plan.product.operands[side], thread)
-
     def hold_rows(self) -> None:
         """Read the first operand of all blocks of steps: it stays in registers."""
-        zero = self.scope.code.integer(0)
-        self._held = [self._read(0, zero, call) for call in range(self.plan.calls)]
+        raise NotImplementedError
 
     def multiply(
         self, rows: Callable[[int], list[list[Any]]] | None, stage: Any, sums: list[Any]
@@ -61,6 +56,55 @@ class ChainProduct:
             stage: where the operands are there.
             sums: registers.
         """
+        raise NotImplementedError
+
+
+class GroupProduct(ChainProduct):
+    """One of a unit that reads shared memory."""
+
+    def __init__(self, tile: TileEmitter, plan: UnitPlan, tiles: list[Any]) -> None:
+        super().__init__(tile, plan, tiles)
+        assert isinstance(plan, GroupUnitPlan)
+        self.calls = GroupCalls(self.scope, plan)
+
+    def multiply(
+        self, rows: Callable[[int], list[list[Any]]] | None, stage: Any, sums: list[Any]
+    ) -> list[Any]:
+        """See :meth:`ChainProduct.multiply`; these sums are done."""
+        code, unit, calls = self.scope.code, self.calls.unit, range(self.plan.calls)
+        given = [] if rows is None else [rows(call) for call in calls]
+        code.intrinsic(unit.begin, [], [])
+        for call in calls:
+            if rows is None:
+                sums = self.calls.multiply((code.integer(0), stage), call, sums)
+            else:
+                sums = self.calls.multiply_registers(given[call], stage, call, sums)
+        code.intrinsic(unit.close, [], [])
+        return self.calls.wait(0, sums)
+
+
+class WarpProduct(ChainProduct):
+    """One of a unit that warps call one by one, with operands in registers."""
+
+    def __init__(self, tile: TileEmitter, plan: UnitPlan, tiles: list[Any]) -> None:
+        super().__init__(tile, plan, tiles)
+        self.reads = OperandReads(self.scope, one_stage=plan.stages == 1)
+        self.calls = UnitCalls(self.reads)
+        self._held: list[list[list[Any]]] = []
+
+    def copy(self, side: int, thread: Any) -> TileCopy:
+        """The thread's part of the copies of an operand."""
+        return TileCopy(self.scope, self.plan.product.operands[side], thread)
+
+    def hold_rows(self) -> None:
+        """See :meth:`ChainProduct.hold_rows`."""
+        zero = self.scope.code.integer(0)
+        self._held = [self._read(0, zero, call) for call in range(self.plan.calls)]
+
+    def multiply(
+        self, rows: Callable[[int], list[list[Any]]] | None, stage: Any, sums: list[Any]
+    ) -> list[Any]:
+        """See :meth:`ChainProduct.multiply`."""
         held = self._held.__getitem__ if self._held else None
         read = rows or held or (lambda call: self._read(0, self.scope.code.integer(0), call))
         if self.plan.fence:
