@@ -95,7 +95,8 @@ def test_tiles_of_a_chain(
     tiled(monkeypatch, *tile)
     check(name, ARCH)
     groups, block, stages = tile
-    assert {(p.independent_parts, p.parts.block, p.stages) for p in plans} == {(groups, block, stages)}
+    found = {(plan.independent_parts, plan.parts.block, plan.stages) for plan in plans}
+    assert found == {(groups, block, stages)}
 
 
 @pytest.mark.parametrize("program", [attention, causal])
