@@ -39,6 +39,31 @@ def test_two_caches_find_the_last_updates_once(arch: str) -> None:
 
 
 @pytest.mark.parametrize("arch", ARCHS)
+@pytest.mark.parametrize("length", [1, 301])
+def test_halves_of_rows_change_places_where_they_are_stored(arch: str, length: int) -> None:
+    """As rotary embeddings have it: neither half is stored by a kernel of its own."""
+
+    def updated(
+        keys: torch.Tensor, k: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor, at: torch.Tensor
+    ) -> torch.Tensor:
+        first, second = k.chunk(2, -1)
+        return keys.index_copy(2, at, k * cos + torch.cat([-second, first], -1) * sin)
+
+    keys, k = torch.randn(1, 3, 53, 24).half(), torch.randn(1, 3, length, 24).half()
+    cos, sin = (torch.rand(length, 24).half() for _ in range(2))
+    at = places(length, 41)
+    (output,), launches = simulate(updated, [keys, k, cos, sin, at], arch)
+    expected = keys.double()
+    new = k.double() * cos.double()
+    new += torch.cat([-k[..., 12:], k[..., :12]], -1).double() * sin.double()
+    for step, place in enumerate(at.tolist()):
+        expected[:, :, place] = new[:, :, step]
+    np.testing.assert_allclose(output, expected, rtol=4e-3, atol=4e-3)
+    # The cache is copied; of one row there is no other update to be told from.
+    assert len(launches) <= (2 if length == 1 else 4), [launch.kernel for launch in launches]
+
+
+@pytest.mark.parametrize("arch", ARCHS)
 def test_rows_at_pairs_of_places_in_two_loops(arch: str) -> None:
     """The number of an update is taken apart into those of its loops."""
 

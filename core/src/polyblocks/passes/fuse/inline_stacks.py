@@ -22,7 +22,8 @@ from polyblocks.passes.fuse.stacking import stacked
 class InlineStacksPass(NestPass):
     """As ``inline-producers``, of arrays that point-wise nests make slabs of.
 
-    Where the slab of an element that is read is not known, all are computed and one is chosen.
+    Where the slab of an element that is read is not known, all are computed and one is chosen. A
+    team of threads computes an array with one reader in tiles of that instead.
 
     Before::
 
@@ -56,17 +57,20 @@ class InlineStacksPass(NestPass):
             if buffer.kind != "alloc" or buffer.base is not buffer or buffer in viewed:
                 continue
             parts = users.writers(buffer)
-            whole = stacked(buffer, users) if len(parts) > 1 else None
+            # Lanes of a vector would load from two places.
+            wraps = not context.target.vector_bits
+            whole = stacked(buffer, users, wraps) if len(parts) > 1 else None
             if whole is None:
                 continue
             for part in parts:
                 users.drop(part)
             users.put([whole], parts[-1])
             candidate = Candidate.of(users, buffer)
-            # Of one consumer it may be part of a tile.
-            several = candidate is not None and len(candidate.consumers) > 1
+            # Of one consumer it may be part of a tile, whose rows stay in a cache.
+            least = 1 if context.target.launches_nests else 2
+            enough = candidate is not None and len(candidate.consumers) >= least
             found: Nest | None = None
-            if candidate is not None and several:
+            if candidate is not None and enough:
                 found = inlining.inline(users, candidate, context)
             users.drop(whole)
             if candidate is None or found is None:

@@ -62,8 +62,14 @@ class _Part:
         return cls(slab, [n for n in body if n is not stores[0]], stores[0])
 
 
-def stacked(buffer: Buffer, users: Users) -> Nest | None:
+def stacked(buffer: Buffer, users: Users, wraps: bool = False) -> Nest | None:
     """One nest that replaces nests of a slab each; None if they are no slabs of the buffer.
+
+    Args:
+        buffer: what they are slabs of.
+        users: of all buffers.
+        wraps: whether elements that are not of a slab may be at any place in it, as if slabs
+            of its length followed each other, where a place at its end is no simple function.
 
     Before::
 
@@ -97,7 +103,7 @@ def stacked(buffer: Buffer, users: Users) -> Nest | None:
     nodes: list[Node] = []
     chosen: list[Value] = []
     for part in parts:
-        place = _clamped(part, dimension, variables[dimension])
+        place = _clamped(part, dimension, variables[dimension], wraps)
         if place is None:
             return None
         at = {
@@ -138,13 +144,20 @@ def _dimension(buffer: Buffer, parts: list[_Part]) -> int | None:
     return d if follow and ends[-1] == buffer.shape[d] else None
 
 
-def _clamped(part: _Part, dimension: int, var: Var) -> Expr | None:
-    """The place in a part, at its ends where elements are not of it; None if that is not simple."""
+def _clamped(part: _Part, dimension: int, var: Var, wraps: bool) -> Expr | None:
+    """The place in a part, at its ends where elements are not of it; None if that is not simple.
+
+    With ``wraps`` anywhere in it then.
+    """
     low, high = part.slab.low[dimension], part.slab.high[dimension]
     if high - low == 1:
         return Expr(0)
-    places = np.clip(np.arange(var.extent) - low, 0, high - low - 1)
-    function = StepFunction.of(places)
+    places = np.arange(var.extent) - low
+    function = StepFunction.of(np.clip(places, 0, high - low - 1))
+    if function is None and wraps:
+        # A step for each time that the slab begins again: loops are not cut at those, as they are
+        # for a remainder.
+        function = StepFunction.of(places % (high - low))
     return None if function is None else function.at(Expr.of(var))
 
 
