@@ -71,3 +71,42 @@ def test_errors_are_at_most_twice_those_of_eager_mode(n: int) -> None:
         assert (mine.dtype, mine.shape) == (theirs.dtype, theirs.shape)
         for error, allowed in zip(errors(mine, best), errors(theirs, best), strict=True):
             assert error <= 2 * max(allowed, LEAST)
+
+
+@pytest.mark.parametrize("dtype", [None, torch.float64], ids=str)
+def test_frequencies_are_tables(dtype: torch.dtype | None) -> None:
+    """PyTorch's own, bit by bit, of both parities and of none."""
+
+    def function(x: Tensor) -> tuple[Tensor, ...]:
+        both = torch.fft.fftfreq, torch.fft.rfftfreq
+        numbers = [f(n, d, dtype=dtype) for f in both for n in (1, 2, 7, 30) for d in (1.0, 0.03)]
+        return (*numbers, torch.fft.ifft(torch.fft.fft(x) * torch.fft.fftfreq(7)).real)
+
+    x = torch.randn(4, 7)
+    compiled = polyblocks_jit_torch(function, compile_options=STRICT)
+    *numbers, filtered = compiled(x)
+    *expected, reference = function(x)
+    assert all(map(torch.equal, numbers, expected))
+    torch.testing.assert_close(filtered, reference)
+
+
+def test_windows_are_tables() -> None:
+    """Of both parities and none; eager mode rounds their angles as we do."""
+    kinds = ("hann", "hamming", "blackman", "bartlett", "kaiser")
+
+    def function(x: Tensor) -> tuple[Tensor, ...]:
+        windows = [
+            getattr(torch, f"{kind}_window")(n, periodic)
+            for kind in kinds
+            for periodic in (True, False)
+            for n in (0, 1, 2, 9, 16)
+        ]
+        further = torch.hamming_window(7, True, 0.6, 0.3), torch.kaiser_window(8, False, 3.0)
+        wide = torch.blackman_window(8, dtype=torch.float64), torch.bartlett_window(9).half()
+        return *windows, *further, *wide, x * torch.kaiser_window(8)
+
+    x = torch.randn(3, 8)
+    compiled = polyblocks_jit_torch(function, compile_options=STRICT)
+    for found, expected in zip(compiled(x), function(x), strict=True):
+        assert found.dtype == expected.dtype
+        torch.testing.assert_close(found, expected, rtol=1e-5, atol=2e-7)

@@ -175,3 +175,19 @@ def test_stores(name, inside):
     got, expected = run(ours), run(function)
     torch.testing.assert_close(got, expected)
     assert [m.stride() for m in got[0]] == [m.stride() for m in expected[0]]
+
+
+def test_zeros_over_a_copy():
+    """Zeros in a column of what earlier stores updated are no margin around it."""
+
+    def function(x):
+        x[::2].mul_(2)
+        x[:, 1:5].add_(1)
+        x.T[3].zero_()
+        return x.sum(), x.clone()
+
+    x = torch.randn(6, 8)
+    theirs = x.clone()
+    found = polyblocks_jit_torch(compile_options={"strict_target": True})(function)(x)
+    torch.testing.assert_close(found, function(theirs))
+    torch.testing.assert_close(x, theirs)

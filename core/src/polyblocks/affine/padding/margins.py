@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
-from polyblocks.affine.analysis.boxes import Box, hull, reach, with_loops
+from polyblocks.affine.analysis.boxes import Box, hull, overlap, reach, with_loops
 from polyblocks.affine.model import (
     Buffer,
     IndirectAtomic,
@@ -35,11 +35,14 @@ class Margin:
         inside: the box that holds all other elements.
         padding: numbers of the paddings that all of these zeros are part of.
         locations: of the stores of zeros, for reports.
+        cleared: whether zeros may replace other elements inside: then these are not what was
+            stored there before.
     """
 
     inside: Box
     padding: frozenset[int]
     locations: tuple[Any, ...]
+    cleared: bool
 
     def is_own(self, load: Load) -> bool:
         """Whether the zeros are padding of the operation that a load is of."""
@@ -54,10 +57,12 @@ def margins_of(sequence: Sequence) -> dict[Buffer, Margin]:
     zeros: dict[Buffer, list[Store]] = defaultdict(list)
     inside: dict[Buffer, list[Box]] = defaultdict(list)
     others: set[Buffer] = set()
+    cleared: set[Buffer] = set()
     for item in sequence.items:
         if not isinstance(item, Nest):
             others |= {b.base for b in writes(item)}
             continue
+        cleared |= _cleared(item, inside)
         constants = zeros_in(item)
         for store, loops in with_loops(item.body):
             if not isinstance(store, Store):
@@ -77,8 +82,32 @@ def margins_of(sequence: Sequence) -> dict[Buffer, Margin]:
         if own and inside[buffer]:
             padding = frozenset.intersection(*(store.padding for store in stores))
             locations = tuple(store.location for store in stores if store.location is not None)
-            found[buffer] = Margin(reduce(hull, inside[buffer]), padding, locations)
+            box = reduce(hull, inside[buffer])
+            found[buffer] = Margin(box, padding, locations, buffer in cleared)
     return found
+
+
+def _cleared(nest: Nest, inside: dict[Buffer, list[Box]]) -> set[Buffer]:
+    """The buffers in which a nest may store zeros over other elements.
+
+    ``inside`` has the boxes that nests before it stored. Of a nest's own stores the order is not
+    asked.
+    """
+    constants = zeros_in(nest)
+    zeros: list[tuple[Buffer, Box]] = []
+    own: dict[Buffer, list[Box]] = defaultdict(list)
+    for store, loops in with_loops(nest.body):
+        if isinstance(store, Store):
+            box = tuple(reach(e, loops) for e in store.index)
+            if store.value in constants:
+                zeros.append((store.buffer, box))
+            else:
+                own[store.buffer].append(box)
+    return {
+        buffer
+        for buffer, box in zeros
+        if any(overlap(box, other) for other in [*inside.get(buffer, []), *own[buffer]])
+    }
 
 
 def zeros_in(nest: Nest) -> set[Value]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from polyblocks.affine.analysis.boxes import Box, covered, volume, with_loops
+from polyblocks.affine.analysis.boxes import Box, covered, difference, with_loops
 from polyblocks.affine.analysis.facts import facts_of
 from polyblocks.affine.cleanup.dead_nests import drop_dead_nests
 from polyblocks.affine.contraction.products.factors import has_units, is_product
@@ -55,7 +55,7 @@ class AbsorbMarginsPass(NestPass):
                 for r in readers
                 if isinstance(r, Nest) and is_product(facts_of(r).contraction, context.target)
             ]
-            if not readers or len(products) != len(readers):
+            if margin.cleared or not readers or len(products) != len(readers):
                 continue
             if not all(_reads_whole(nest, buffer) for nest in products):
                 continue
@@ -93,7 +93,7 @@ def _reads_whole(nest: Nest, buffer: Buffer) -> bool:
 
 def _fills(writers: list[Any], buffer: Buffer, box: Box) -> bool:
     """Whether what is stored besides zeros is all that is in a box, so that none of them is."""
-    filled = 0
+    filled: list[Box] = []
     for nest in writers:
         zeros = zeros_in(nest)
         for store, loops in with_loops(nest.body):
@@ -101,8 +101,8 @@ def _fills(writers: list[Any], buffer: Buffer, box: Box) -> bool:
                 part = covered(store.index, loops)
                 if part is None:
                     return False
-                filled += volume(part)
-    return filled == volume(box)
+                filled.append(part)
+    return not difference(box, filled)
 
 
 def _like(buffer: Buffer, box: Box) -> tuple[Buffer, list[int]]:

@@ -63,7 +63,7 @@ class MergeMarginsPass(NestPass):
         viewed = sequence.viewed()
         by_source: dict[Buffer, list[_Padded]] = {}
         for buffer, margin in margins_of(sequence).items():
-            padded = _Padded.of(buffer, margin, users)
+            padded = None if margin.cleared else _Padded.of(buffer, margin, users)
             if padded is not None and not viewed & {buffer, padded.source}:
                 by_source.setdefault(padded.source, []).append(padded)
         merged = False

@@ -1,4 +1,4 @@
-"""Tensors made of nothing: ranges and identity matrices."""
+"""Tensors made of nothing: ranges, identity matrices, and the frequencies of Fourier transforms."""
 
 from __future__ import annotations
 
@@ -63,3 +63,17 @@ def eye_m(n: int, m: int, *, dtype: torch.dtype | None = None, **options: Any) -
 @decomposition(aten.eye.default)
 def eye(n: int, *, dtype: torch.dtype | None = None, **options: Any) -> Tensor:
     return eye_m(n, n, dtype=dtype, **options)
+
+
+@decomposition(aten.fft_fftfreq.default)
+def fftfreq(n: int, d: float = 1.0, *, dtype: torch.dtype | None = None, **options: Any) -> Tensor:
+    """As PyTorch computes them: integers times the rounded reciprocal."""
+    options = {"dtype": dtype or torch.get_default_dtype(), "device": options.get("device")}
+    halves = [torch.arange((n + 1) // 2, **options), torch.arange(-(n // 2), 0, **options)]
+    return torch.cat(halves) * (1.0 / (n * d))
+
+
+@decomposition(aten.fft_rfftfreq.default)
+def rfftfreq(n: int, d: float = 1.0, *, dtype: torch.dtype | None = None, **options: Any) -> Tensor:
+    options = {"dtype": dtype or torch.get_default_dtype(), "device": options.get("device")}
+    return torch.arange(n // 2 + 1, **options) * (1.0 / (n * d))
