@@ -208,7 +208,8 @@ class TileCost:
         read = {n.buffer.base for stage in self.stages for n in stage.loads}
         writers = {b: BufferWriter.of(self.stages, b) for b in outside if b.base not in read}
         passing = {
-            b: writer.walks and not rates.passes_caches(self.target, b, together, walks=True)
+            b: writer.walks(self.local)
+            and not rates.passes_caches(self.target, b, together, walks=True)
             for b, writer in writers.items()
             if rates.passes_caches(self.target, b, together) and writer.fills_rows
         }

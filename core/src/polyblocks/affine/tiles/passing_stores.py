@@ -45,10 +45,15 @@ class BufferWriter:
             return len(self.stages) == 1
         return len(self.stages) == 1 or self.stage.fills_rows(self.store)
 
-    @property
-    def walks(self) -> bool:
-        """Whether what stores reads elements that follow each other."""
+    def walks(self, local: Collection[Buffer]) -> bool:
+        """Whether what stores reads elements that follow each other, and not of tiles alone.
+
+        Args:
+            local: buffers of a tile.
+        """
         if self.stage is None or not self.stage.loops:
+            return False
+        if self.stage.loads and all(n.buffer in local for n in self.stage.loads):
             return False
         last = self.stage.variables[-1]
         steps = (stride_along(n.buffer, n.index, last) for n in self.stage.loads)

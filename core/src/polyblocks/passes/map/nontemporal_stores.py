@@ -109,13 +109,17 @@ def _walks(
     """Whether a loop fills one long run of memory, from elements that follow each other, too.
 
     Elements of a tile are in a cache already, and lines that it stores to must not take its
-    place: a tile is no more than the ``nearest`` cache holds.
+    place: a tile is no more than the ``nearest`` cache holds. Where nothing else is read, memory
+    is idle while the tile is computed, and its lines are stored at once: the next tile waits for
+    them, but not for what passes the caches.
     """
     accesses = [node for node in loop.body if isinstance(node, AffineAccess)]
     stores = [node for node in accesses if isinstance(node, Store)]
     runs = {turns[node][0] if node in turns else node for node in stores}
     loads = [node for node in accesses if node not in stores]
-    if sum(b.nbytes for b in {n.buffer.base for n in loads} if b.kind == "local") > nearest:
+    read = {node.buffer.base for node in loads}
+    tiles = {buffer for buffer in read if buffer.kind == "local"}
+    if (tiles and tiles == read) or sum(tile.nbytes for tile in tiles) > nearest:
         return False
     steps = (stride_along(n.buffer, n.index, loop.var) for n in loads)
     run = sum(node.buffer.bytes_per_element for node in stores) * loop.trips
