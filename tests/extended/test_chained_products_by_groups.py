@@ -20,6 +20,7 @@ from tests.extended.test_chained_products_simulated import (
 from tests.extended.test_group_units_simulated import replaced, without
 from tests.extended.test_kernels_simulated import simulate
 
+from polyblocks.affine.gpu.plans import group_chains
 from polyblocks.affine.gpu.plans.group_chains import GroupChainPlan
 from polyblocks.affine.gpu.tiles import chain_cost
 from polyblocks.codegen.gpu.matrix_emission.chains.by_groups import BoxedCopies
@@ -30,8 +31,9 @@ from polyblocks.simt import LaunchResult
 pytestmark = pytest.mark.cpu
 
 ARCH = "sm_90a"
-#: Programs whose operands are no arrays of boxes: heads of keys are quotients.
-OTHERS = ("repeated", "expanded")
+#: Programs of a few rows, most of whose tile would be empty.
+FEW_ROWS = [name for name in PROGRAMS if "row" in name and "rows" not in name]
+FEW_ROWS.append("rows of groups")
 #: Groups of a block, steps of a block, stages.
 TILES = ((2, 64, 2), (3, 128, 2), (1, 64, 3), (2, 128, 3), (1, 128, 2))
 
@@ -64,9 +66,9 @@ def tiled(monkeypatch: pytest.MonkeyPatch, groups: int, block: int, stages: int)
 @pytest.mark.parametrize(
     "name",
     sweep(
-        [name for name in PROGRAMS if name not in OTHERS],
+        [name for name in PROGRAMS if name not in FEW_ROWS],
         *("odd lengths", "heads of 128", "causal", "absent blocks", "bfloat16", "groups"),
-        *("heads of 40", "kernel sum"),
+        *("heads of 40", "kernel sum", "repeated", "expanded"),
     ),
 )
 def test_a_chain_is_one_kernel(name: str, plans: list[GroupChainPlan]) -> None:
@@ -75,8 +77,17 @@ def test_a_chain_is_one_kernel(name: str, plans: list[GroupChainPlan]) -> None:
     assert launch.counts.instructions["matrix"] > 0
 
 
-@pytest.mark.parametrize("name", OTHERS)
-def test_what_boxes_cannot_be_copied_of_is_computed_by_warps(
+def test_arrays_that_no_boxes_are_of_are_for_warps(
+    plans: list[GroupChainPlan], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chain_cost, "_WARPS", (4,))
+    monkeypatch.setattr(group_chains, "boxed_array", lambda *given: None)
+    check("attention", ARCH)
+    assert not plans
+
+
+@pytest.mark.parametrize("name", sweep(FEW_ROWS, "a row of groups"))
+def test_few_rows_are_for_warps(
     name: str, plans: list[GroupChainPlan], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(chain_cost, "_WARPS", (4,))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from polyblocks.affine.access import address
 from polyblocks.affine.analysis.contractions import Operand
-from polyblocks.affine.expr import Expr, Var
+from polyblocks.affine.expr import Atom, Div, Expr, Var
 from polyblocks.affine.gpu.plans.sizes import extent
 from polyblocks.affine.gpu.plans.unit_access import UnitAccess, begins_inside
 from polyblocks.affine.model import AffineAccess
@@ -26,12 +26,14 @@ class BoxedArray:
         extents: of the dimensions.
         strides: bytes between neighbours along each of them.
         offset: bytes before the first element.
+        quotients: of variables that count no iterations, but what quotients of batches are.
     """
 
     loops: tuple[tuple[Var, ...], ...]
     extents: tuple[int, ...]
     strides: tuple[int, ...]
     offset: int
+    quotients: Mapping[Var, Expr] = field(default_factory=dict)
 
 
 def boxed_arrays(access: UnitAccess, copies: BulkCopies) -> tuple[BoxedArray, ...] | None:
@@ -42,19 +44,40 @@ def boxed_arrays(access: UnitAccess, copies: BulkCopies) -> tuple[BoxedArray, ..
 
 
 def boxed_array(access: UnitAccess, operand: Operand, copies: BulkCopies) -> BoxedArray | None:
-    """The array of an operand; None if it has no such dimensions, or no copies can be of it."""
+    """The array of an operand; None if it has no such dimensions, or no copies can be of it.
+
+    Quotients of batches, such as heads of queries that share those of keys, have dimensions.
+    """
     load, parts = operand.load, access.product.contraction
-    at = address(load.buffer, load.index)
+    at, quotients = _without_quotients(address(load.buffer, load.index), parts.batch)
     outer = parts.rows if operand.of_rows else parts.columns
     inner = [access.product.steps, outer]
     if access.along[operand.side] == "outer":
         inner.reverse()
-    batch = ([var] for var in parts.batch if at.coefficient(var) != 0)
-    return boxed(load, [*inner, *batch], copies)
+    batch = ([var] for var in (*parts.batch, *quotients) if at.coefficient(var) != 0)
+    found = boxed(load, [*inner, *batch], copies, at)
+    return None if found is None else replace(found, quotients=quotients)
+
+
+def _without_quotients(at: Expr, batch: Sequence[Var]) -> tuple[Expr, dict[Var, Expr]]:
+    """A place whose quotients of batches are variables, and these."""
+    terms: dict[Atom, int] = {}
+    found: dict[Var, Expr] = {}
+    for atom, factor in at.terms:
+        low, high = Expr(0, {atom: 1}).range()
+        if isinstance(atom, Div) and low == 0 and set(atom.dividend.variables()) <= set(batch):
+            var = Var(high + 1)
+            found[var], terms[var] = Expr(0, {atom: 1}), factor
+        else:
+            terms[atom] = factor
+    return (Expr(at.const, terms) if found else at), found
 
 
 def boxed(
-    node: AffineAccess, loops: Sequence[Sequence[Var]], copies: BulkCopies
+    node: AffineAccess,
+    loops: Sequence[Sequence[Var]],
+    copies: BulkCopies,
+    at: Expr | None = None,
 ) -> BoxedArray | None:
     """The array that an access is of.
 
@@ -62,13 +85,14 @@ def boxed(
         node: of an element.
         loops: that each dimension is to count, the innermost dimension first.
         copies: what they can be of.
+        at: the place of the element in these, if that is not how the access has it.
     """
     if node.where or node.buffer.base.kind == "global":
         return None
     # The driver counts from where the memory begins.
     if any(begins_inside(b) for b in (node.buffer, node.buffer.base)):
         return None
-    size, at = node.buffer.bytes_per_element, address(node.buffer, node.index)
+    size, at = node.buffer.bytes_per_element, at or address(node.buffer, node.index)
     known = {var for order in loops for var in order}
     if not set(at.variables()) <= known or at.const < 0:
         return None

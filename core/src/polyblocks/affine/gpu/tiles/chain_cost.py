@@ -11,7 +11,7 @@ from polyblocks.affine.cost.predicted import IMPOSSIBLE, Predicted
 from polyblocks.affine.gpu.plans.chained import ChainedProducts
 from polyblocks.affine.gpu.plans.chains import ChainPlan, chain_accesses, chain_plan
 from polyblocks.affine.gpu.plans.group_chains import group_chain_accesses, group_chain_plan
-from polyblocks.affine.gpu.plans.sizes import bytes_around
+from polyblocks.affine.gpu.plans.sizes import bytes_around, extent
 from polyblocks.affine.gpu.tiles.units_cost import rates_of_memory
 from polyblocks.occupancy import occupancy
 from polyblocks.target import Multiprocessor, TargetDescription
@@ -32,13 +32,7 @@ def chain_plans(parts: ChainedProducts, target: TargetDescription) -> Iterator[C
     accesses, chip = chain_accesses(parts, target), target.multiprocessor
     if chip is None:
         return
-    by_groups = group_chain_accesses(parts, target)
-    for groups, stages in product(_GROUPS, _GROUP_STAGES) if by_groups is not None else ():
-        assert by_groups is not None
-        rows = by_groups[0].unit.shape[0]
-        found = group_chain_plan(parts, by_groups, chip, groups, rows, stages)
-        if found is not None:
-            yield found
+    yield from _of_groups(parts, target, chip)
     if accesses is None:
         return
     for warps in _WARPS:
@@ -47,6 +41,22 @@ def chain_plans(parts: ChainedProducts, target: TargetDescription) -> Iterator[C
                 plan = chain_plan(parts, accesses, chip, warps, height, stages)
                 if plan is not None:
                     yield plan
+
+
+def _of_groups(
+    parts: ChainedProducts, target: TargetDescription, chip: Multiprocessor
+) -> Iterator[ChainPlan]:
+    """Candidates of a unit that reads shared memory, where a group has half of its rows."""
+    accesses = group_chain_accesses(parts, target)
+    if accesses is None:
+        return
+    height = accesses[0].unit.shape[0]
+    if 2 * extent(accesses[0].product.rows) < height:
+        return
+    for groups, stages in product(_GROUPS, _GROUP_STAGES):
+        plan = group_chain_plan(parts, accesses, chip, groups, height, stages)
+        if plan is not None:
+            yield plan
 
 
 def predict_chain(

@@ -37,6 +37,10 @@ def operands_of_box(
     numbers = (buffer.bytes_per_element, len(array.extents), array.offset)
     given = (*numbers, *array.extents, *array.strides[1:], *box)
     layout = [code.constant(ir.IntegerAttr.get(code.i64, each)) for each in given]
-    batch = [scope.tile.nodes.variables[var] for (var,) in array.loops[len(places) :]]
+    nodes, quotients = scope.tile.nodes, array.quotients
+    batch = [
+        nodes.expr(quotients[var]) if var in quotients else nodes.variables[var]
+        for (var,) in array.loops[len(places) :]
+    ]
     first = [code.value("arith.index_cast", code.i32, n) for n in (*places, *batch)]
     return [base, *first, *layout]
