@@ -54,7 +54,7 @@ def import_capture(capture: TfCapture) -> Program:
             arguments.append(Argument(argument.name, argument.spec, lasts))
     metadata = {"ops": capture.where.listed(), "assigned": assigned, "empty": empty}
     kept = tuple(result for result in results if result.spec.numel)
-    return Program(capture.name, module, tuple(arguments), kept, metadata, fresh_results=True)
+    return Program(capture.name, module, tuple(arguments), kept, metadata)
 
 
 def _drop_empty(module: Any, results: tuple[Result, ...]) -> dict[str, Any]:
