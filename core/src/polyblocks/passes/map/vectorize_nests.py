@@ -135,6 +135,7 @@ class VectorizeNestsPass(NestPass):
                     trips=loop.trips,
                 )
             mark_prefetches(nest, target)
+            _forget_padding(nest)
         # While the loops are there: vector code is not read again.
         estimate_nests(sequence, self.name, context)
 
@@ -268,6 +269,15 @@ def _width(lanes: Lanes, vector_bits: int) -> int:
     while lanes.memory and 2 * width * lanes.memory < vector_bits:
         width *= 2
     return max(2, width)
+
+
+def _forget_padding(nest: Nest) -> None:
+    """Take off the numbers of paddings: kernels that differ in nothing else are the same code."""
+    marked = [n for n in walk(nest.body) if isinstance(n, (Load, Store)) and n.padding]
+    for node in marked:
+        node.padding = frozenset()
+    if marked:
+        nest.replace()
 
 
 def _innermost(nodes: list[Node], around: list[For]) -> Iterator[tuple[For, list[For]]]:
