@@ -227,3 +227,17 @@ def test_a_causal_bias_is_not_made_inside() -> None:
 
     with pytest.raises(FallbackError, match="subclass default constructor"):
         polyblocks_jit_torch(made, compile_options={"strict_target": True})(torch.randn(1, 2, 5, 8))
+
+
+def test_heads_beside_a_lazy_conjugate(caplog: pytest.LogCaptureFixture) -> None:
+    """All values are made anew there: those of attention have other strides than PyTorch's."""
+
+    def joined(x: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
+        q = x.mT.contiguous().view(2, 4, 4, 8).transpose(1, 2)
+        return attend(q, q, q).transpose(1, 2).reshape(2, 4, 32), z * 2
+
+    x, z = torch.randn(2, 32, 4), torch.randn(3, dtype=torch.complex64).conj()
+    with torch.no_grad():
+        found = polyblocks_jit_torch(joined, compile_options={"strict_target": True})(x, z)
+    torch.testing.assert_close(found, joined(x, z))
+    assert "cannot be decomposed" not in caplog.text

@@ -240,6 +240,9 @@ def _function_of(node: fx.Node) -> Callable[..., Any]:
         from polyblocks_torch.flex_attention.written_out import written_out
 
         return written_out(node)
+    if node.target is torch.ops.aten.view.default:
+        # The tensor may have been replaced by one with other strides.
+        return torch.ops.aten.reshape.default
     return with_rounded_integers(node)
 
 
