@@ -1,7 +1,8 @@
 """Matrix units that read shared memory, simulated: products that go on while threads do.
 
 Operands are loaded where the unit is called, and again where its products are waited for: they must
-be the same, and nothing else may write them in between. The sums have the products at once.
+be the same, and nothing else may write them in between. Sums are no numbers before they are done
+(:mod:`polyblocks.simt.pending_sums`).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from polyblocks.simt.fragments import fragment_table, from_words
+from polyblocks.simt.pending_sums import PendingSums
 from polyblocks.simt.types import Array
 from polyblocks.target import UNIT_BITS, GroupUnit
 
@@ -61,6 +63,7 @@ class GroupProducts:
         #: Tick of the last fence behind which the unit sees what a lane has written.
         self.visible = np.zeros(lanes, np.int32)
         self._flights: list[_Flight] = []
+        self._sums = PendingSums()
 
     def fence(self, machine: Accesses) -> None:
         """The unit sees what the executing lanes have written to shared memory."""
@@ -102,6 +105,7 @@ class GroupProducts:
         unit: GroupUnit,
         operands: tuple[Tile | Sequence[Array], Tile],
         sums: Sequence[Array] | None,
+        at_once: bool,
     ) -> tuple[Array, ...]:
         """The sums with the products of a call added, exact to float64 and rounded once.
 
@@ -110,6 +114,7 @@ class GroupProducts:
             unit: that is called.
             operands: where they are, or the registers of the first one.
             sums: registers; None: they begin.
+            at_once: whether registers have the sums before they are waited for.
         """
         width = unit.warps * machine.chip.subgroup_width
         executing = machine.mask.reshape(-1, width)
@@ -126,6 +131,7 @@ class GroupProducts:
         rows, columns = fragment_table(fragment, unit.shape[:2])
         if sums is None:
             sums = [np.zeros(1, np.float32)] * fragment.elements
+        sums = self._sums.resolved(sums, machine.mask)
         whole = np.stack([np.broadcast_to(each, (machine.lanes,)) for each in sums])
         by_group = whole.reshape(len(sums), -1, width).swapaxes(0, 1)
         exact = np.zeros((by_group.shape[0], *unit.shape[:2]))
@@ -138,7 +144,14 @@ class GroupProducts:
                 result = result.astype(np.int64).astype(np.int32)
             else:
                 result = result.astype(np.float32)
-        return tuple(result.swapaxes(0, 1).reshape(len(sums), -1))
+        whole = result.swapaxes(0, 1).reshape(len(sums), -1)
+        if not at_once and whole.dtype == np.float32:
+            whole = self._sums.marked(whole, self.closed, machine.mask)
+        return tuple(whole)
+
+    def done(self, machine: Accesses, keep: int, sums: Sequence[Array]) -> tuple[Array, ...]:
+        """The sums of all groups but the ``keep`` latest ones; see :meth:`wait`."""
+        return tuple(self._sums.resolved(sums, machine.mask, self.closed - keep))
 
     def _operand(self, machine: Accesses, unit: GroupUnit, side: int, tile: Tile) -> Array:
         """An operand of each group, shape (groups, rows or columns, steps)."""

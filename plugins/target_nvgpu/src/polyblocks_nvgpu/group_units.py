@@ -32,6 +32,8 @@ COLUMNS, ROWS = (256, 128, 64), 64
 OPERAND = 4
 #: The predicate of a call that has no sums yet, and how its function's name ends.
 NEW = "new"
+#: How names end of calls in PTX, where waits name no registers: these have their sums at once.
+AT_ONCE = ".at_once"
 
 
 @dataclass(frozen=True)

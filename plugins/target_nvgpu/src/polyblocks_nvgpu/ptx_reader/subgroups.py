@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from polyblocks_nvgpu.fragments import TILE_LOADS, UNITS
-from polyblocks_nvgpu.group_units import NEW, OPERAND, function_of, wait_of
+from polyblocks_nvgpu.group_units import AT_ONCE, NEW, OPERAND, function_of, wait_of
 from polyblocks_nvgpu.ptx_reader.conversions import parts_of
 from polyblocks_nvgpu.ptx_reader.emitter import SPACES, Emitter, Handler
 from polyblocks_nvgpu.ptx_reader.statements import Instruction
@@ -144,7 +144,7 @@ def _multiply_in_groups(e: Emitter, i: Instruction) -> None:
     types.append("i64")
     result = f"!llvm.struct<({', '.join([type_] * len(registers))})>"
     name = f"llvm.polyblocks.wgmma.{'.'.join(i.name[4:7])}"
-    whole = e.call(f"llvm.{function_of(name, panels, new)}", given, types, result)
+    whole = e.call(f"llvm.{function_of(name, panels, new)}{AT_ONCE}", given, types, result)
     for position, part in enumerate(registers):
         e.write(part, e.op(f"llvm.extractvalue {whole}[{position}] : {result}"), type_)
 

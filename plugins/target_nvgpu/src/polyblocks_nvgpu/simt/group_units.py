@@ -16,6 +16,7 @@ from polyblocks.target import GroupUnit
 from polyblocks.targets.gpu_description import matrix_units_at
 from polyblocks_nvgpu.group_units import (
     ADDRESS_BITS,
+    AT_ONCE,
     OPERAND,
     SHIFT,
     descriptor_bits,
@@ -40,7 +41,9 @@ def _tile(machine: Any, descriptor: Any, in_panels: bool) -> Tile:
     return Tile(tile_start(machine, low, ADDRESS_BITS.bit_length()), leading, stride, in_panels)
 
 
-def _multiply(unit: GroupUnit, panels: tuple[bool | None, bool], new: bool) -> Operation:
+def _multiply(
+    unit: GroupUnit, panels: tuple[bool | None, bool], new: bool, at_once: bool
+) -> Operation:
     def decode(instruction: Instruction) -> Run:
         del instruction
 
@@ -49,7 +52,7 @@ def _multiply(unit: GroupUnit, panels: tuple[bool | None, bool], new: bool) -> O
             tile = _tile(machine, second, panels[1])
             first = rest[-OPERAND:] if panels[0] is None else _tile(machine, rest[-1], panels[0])
             sums = None if new else rest[: unit.shape[1] // 2]
-            return machine.products.multiply(machine, unit, (first, tile), sums)
+            return machine.products.multiply(machine, unit, (first, tile), sums, at_once)
 
         return run
 
@@ -59,20 +62,20 @@ def _multiply(unit: GroupUnit, panels: tuple[bool | None, bool], new: bool) -> O
 def _wait(pending: int) -> Operation:
     def run(machine: Any, *sums: Any) -> Any:
         machine.products.wait(machine, pending)
-        return sums or None
+        return machine.products.done(machine, pending, sums) or None
 
     return Operation(lambda i: run, "control")
 
 
 INTRINSICS: dict[str, Operation] = {
     **{
-        f"llvm.{function_of(unit.intrinsic, (rows, columns), new)}": _multiply(
-            unit, (rows, columns), new
+        f"llvm.{function_of(unit.intrinsic, (rows, columns), new)}{ending}": _multiply(
+            unit, (rows, columns), new, bool(ending)
         )
         for unit in matrix_units_at(units(0.0), multiprocessors=1, hertz=1.0)
         if isinstance(unit, GroupUnit)
         for rows in ((False, True, None) if unit.first else (False, True))
-        for columns, new in product((False, True), repeat=2)
+        for columns, new, ending in product((False, True), (False, True), ("", AT_ONCE))
     },
     **{
         f"llvm.{wait_of(n, type_, count)}": _wait(n)
