@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from tests.extended.test_group_units_simulated import ARCH, plans
+from tests.extended.test_window_copies_simulated import predict_boxes
 from tests.support import random_launches
 from tests.support.stand_in_driver import for_stand_in
+from torch.nn import functional
 
 import polyblocks
 from polyblocks.artifact import Artifact
 from polyblocks.errors import ExecutionError
-from polyblocks.runtime.device.plan import TensorMap, read_plan
+from polyblocks.runtime.device.plan import read_plan
+from polyblocks.runtime.device.tensor_map import TensorMap
 from polyblocks_nvgpu.bulk import tensor_maps
 
 pytestmark = [
@@ -84,6 +90,56 @@ def test_c_libraries_make_them(bench: Any, tmp_path: Path) -> None:
         np.testing.assert_allclose(out, (square @ square).numpy(), rtol=0.02, atol=0.05)
 
 
+def windows(
+    x: torch.Tensor, w: torch.Tensor, stride: tuple[int, int], padding: tuple[int, int]
+) -> torch.Tensor:
+    last = functional.conv2d(
+        x.permute(0, 3, 1, 2), w.permute(0, 3, 1, 2), stride=stride, padding=padding
+    )
+    return last.permute(0, 2, 3, 1)
+
+
+def test_windows_are_described_to_drivers(
+    plans: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of sides that differ, by the loader and by a C library."""
+    from tests.support.c_libraries import Library
+    from tests.support.stand_in_driver import DriverLibrary, StandIn
+
+    monkeypatch.setitem(random_launches.TARGETS, "nvgpu", (ARCH, "ptx", "CudaDriver"))
+    predict_boxes(monkeypatch)
+    function = partial(windows, stride=(1, 2), padding=(2, 1))
+    torch.manual_seed(0)
+    x, w = torch.randn(2, 7, 9, 64).half(), torch.randn(64, 3, 5, 64).half()
+    options = {"target": "nvgpu", "arch": ARCH, "simulate": True}
+    made = polyblocks.aot(function, [x, w], options, frontend="torch")
+    described = [each for row in made.manifest["launches"] for each in row["arguments"]]
+    assert [each["tensor_map"].get("kind") for each in described if "tensor_map" in each].count(
+        "im2col"
+    ) == 1
+    artifact = for_stand_in(made, "ptx")
+    expected = function(x.double(), w.double()).numpy()
+    bench = random_launches.Bench("nvgpu", artifact, tmp_path, devices=1, native=True)
+    executable, driver = bench.load(False), bench.driver
+    out = np.zeros(expected.shape, np.float16)
+    addresses = [bench.upload(each) for each in (x.numpy(), w.numpy(), out)]
+    stream = driver.create_stream(0)
+    executable.launcher(0)(stream, *addresses)
+    driver.wait(stream)
+    with bench.stand_in._lock:
+        found = bench.stand_in.download(addresses[-1], out)
+    np.testing.assert_allclose(found, expected, rtol=0.02, atol=0.1)
+    given = bench.stand_in
+    bench.check()
+    folder = tmp_path / "driver"
+    folder.mkdir()
+    drivers = DriverLibrary("nvgpu", folder)
+    drivers.stand_in = StandIn(given.semantics, given.chips)
+    library = Library(artifact, tmp_path / "library")
+    assert library(x.numpy(), w.numpy(), out) == 0, library.error()
+    np.testing.assert_allclose(out, expected, rtol=0.02, atol=0.1)
+
+
 def refused(function: str, status: int) -> Exception:
     return ExecutionError(f"{function}: {status}")
 
@@ -92,9 +148,17 @@ def test_drivers_that_make_none() -> None:
     with pytest.raises(ExecutionError, match="no function cuTensorMapEncodeTiled; install"):
         tensor_maps.encode(None, _described(), 1 << 20, refused)
     with pytest.raises(ExecutionError, match="cuTensorMapEncodeTiled: 1"):
-        tensor_maps.encode(lambda *given: 1, _described(), 1 << 20, refused)
+        tensor_maps.encode(_driver(1), _described(), 1 << 20, refused)
     with pytest.raises(ExecutionError, match="tensor maps of another form"):
-        tensor_maps.words_of_any(lambda *given: 0, _described(), (256, 512), refused)
+        tensor_maps.words_of_any(_driver(0), _described(), (256, 512), refused)
+    windows = replace(_described(), kind="im2col", extents=(64, 8, 2), box=(64, 8))
+    with pytest.raises(ExecutionError, match="no function cuTensorMapEncodeIm2col; install"):
+        tensor_maps.encode(_driver(0), windows, 1 << 20, refused)
+
+
+def _driver(status: int) -> Any:
+    """A library whose only function of tensor maps returns a status."""
+    return SimpleNamespace(cuTensorMapEncodeTiled=lambda *given: status)
 
 
 def _described() -> TensorMap:

@@ -61,6 +61,7 @@ CUDA = {
     "cuFuncSetAttribute": ("pii", "set_function_attribute"),
     "cuLaunchKernel": ("puuuuuuuppp", "launch"),
     "cuTensorMapEncodeTiled": ("piuppppp" + "iiii", "encode_map"),
+    "cuTensorMapEncodeIm2col": ("piupppppuup" + "iiii", "encode_windows"),
     "cuMemAlloc_v2": ("pq", "allocate"),
     "cuMemFree_v2": ("q", "free"),
     "cuMemHostAlloc": ("pqu", "allocate_host"),
@@ -360,8 +361,42 @@ class StandIn:
         words = [address, kind, rank, *sizes, *apart, *boxes]
         (ctypes.c_uint64 * 16).from_address(result)[:] = [*words, *[0] * (16 - len(words))]
 
+    def encode_windows(
+        self, result: int, kind: int, rank: int, address: int, extents: int, strides: int,
+        lower: int, upper: int, channels: int, pixels: int, steps: int, *form: int,
+    ) -> None:  # fmt: skip
+        """The same of windows: the corners and the step of a dimension share a word."""
+        assert result % 64 == address % 16 == 0
+        assert form == (0, 3, 3, 0)
+        assert 3 <= rank <= 5
+        sizes = list((ctypes.c_uint64 * rank).from_address(extents))
+        apart = list((ctypes.c_uint64 * (rank - 1)).from_address(strides))
+        corners = [(ctypes.c_int32 * (rank - 2)).from_address(each) for each in (lower, upper)]
+        first, *each_step, last = (ctypes.c_uint32 * rank).from_address(steps)
+        assert first == last == 1
+        assert all(stride % 16 == 0 for stride in apart)
+        most = {3: 1 << 15, 4: 1 << 7, 5: 1 << 4}[rank]
+        assert all(-most <= corner < most for each in corners for corner in each)
+        assert all(0 < step <= 8 for step in each_step)
+        assert channels << kind == 128
+        assert 0 < pixels <= 1024
+        packed = [
+            sum((number & 0xFFFF) << 16 * k for k, number in enumerate(numbers))
+            for numbers in zip(*corners, each_step, strict=True)
+        ]
+        words = [address, kind + (rank << 8), *sizes, *apart, channels, pixels, *packed]
+        (ctypes.c_uint64 * 16).from_address(result)[:] = [*words, *[0] * (16 - len(words))]
+
     def _tensor_map(self, simulator: Any, buffers: dict[int, Any], words: list[int]) -> Any:
         address, kind, rank, *rest = words
+        pixels: dict[str, Any] = {}
+        if kind >> 8:
+            kind, rank, rest = kind & 0xFF, kind >> 8, [rank, *rest]
+            packed = np.array(rest[2 * rank + 1 : 3 * rank - 1], np.uint64)
+            numbers = packed[:, None] >> np.array([0, 16, 32], np.uint64)
+            lower, upper, steps = numbers.astype(np.uint16).view(np.int16).T.tolist()
+            pixels = {"kind": "im2col", "lower": lower, "upper": upper, "steps": steps}
+            pixels["box"] = rest[2 * rank - 1 : 2 * rank + 1]
         start = self._start(address)
         if start not in buffers:
             buffers[start] = simulator.buffer(self.view(start))
@@ -370,6 +405,7 @@ class StandIn:
             "extents": rest[:rank],
             "strides": rest[rank : 2 * rank - 1],
             "box": rest[2 * rank - 1 : 3 * rank - 1],
+            **pixels,
         }
         return simulator.tensor_map(buffers[start] + (address - start), described)
 

@@ -29,6 +29,13 @@ MAP = {
 }  # fmt: skip
 
 
+#: Of windows in place of boxes.
+PIXELS = {
+    "kind": "im2col", "extents": [64, 8, 3], "strides": [128, 1024], "box": [64, 8],
+    "lower": [-1], "upper": [-1], "steps": [1],
+}  # fmt: skip
+
+
 def manifest(*launches, arguments=ARGUMENTS, **more) -> dict:
     return artifact(arguments, list(launches), **more).manifest
 
@@ -124,6 +131,22 @@ def test_a_plan_without_launches():
             [0, "arguments", 0],
             {"tensor_map": MAP | {"strides": []}},
             "must be as many extents, one stride less",
+        ),
+        (
+            [0, "arguments", 0],
+            {"tensor_map": MAP | {"kind": "other"}},
+            "tensor_map.kind must be tiled or im2col, not 'other'",
+        ),
+        ([0, "arguments", 0], {"tensor_map": MAP | PIXELS | {"box": [8]}}, "must be three extents"),
+        (
+            [0, "arguments", 0],
+            {"tensor_map": MAP | PIXELS | {"upper": [0.5]}},
+            "tensor_map.upper must be a number for each dimension of pixels",
+        ),
+        (
+            [0, "arguments", 0],
+            {"tensor_map": MAP | PIXELS | {"steps": [0]}},
+            "tensor_map.steps must be positive numbers",
         ),
         (
             [0, "arguments", 0],

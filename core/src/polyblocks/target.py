@@ -441,6 +441,41 @@ class AsynchronousCopies:
 
 
 @dataclass(frozen=True)
+class WindowCopies:
+    """Bulk copies of pixels of images, which are those that windows are at one by one.
+
+    An array has channels, from one to some dimensions of pixels, and images. A copy is of some
+    channels of pixels one after the other: along the innermost dimension of pixels first, from its
+    lower *corner* in steps up to its upper one, then along the next dimension, then of the next
+    image. *Offsets*, which move all pixels of a copy, are those of an element of the window.
+    Elements outside of the array arrive as zeros.
+
+    Attributes:
+        start: LLVM's function that starts a copy: takes the addresses in shared memory, of the
+            barrier and of the array; of the first pixel the channel, the place along each
+            dimension of pixels without offsets, and the image (``i32``); the offsets (``i32``);
+            and as constants (``i64``): bytes of an element, the number of dimensions, bytes in
+            front of the first element, extents, strides in bytes but for the innermost one's,
+            channels and pixels that are copied, and of each dimension of pixels the lower corner;
+            the upper one, counted from the last pixel; and the step.
+        share: as ``start``, for all blocks of the kernel's cluster, see :class:`BulkCopies`.
+        pixels: of a copy, at most.
+        channels: of a copy, at most.
+        step: along a dimension, at most.
+        corners: by the number of dimensions of pixels: the least and the largest corner.
+        offsets: likewise the largest offset.
+    """
+
+    start: str
+    share: str
+    pixels: int
+    channels: int
+    step: int
+    corners: tuple[tuple[int, int], ...]
+    offsets: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class BulkCopies:
     """Boxes of arrays that one thread copies to shared memory, while the others go on.
 
@@ -484,6 +519,7 @@ class BulkCopies:
         meet: functions that all threads of a cluster's blocks call one after the other to wait for
             each other.
         cluster: blocks of a cluster, at most. They follow each other in the grid.
+        windows: copies of pixels that windows are at; None if there are none.
     """
 
     line: int
@@ -509,6 +545,7 @@ class BulkCopies:
     arrive_at: str = ""
     meet: tuple[str, ...] = ()
     cluster: int = 1
+    windows: WindowCopies | None = None
 
 
 @dataclass(frozen=True)

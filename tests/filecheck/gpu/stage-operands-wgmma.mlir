@@ -2,7 +2,7 @@
 // TARGET: nvgpu sm_90a
 //
 // A product by a unit that several warps call and that reads shared memory: there are no copies to
-// registers. Threads copy pieces, since a row's steps do not follow each other evenly. Columns of the second operand lie in two panels of 64, step by step. Two tiles are on
+// registers. Threads copy pieces, since a row's steps do not follow each other evenly, nor in whole lines. Columns of the second operand lie in two panels of 64, step by step. Two tiles are on
 // their way before the first one is multiplied. The products of a tile go on beside those of the next
 // one, so that the copies which follow fill the place of the tile before that.
 
@@ -34,14 +34,14 @@
 // CHECK:           "polyblocks.wait"() {of = "products", pending = 0 : i64}
 // CHECK-NOT:       "polyblocks.wait"
 module {
-  func.func @main(%a: memref<512x8x72xf16>, %b: memref<8x64x256xf16>, %c: memref<512x256xf16>) {
+  func.func @main(%a: memref<512x16x40xf16>, %b: memref<16x32x256xf16>, %c: memref<512x256xf16>) {
     %zero = arith.constant 0.0 : f32
     affine.for %i = 0 to 512 {
       affine.for %j = 0 to 256 {
-        %s = affine.for %g = 0 to 8 iter_args(%r = %zero) -> (f32) {
-         %p = affine.for %k = 0 to 64 iter_args(%t = %r) -> (f32) {
-          %x = affine.load %a[%i, %g, %k] : memref<512x8x72xf16>
-          %y = affine.load %b[%g, %k, %j] : memref<8x64x256xf16>
+        %s = affine.for %g = 0 to 16 iter_args(%r = %zero) -> (f32) {
+         %p = affine.for %k = 0 to 32 iter_args(%t = %r) -> (f32) {
+          %x = affine.load %a[%i, %g, %k] : memref<512x16x40xf16>
+          %y = affine.load %b[%g, %k, %j] : memref<16x32x256xf16>
           %u = arith.extf %x : f16 to f32
           %v = arith.extf %y : f16 to f32
           %z = arith.mulf %u, %v fastmath<reassoc,contract> : f32

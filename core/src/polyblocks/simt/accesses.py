@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from polyblocks.runtime.device.tensor_map import TensorMap
 from polyblocks.simt.address_space import Window, window_of
-from polyblocks.simt.bulk_copies import BulkCopies, TensorMap
+from polyblocks.simt.bulk_copies import BulkCopies
 from polyblocks.simt.bulk_stores import BulkStores
 from polyblocks.simt.chip import Chip
 from polyblocks.simt.copies import Copies

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from polyblocks.runtime.device.tensor_map import IM2COL, TensorMap
 from polyblocks.simt.memory import PENDING, WRITTEN
 from polyblocks.simt.types import Array
 
@@ -21,25 +22,6 @@ if TYPE_CHECKING:
 _BARRIER, _PIECE, _PIECES, _SHARED = 8, 16, 8, 3
 #: Questions without an answer, one after the other, after which nothing is expected any more.
 _PATIENCE = 1000
-
-
-@dataclass(frozen=True)
-class TensorMap:
-    """An array whose boxes are copied, the innermost dimension first.
-
-    Attributes:
-        base: address of the first element.
-        element_bytes: of an element.
-        extents: of the dimensions.
-        strides: bytes between neighbours along each dimension but the first.
-        box: extents of what is copied at once.
-    """
-
-    base: int
-    element_bytes: int
-    extents: tuple[int, ...]
-    strides: tuple[int, ...]
-    box: tuple[int, ...]
 
 
 @dataclass
@@ -137,7 +119,8 @@ class BulkCopies:
             to: where in shared memory.
             barrier: that counts the bytes.
             map_: of the array.
-            first: of each dimension the first element, the innermost one first.
+            first: of each dimension the first element, the innermost one first; of pixels the
+                offsets, too.
             blocks: those of the cluster that get it, as bits; None: the lane's own.
         """
         self._asked = 0
@@ -170,7 +153,8 @@ class BulkCopies:
             place = own if rank is None else in_cluster(machine, own, rank)
             for offset, lane in zip(place.offsets.tolist(), place.lanes.tolist(), strict=True):
                 corner = [int(each[lane]) for each in begins]
-                words = _box(machine, map_, corner, lane, line)
+                box = _pixels if map_.kind == IM2COL else _box
+                words = box(machine, map_, corner, lane, line)
                 address = int(whole[lane]) + np.arange(0, size, _PIECE)
                 swizzled = address ^ (address // (_PIECES * _PIECE) % _PIECES * _PIECE)
                 offsets = offset + swizzled - int(whole[lane])
@@ -318,12 +302,50 @@ def in_cluster(machine: Any, place: Place, rank: Array) -> Place:
 def _box(machine: Any, map_: TensorMap, corner: list[int], lane: int, line: int) -> Array:
     """The words of a box, zeros outside of the array: shape (4, pieces)."""
     rows = np.indices(map_.box[:0:-1]).reshape(len(map_.box) - 1, -1)[::-1]
-    places = rows + np.array(corner[1:], np.int64)[:, None]
+    return _lines(
+        machine, map_, rows + np.array(corner[1:], np.int64)[:, None], corner[0], lane, line
+    )
+
+
+def _pixels(machine: Any, map_: TensorMap, given: list[int], lane: int, line: int) -> Array:
+    """The words of pixels one after the other: shape (4, pieces).
+
+    Each is the place of a window's first element, which goes from the lower corner to the upper one
+    along each dimension, and begins again along the next one; offsets move all of them.
+    """
+    rank, count = len(map_.extents), map_.box[1]
+    places, offsets = np.array(given[1:rank]), np.array(given[rank:], np.int64) & 0xFFFF
+    lower = np.array(map_.lower, np.int64)
+    last = np.array(map_.extents[1:-1], np.int64) - 1 + np.array(map_.upper)
+    steps = np.array(map_.steps, np.int64)
+    begins = places[:-1] - lower
+    if (begins % steps).any() or (begins < 0).any() or (places[:-1] > last).any():
+        message = (
+            f"copies pixels from {places[:-1].tolist()} on, outside of steps of "
+            f"{steps.tolist()} from {lower.tolist()} to {last.tolist()}"
+        )
+        machine.report_lane("out of bounds", message, lane, 1)
+        return np.zeros((4, count * line // _PIECE), np.uint32)
+    rest = np.arange(count, dtype=np.int64)
+    rows = []
+    for begin, low, end, step in zip(begins, lower, last, steps, strict=True):
+        windows = (end - low) // step + 1
+        rest = rest + begin // step
+        rows.append(low + rest % windows * step)
+        rest = rest // windows
+    moved = [row + offset for row, offset in zip(rows, offsets, strict=True)]
+    return _lines(machine, map_, np.array([*moved, places[-1] + rest]), given[0], lane, line)
+
+
+def _lines(
+    machine: Any, map_: TensorMap, places: Array, column: int, lane: int, line: int
+) -> Array:
+    """The words of lines at places of all dimensions but the innermost one: shape (4, pieces)."""
     ends = np.array(map_.extents[1:], np.int64)[:, None]
     there = ((places >= 0) & (places < ends)).all(axis=0)
-    begins = map_.base + (places * np.array(map_.strides, np.int64)[:, None]).sum(axis=0)
+    begins = map_.place + (places * np.array(map_.strides, np.int64)[:, None]).sum(axis=0)
     size = map_.element_bytes
-    inner = corner[0] + np.arange(line // size)
+    inner = column + np.arange(line // size)
     inside = (inner >= 0) & (inner < map_.extents[0])
     found = np.zeros((there.size, line), np.uint8)
     if there.any() and inside.any():
@@ -339,8 +361,8 @@ def _box(machine: Any, map_: TensorMap, corner: list[int], lane: int, line: int)
             if (memory.state[spread] != WRITTEN).any():
                 message = "copies what nothing has written"
                 machine.report_lane("unwritten read", message, lane, 1)
-            column = int(inside.argmax()) * size
+            begin = int(inside.argmax()) * size
             part = found[there]
-            part[:, column : column + count * size] = memory.data[spread]
+            part[:, begin : begin + count * size] = memory.data[spread]
             found[there] = part
     return found.reshape(-1, _PIECE).view(np.uint32).T.copy()

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from polyblocks.simt.bulk_copies import TensorMap
+from polyblocks.runtime.device.tensor_map import TensorMap
 from polyblocks.simt.types import Array
 
 #: Bytes of a piece, pieces of a line, and the address space of shared memory.
@@ -123,7 +123,7 @@ def _places(machine: Any, map_: TensorMap, corner: list[int], lane: int) -> Arra
     places = rows + np.array(corner[1:], np.int64)[:, None]
     ends = np.array(map_.extents[1:], np.int64)[:, None]
     there = np.all((places >= 0) & (places < ends), axis=0)
-    begins = map_.base + (places * np.array(map_.strides, np.int64)[:, None]).sum(axis=0)
+    begins = map_.place + (places * np.array(map_.strides, np.int64)[:, None]).sum(axis=0)
     column = corner[0] + np.arange(0, map_.box[0], per)
     inside = np.logical_and(there[:, None], column < map_.extents[0])
     past = inside & (column + per > map_.extents[0])

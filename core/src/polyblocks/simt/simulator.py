@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from polyblocks.errors import InputError, TargetError
+from polyblocks.runtime.device.tensor_map import TensorMap
 from polyblocks.simt import modules
 from polyblocks.simt.address_space import global_window
 from polyblocks.simt.buffers import Address, Buffer, span
-from polyblocks.simt.bulk_copies import TensorMap
 from polyblocks.simt.chip import Chip
 from polyblocks.simt.counts import Counts
 from polyblocks.simt.decode import Decoder
@@ -131,9 +131,7 @@ class Simulator:
             described: see :mod:`polyblocks.codegen.gpu.plan`.
         """
         buffer = self.buffer(TENSOR_MAP_BYTES, name="tensor map")
-        parts = (tuple(described[key]) for key in ("extents", "strides", "box"))
-        made = TensorMap(place.value, int(described["element_bytes"]), *parts)
-        self._tensor_maps[(buffer + 0).value] = made
+        self._tensor_maps[(buffer + 0).value] = TensorMap.read(described, place.value)
         return buffer
 
     @contextmanager

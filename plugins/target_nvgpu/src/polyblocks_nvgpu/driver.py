@@ -17,7 +17,8 @@ from polyblocks.runtime.device.launches.native_driver import (
     NativeDriver,
     open_loaded,
 )
-from polyblocks.runtime.device.plan import Launch, TensorMap
+from polyblocks.runtime.device.plan import Launch
+from polyblocks.runtime.device.tensor_map import TensorMap
 from polyblocks_nvgpu.bulk import tensor_maps
 
 #: ``CUstream`` of the legacy default stream; DLPack gives it the same number.
@@ -266,12 +267,11 @@ class CudaDriver(BindingsDriver):
 
     def encode_map(self, device: int, described: TensorMap) -> Sequence[int]:
         """See Driver."""
-        function = getattr(self._library, tensor_maps.FUNCTION, None)
         # Of memory that there is: the driver may look at addresses.
         address = self.allocate(device, 2 * _APART)
         try:
             addresses = address, address + _APART
-            return tensor_maps.words_of_any(function, described, addresses, self._failure_of)
+            return tensor_maps.words_of_any(self._library, described, addresses, self._failure_of)
         finally:
             self.free(device, address)
 

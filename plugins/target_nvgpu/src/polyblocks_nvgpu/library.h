@@ -124,16 +124,29 @@ static int prepare_function(void *function, unsigned shared_bytes) {
  * bytes at once, zeros outside of the array. A tensor map lies on 64 bytes.
  */
 static int encode_map(const struct tensor_map *map, uint64_t address, uint64_t *words) {
-  int (*encode)(void *, int, uint32_t, void *, const uint64_t *, const uint64_t *, const uint32_t *,
-                const uint32_t *, int, int, int, int);
-  *(void **)&encode = dlsym(driver, "cuTensorMapEncodeTiled");
-  if (!encode) return NOT_FOUND; /* CUDA 12 or later has it */
+  int (*of_boxes)(void *, int, uint32_t, void *, const uint64_t *, const uint64_t *,
+                  const uint32_t *, const uint32_t *, int, int, int, int);
+  int (*of_pixels)(void *, int, uint32_t, void *, const uint64_t *, const uint64_t *,
+                   const int32_t *, const int32_t *, uint32_t, uint32_t, const uint32_t *, int, int,
+                   int, int);
   _Alignas(64) uint64_t made[MAP_WORDS];
   uint32_t steps[MAP_DIMENSIONS];
+  void *array = (void *)(uintptr_t)address;
   for (int k = 0; k < MAP_DIMENSIONS; ++k) steps[k] = 1;
   int type = map->element_bytes == 1 ? 0 : map->element_bytes == 2 ? 1 : 2;
-  int status = encode(made, type, map->rank, (void *)(uintptr_t)address, map->extents, map->strides,
-                      map->box, steps, 0, 3, 3, 0);
+  int status;
+  if (map->is_im2col) {
+    *(void **)&of_pixels = dlsym(driver, "cuTensorMapEncodeIm2col");
+    if (!of_pixels) return NOT_FOUND; /* CUDA 12 or later has it */
+    for (uint32_t k = 0; k + 2 < map->rank; ++k) steps[k + 1] = map->steps[k];
+    status = of_pixels(made, type, map->rank, array, map->extents, map->strides, map->lower,
+                       map->upper, map->box[0], map->box[1], steps, 0, 3, 3, 0);
+  } else {
+    *(void **)&of_boxes = dlsym(driver, "cuTensorMapEncodeTiled");
+    if (!of_boxes) return NOT_FOUND;
+    status = of_boxes(made, type, map->rank, array, map->extents, map->strides, map->box, steps, 0,
+                      3, 3, 0);
+  }
   memcpy(words, made, sizeof made);
   return status;
 }

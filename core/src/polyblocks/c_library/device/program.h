@@ -35,11 +35,17 @@ enum { MAP_WORDS = 16, MAP_DIMENSIONS = 5 };
 
 /* An array of which kernels copy boxes, the innermost dimension first. Its address is the first word
  * of the tensor map that the driver makes of it, and in no other word.
+ *
+ * Or pixels that windows are at: a box is channels and pixels then, and all dimensions but the first
+ * and the last one have a lower corner, an upper one from the last place on, and a step.
  */
 struct tensor_map {
+  int is_im2col;
   uint32_t element_bytes, rank;
   uint64_t extents[MAP_DIMENSIONS], strides[MAP_DIMENSIONS]; /* of strides rank - 1 */
   uint32_t box[MAP_DIMENSIONS];
+  int32_t lower[MAP_DIMENSIONS - 2], upper[MAP_DIMENSIONS - 2];
+  uint32_t steps[MAP_DIMENSIONS - 2];
 };
 
 /* The program for one architecture. */

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from polyblocks.artifact import Artifact
 from polyblocks.c_library.interface import places
 from polyblocks.c_library.source import c_string
-from polyblocks.runtime.device.plan import LaunchPlan, TensorMap, read_plan
+from polyblocks.runtime.device.plan import LaunchPlan, read_plan
+from polyblocks.runtime.device.tensor_map import IM2COL, TensorMap
 
 _KINDS = {"argument": "ROW", "workspace": "WORKSPACE", "status": "STATUS_WORD", "value": "VALUE",
           "map": "MAP_WORD"}  # fmt: skip
@@ -94,12 +95,19 @@ def _launches(number: int, plan: LaunchPlan) -> list[str]:
 
 
 def _tensor_map(described: TensorMap) -> str:
+    corners = {
+        name: f"{{{_numbers(getattr(described, name))}}}"
+        for name in ("lower", "upper", "steps")
+        if described.kind == IM2COL
+    }
     return initializer(
+        is_im2col=int(described.kind == IM2COL),
         element_bytes=described.element_bytes,
         rank=len(described.extents),
         extents=f"{{{_numbers(described.extents)}}}",
         strides=f"{{{_numbers(described.strides)}}}" if described.strides else "{0}",
         box=f"{{{_numbers(described.box)}}}",
+        **corners,
     )
 
 

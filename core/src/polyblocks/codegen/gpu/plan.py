@@ -16,6 +16,9 @@ An argument of a kernel is one of
   vendor's driver describes it: ``{"argument": 0, "offset": 0, "element_bytes": 2, "extents": [512,
   256], "strides": [1024], "box": [64, 128]}``. The innermost dimension comes first; strides, of the
   others, are in bytes. The box's rows have 128 bytes, in which pieces of 16 bytes are swizzled.
+  With ``"kind": "im2col"`` the kernel copies pixels that windows are at: ``box`` is then channels
+  and pixels, and ``lower``, ``upper`` and ``steps`` are of the dimensions between the first and the
+  last one, see :class:`polyblocks.runtime.device.tensor_map.TensorMap`.
 
 ``cluster``, if it is there, is how many blocks that follow each other run at the same time and
 reach each other's shared memory; the machine code says it, too, so that launches ask for nothing.

@@ -14,7 +14,7 @@ from typing import Any
 
 from polyblocks.errors import ExecutionError
 from polyblocks.runtime.device.launches.native_driver import NativeDriver
-from polyblocks.runtime.device.plan import TensorMap
+from polyblocks.runtime.device.tensor_map import TensorMap
 
 
 class BindingsDriver(ABC):

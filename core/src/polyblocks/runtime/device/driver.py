@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from polyblocks.runtime.device.launches.native_driver import NativeDriver
-from polyblocks.runtime.device.plan import Launch, TensorMap
+from polyblocks.runtime.device.plan import Launch
+from polyblocks.runtime.device.tensor_map import TensorMap
 
 
 class StatusWord(Protocol):

@@ -14,6 +14,7 @@ from typing import Any
 
 from polyblocks.errors import ArtifactError
 from polyblocks.program import ArraySpec
+from polyblocks.runtime.device.tensor_map import IM2COL, KINDS, TILED, TensorMap
 
 #: Key of a manifest that is true if arrays of the host are an error.
 ON_DEVICE = "on_gpu_tensors"
@@ -72,25 +73,6 @@ class Slot:
     row: int = 0
     number: int = 0
     of_map: int = 0
-
-
-@dataclass(frozen=True)
-class TensorMap:
-    """An array whose boxes kernels copy, the innermost dimension first.
-
-    Attributes:
-        place: of its first element.
-        element_bytes: of an element.
-        extents: of the dimensions.
-        strides: bytes between neighbours along each dimension but the first.
-        box: extents of what is copied at once.
-    """
-
-    place: Slot
-    element_bytes: int
-    extents: tuple[int, ...]
-    strides: tuple[int, ...]
-    box: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -284,19 +266,9 @@ class _Arguments:
         _expect(isinstance(given, dict), where, "an object", given)
         known = [key for key in ("argument", "workspace") if key in given]
         _expect(len(known) == 1, where, "an array in an argument or in the workspace", given)
-        sizes = {}
-        for key in ("extents", "strides", "box"):
-            value = given.get(key)
-            ok = isinstance(value, (list, tuple)) and all(_is_count(n) and n for n in value)
-            _expect(ok, f"{where}.{key}", "positive numbers", value)
-            sizes[key] = tuple(value)
-        rank = len(sizes["extents"])
-        ok = rank > 0 and len(sizes["box"]) == rank and len(sizes["strides"]) == rank - 1
-        _expect(ok, where, "as many extents, one stride less, and as many extents of a box", given)
-        size = given.get("element_bytes")
-        _expect(size in (1, 2, 4), f"{where}.element_bytes", "1, 2 or 4", size)
+        _check_map(where, given)
         place = self.operand(where, {key: given[key] for key in (*known, "offset") if key in given})
-        made = TensorMap(place, size, sizes["extents"], sizes["strides"], sizes["box"])
+        made = TensorMap.read(given, place)
         if made not in self.maps:
             self.maps.append(made)
         return dataclasses.replace(place, of_map=1 + self.maps.index(made))
@@ -305,6 +277,29 @@ class _Arguments:
         below = f"an offset below workspace_bytes, {self.workspace_bytes}"
         _expect(offset < max(self.workspace_bytes, 1), where, below, offset)
         return Slot("workspace", 0, offset)
+
+
+def _check_map(where: str, given: Mapping[str, Any]) -> None:
+    """Check what a plan says of an array that kernels copy parts of."""
+    kind = given.get("kind", TILED)
+    _expect(kind in KINDS, f"{where}.kind", " or ".join(KINDS), kind)
+    numbers = ("extents", "strides", "box", *(["steps"] if kind == IM2COL else []))
+    for key in numbers:
+        value = given.get(key)
+        ok = isinstance(value, (list, tuple)) and all(_is_count(n) and n for n in value)
+        _expect(ok, f"{where}.{key}", "positive numbers", value)
+    rank, of_box = len(given["extents"]), len(given["box"])
+    if kind == IM2COL:
+        _expect(rank > 2 and of_box == 2, where, "three extents, a box of two", given)
+        for key in ("lower", "upper", "steps"):
+            value = given.get(key)
+            ok = isinstance(value, (list, tuple)) and len(value) == rank - 2
+            ok = ok and all(type(n) is int for n in value or ())
+            _expect(ok, f"{where}.{key}", "a number for each dimension of pixels", value)
+    ok = rank > 0 and of_box in (rank, 2 * (kind == IM2COL)) and len(given["strides"]) == rank - 1
+    _expect(ok, where, "as many extents, one stride less, and as many extents of a box", given)
+    size = given.get("element_bytes")
+    _expect(size in (1, 2, 4), f"{where}.element_bytes", "1, 2 or 4", size)
 
 
 def _bits(value: Any, dtype: Any) -> int | None:

@@ -4,22 +4,26 @@ Source: PTX ISA, "Data Movement and Conversion Instructions: Bulk copy", "Tensor
 "Parallel Synchronization and Communication Instructions: mbarrier"; ``setmaxnreg``.
 
 The array is a *tensor map*, a parameter of the kernel that the loader fills in with the driver's
-``cuTensorMapEncodeTiled``.
+``cuTensorMapEncodeTiled``, or ``cuTensorMapEncodeIm2col`` for pixels of windows. Limits of the
+latter: CUDA Driver API, "Tensor Map Object Management"; PTX ISA, "im2col mode".
 """
 
 from __future__ import annotations
 
-from polyblocks.target import BulkCopies
+from polyblocks.target import BulkCopies, WindowCopies
 
 #: The functions that the core calls and :mod:`polyblocks_nvgpu.passes.lower_bulk_copies` lowers.
 START = "llvm.polyblocks.bulk.start"
 STORE = "llvm.polyblocks.bulk.store"
 SHARE = "llvm.polyblocks.bulk.share"
+WINDOWS = "llvm.polyblocks.bulk.windows"
+SHARE_WINDOWS = "llvm.polyblocks.bulk.share_windows"
 ARRIVE_AT = "llvm.polyblocks.bulk.arrive_at"
 UNIFORM = "llvm.polyblocks.bulk.uniform"
 ELECT = "llvm.polyblocks.bulk.elect"
-#: LLVM's functions, by the number of dimensions: to shared memory, and from there.
+#: LLVM's functions, by the number of dimensions: to shared memory, of pixels, and from there.
 TENSOR_COPY = "llvm.nvvm.cp.async.bulk.tensor.g2s.tile.{}d"
+TENSOR_PIXELS = "llvm.nvvm.cp.async.bulk.tensor.g2s.im2col.{}d"
 TENSOR_STORE = "llvm.nvvm.cp.async.bulk.tensor.s2g.tile.{}d"
 #: The address of a place in another block of the cluster, and how a thread arrives there. Without
 #: the cluster's scope it has no fence, whose loss was a quarter on an H200; blocks read only what
@@ -57,4 +61,13 @@ BULK_COPIES = BulkCopies(
     meet=MEET,
     # The most that every chip can run.
     cluster=8,
+    windows=WindowCopies(
+        start=WINDOWS,
+        share=SHARE_WINDOWS,
+        pixels=1024,
+        channels=256,
+        step=8,
+        corners=((-(1 << 15), (1 << 15) - 1), (-(1 << 7), (1 << 7) - 1), (-(1 << 4), (1 << 4) - 1)),
+        offsets=((1 << 16) - 1, (1 << 8) - 1, (1 << 5) - 1),
+    ),
 )

@@ -11,6 +11,7 @@ from polyblocks.attributes import CLUSTER_ATTRIBUTE
 from polyblocks.codegen.gpu.plan import kernels, name_of, read_launches, write_launches
 from polyblocks.codegen.walk import nested
 from polyblocks.errors import PassError
+from polyblocks.runtime.device.tensor_map import IM2COL
 from polyblocks_nvgpu.bulk.copies import (
     ARRIVE_AT,
     ARRIVE_ELSEWHERE,
@@ -18,11 +19,14 @@ from polyblocks_nvgpu.bulk.copies import (
     PLACE_OF,
     RELEASE,
     SHARE,
+    SHARE_WINDOWS,
     START,
     STORE,
     TENSOR_COPY,
+    TENSOR_PIXELS,
     TENSOR_STORE,
     UNIFORM,
+    WINDOWS,
 )
 
 #: Operations between a parameter and its use as an address.
@@ -97,6 +101,8 @@ class _Kernel:
             lower = {
                 START: self._start,
                 SHARE: self._start,
+                WINDOWS: self._start_windows,
+                SHARE_WINDOWS: self._start_windows,
                 ARRIVE_AT: self._arrive_at,
                 STORE: self._store,
                 UNIFORM: self._uniform,
@@ -114,18 +120,33 @@ class _Kernel:
         return found
 
     def _start(self, op: Any) -> None:
-        to, barrier, *_ = op.operands
         rank, map_, places = self._described(op, 2)
         shares = op.attributes["intrin"].value == SHARE
+        self._copy(op, TENSOR_COPY.format(rank), [map_, *places], shares)
+
+    def _start_windows(self, op: Any) -> None:
+        base, *rest = list(op.operands)[2:]
+        # For each dimension a coordinate, an extent, and a stride but for the first; of those
+        # between channels and images an offset, two corners and a step; and five numbers.
+        rank = (len(rest) + 4) // 7
+        offsets = [_op("llvm.trunc", _integer(16), each) for each in rest[rank : 2 * rank - 2]]
+        map_ = self._map_of(base, [_number(v) for v in rest[2 * rank - 2 :]], op, windows=True)
+        shares = op.attributes["intrin"].value == SHARE_WINDOWS
+        given = [map_, *rest[:rank], *offsets]
+        self._copy(op, TENSOR_PIXELS.format(rank), given, shares)
+
+    def _copy(self, op: Any, name: str, given: list[Any], shares: bool) -> None:
+        """A copy to shared memory, by a map, places, and maybe offsets."""
+        to, barrier, *_ = op.operands
         blocks = (1 << self.cluster) - 1 if shares else 0
         operands = [
             _op("llvm.inttoptr", _pointer(_CLUSTER), _op("llvm.ptrtoint", _integer(64), to)),
-            *(barrier, map_, *places),
+            *(barrier, *given),
             # The blocks that get it, how it is cached, and whether there are the two.
             *(_constant(blocks, 16), _constant(0, 64), _constant(int(shares), 1), _constant(0, 1)),
             _constant(0, 32),
         ]
-        _call(TENSOR_COPY.format(rank), [], operands)
+        _call(name, [], operands)
 
     def _arrive_at(self, op: Any) -> None:
         place = _call(PLACE_OF, [_pointer(_CLUSTER)], list(op.operands))
@@ -162,10 +183,10 @@ class _Kernel:
         )
         op.results[0].replace_all_uses_with(chosen.results[0])
 
-    def _map_of(self, base: Any, given: list[int], op: Any) -> Any:
+    def _map_of(self, base: Any, given: list[int], op: Any, windows: bool = False) -> Any:
         """The map of an array, which is one of several where kernels share their code."""
         numbers = sorted(self._parameters(base, op, set()))
-        maps = [self._map(number, given) for number in numbers]
+        maps = [self._map(number, given, windows) for number in numbers]
         found = maps[0]
         for number, map_ in zip(numbers[1:], maps[1:], strict=True):
             # Arrays at one address have one map.
@@ -217,7 +238,7 @@ class _Kernel:
                     yield end.operands[first + number]
                 first += size
 
-    def _map(self, parameter: int, given: list[int]) -> Any:
+    def _map(self, parameter: int, given: list[int], windows: bool) -> Any:
         """The parameter that is the map of an array."""
         key = (parameter, *given)
         if key not in self._maps:
@@ -229,6 +250,15 @@ class _Kernel:
                 "strides": rest[rank : 2 * rank - 1],
                 "box": rest[2 * rank - 1 :],
             }
+            if windows:
+                channels, pixels, *corners = rest[2 * rank - 1 :]
+                described |= {
+                    "kind": IM2COL,
+                    "box": [channels, pixels],
+                    "lower": corners[::3],
+                    "upper": corners[1::3],
+                    "steps": corners[2::3],
+                }
             for row in self.launches:
                 of = dict(row["arguments"][parameter])
                 key_ = "argument" if "argument" in of else "workspace"

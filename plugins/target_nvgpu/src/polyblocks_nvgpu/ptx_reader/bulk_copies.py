@@ -7,6 +7,7 @@ from polyblocks_nvgpu.bulk.copies import (
     BULK_COPIES,
     PLACE_OF,
     TENSOR_COPY,
+    TENSOR_PIXELS,
     TENSOR_STORE,
 )
 from polyblocks_nvgpu.ptx_reader.conversions import parts_of
@@ -53,7 +54,8 @@ def copy_box(e: Emitter, i: Instruction) -> None:
         types = [shared, pointer(SPACES["global"]), *["i32"] * len(places)]
         e.call(TENSOR_STORE.format(len(places)), [*given, *places], types, "()")
         return
-    if "mbarrier::complete_tx::bytes" not in i.name or "tile" not in i.name:
+    kinds = [kind for kind in ("tile", "im2col") if kind in i.name]
+    if "mbarrier::complete_tx::bytes" not in i.name or not kinds:
         raise i.error("a bulk copy of this kind")
     to, (source, *rest), barrier = i.operands[0], _inside(i.operands[1]), i.operands[2]
     places = [e.read(each, "i32") for each in parts_of(",".join(rest))]
@@ -65,12 +67,19 @@ def copy_box(e: Emitter, i: Instruction) -> None:
     ]
     shared = pointer(SPACES["shared"])
     types = [shared, shared, pointer(SPACES["global"]), *["i32"] * len(places)]
+    behind, name = list(i.operands[3:]), TENSOR_COPY
+    if kinds == ["im2col"]:
+        name, offsets = TENSOR_PIXELS, parts_of(behind.pop(0))
+        given, types = (
+            [*given, *(e.read(o, "i16") for o in offsets)],
+            types + ["i16"] * len(offsets),
+        )
     if "multicast::cluster" in i.name[-1]:
         # The blocks that get it, how it is cached, and whether there are the two.
-        bits = {"i16": e.read(i.operands[3], "i16"), "i64": "", "i1": ""}
+        bits = {"i16": e.read(behind[0], "i16"), "i64": "", "i1": ""}
         bits["i64"], bits["i1"] = e.constant(0, "i64"), e.constant(1, "i1")
         given, types = [*given, *bits.values()], [*types, *bits]
-    e.call(TENSOR_COPY.format(len(places)), given, types, "()")
+    e.call(name.format(len(places)), given, types, "()")
 
 
 def _place(e: Emitter, i: Instruction) -> None:

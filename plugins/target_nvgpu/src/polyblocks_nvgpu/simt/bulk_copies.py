@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from polyblocks.simt.bulk_copies import TensorMap
+from polyblocks.runtime.device.tensor_map import IM2COL, TILED, TensorMap
 from polyblocks.simt.semantics import CLUSTER, Instruction, Operation, Run
 from polyblocks_nvgpu.bulk.copies import (
     ARRIVE_ELSEWHERE,
@@ -19,6 +19,7 @@ from polyblocks_nvgpu.bulk.copies import (
     RELEASE,
     TAKE,
     TENSOR_COPY,
+    TENSOR_PIXELS,
     TENSOR_STORE,
 )
 
@@ -26,23 +27,27 @@ from polyblocks_nvgpu.bulk.copies import (
 _RANK = 48
 
 
-def _map(machine: Any, map_: Any, rank: int) -> TensorMap | None:
-    """The array of a parameter; reports one that has no map."""
+def _map(machine: Any, map_: Any, rank: int, kind: str = TILED) -> TensorMap | None:
+    """The array of a parameter; reports one that has no map of the kind."""
     address = int(np.broadcast_to(map_, (machine.lanes,))[machine.positions[0]])
     found: TensorMap | None = machine.tensor_maps.get(address)
-    if found is None or len(found.box) != rank:
-        machine.report("out of bounds", f"copies by a tensor map of {rank} dimensions, not by one")
+    if found is None or len(found.extents) != rank or found.kind != kind:
+        what = f"copies by a {kind} tensor map of {rank} dimensions, not by one"
+        machine.report("out of bounds", what)
         return None
     return found
 
 
-def _copy(rank: int) -> Operation:
+def _copy(rank: int, kind: str = TILED) -> Operation:
+    # Offsets of pixels are behind the places.
+    count = rank if kind == TILED else 2 * rank - 2
+
     def run(machine: Any, to: Any, barrier: Any, map_: Any, *rest: Any) -> None:
-        if (found := _map(machine, map_, rank)) is not None:
+        if (found := _map(machine, map_, rank, kind)) is not None:
             # The blocks that get it, how it is cached, and whether there are the two.
-            flags = [int(np.ravel(each)[0]) for each in rest[rank:]]
+            flags = [int(np.ravel(each)[0]) for each in rest[count:]]
             blocks = flags[0] & 0xFFFF if len(flags) > 2 and flags[2] else None
-            machine.bulk.start(machine, to, barrier, found, rest[:rank], blocks)
+            machine.bulk.start(machine, to, barrier, found, rest[:count], blocks)
 
     return Operation(lambda i: run, "memory")
 
@@ -101,6 +106,7 @@ def _nothing(instruction: Instruction) -> Run:
 
 INTRINSICS: dict[str, Operation] = {
     **{TENSOR_COPY.format(rank): _copy(rank) for rank in range(1, BULK_COPIES.dimensions + 1)},
+    **{TENSOR_PIXELS.format(rank): _copy(rank, IM2COL) for rank in (3, 4, 5)},
     **{TENSOR_STORE.format(rank): _store(rank) for rank in range(1, BULK_COPIES.dimensions + 1)},
     BULK_COPIES.close: Operation(lambda i: lambda m: m.bulk_stores.close(m), "memory"),
     BULK_COPIES.stored: Operation(_stored, "control"),

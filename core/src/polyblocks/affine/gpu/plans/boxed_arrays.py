@@ -1,20 +1,24 @@
-"""Operands as arrays for bulk copies of boxes: lines of their innermost dimension."""
+"""Operands and results as arrays for bulk copies of boxes: lines of their innermost dimension."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from polyblocks.affine.access import address
+from polyblocks.affine.access import accesses, address
 from polyblocks.affine.analysis.contractions import Operand
 from polyblocks.affine.expr import Atom, Div, Expr, Var
 from polyblocks.affine.gpu.plans.sizes import extent
 from polyblocks.affine.gpu.plans.unit_access import UnitAccess, begins_inside
-from polyblocks.affine.model import AffineAccess
+from polyblocks.affine.gpu.plans.windowed_arrays import WindowedArray, windowed
+from polyblocks.affine.model import AffineAccess, Store
+from polyblocks.affine.subnests import is_affine_code
 from polyblocks.target import BulkCopies
 
 #: Extents and strides that a chip's description of an array has room for.
 _MOST_ELEMENTS, _MOST_BYTES = 1 << 32, 1 << 40
+#: Bytes of a result, and how many neighbouring columns a lane has, which fill a bank.
+RESULT_BYTES, COLUMNS = 2, 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,9 +40,14 @@ class BoxedArray:
     quotients: Mapping[Var, Expr] = field(default_factory=dict)
 
 
-def boxed_arrays(access: UnitAccess, copies: BulkCopies) -> tuple[BoxedArray, ...] | None:
+def boxed_arrays(
+    access: UnitAccess, copies: BulkCopies
+) -> tuple[BoxedArray | WindowedArray, ...] | None:
     """Those of both operands, of rows first; None if one of them is no such array."""
-    found = [boxed_array(access, operand, copies) for operand in access.product.operands]
+    found = [
+        boxed_array(access, operand, copies) or _windowed_array(access, operand, copies)
+        for operand in access.product.operands
+    ]
     arrays = tuple(array for array in found if array is not None)
     return arrays if len(arrays) == len(found) else None
 
@@ -57,6 +66,17 @@ def boxed_array(access: UnitAccess, operand: Operand, copies: BulkCopies) -> Box
     batch = ([var] for var in (*parts.batch, *quotients) if at.coefficient(var) != 0)
     found = boxed(load, [*inner, *batch], copies, at)
     return None if found is None else replace(found, quotients=quotients)
+
+
+def _windowed_array(
+    access: UnitAccess, operand: Operand, copies: BulkCopies
+) -> WindowedArray | None:
+    """The array of an operand whose rows are windows; None if they are not."""
+    parts = access.product.contraction
+    if access.along[operand.side] != "steps":
+        return None
+    outer = parts.rows if operand.of_rows else parts.columns
+    return windowed(operand.load, outer, access.product.steps, copies)
 
 
 def _without_quotients(at: Expr, batch: Sequence[Var]) -> tuple[Expr, dict[Var, Expr]]:
@@ -106,6 +126,30 @@ def boxed(
     if not aligned or at.const * size % copies.alignment or max(extents) >= _MOST_ELEMENTS:
         return None
     return BoxedArray(*(tuple(map(tuple, loops)), tuple(extents), tuple(bytes_)), at.const * size)
+
+
+def boxed_result(access: UnitAccess, copies: BulkCopies) -> BoxedArray | None:
+    """The array of a product's results, columns first; None if they do not leave in boxes.
+
+    There is one result of an element, computed without conditions, and whole pieces are stored:
+    where a row ended inside of one, what is behind it would be stored to. The columns of a lane
+    are iterations of the innermost loop alone.
+    """
+    parts = access.product.contraction
+    if parts.columns[-1].extent % COLUMNS:
+        return None
+    nodes = [*parts.before, *parts.after]
+    stores = [n for n in nodes if isinstance(n, Store)]
+    if not is_affine_code(nodes) or len(stores) != 1 or parts.after[-1] is not stores[0]:
+        return None
+    (store,) = stores
+    if store.buffer.bytes_per_element != RESULT_BYTES or any(n.where for n in accesses(nodes)):
+        return None
+    orders = [list(parts.columns), list(parts.rows), *([var] for var in parts.batch)]
+    array = boxed(store, orders, copies)
+    if array is None or array.extents[0] * RESULT_BYTES % copies.alignment:
+        return None
+    return array
 
 
 def _stride(at: Expr, order: Sequence[Var], size: int) -> int | None:

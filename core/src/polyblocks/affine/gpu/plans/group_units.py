@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 
 from polyblocks.affine.analysis.contractions import Operand
 from polyblocks.affine.expr import Expr
-from polyblocks.affine.gpu.plans.boxed_arrays import BoxedArray
-from polyblocks.affine.gpu.plans.boxed_results import RESULT_BYTES
+from polyblocks.affine.gpu.plans.boxed_arrays import RESULT_BYTES, BoxedArray
 from polyblocks.affine.gpu.plans.fragments import ACCESS_BYTES
 from polyblocks.affine.gpu.plans.numbers import Numbers
 from polyblocks.affine.gpu.plans.units import UnitPlan
+from polyblocks.affine.gpu.plans.windowed_arrays import WindowedArray
 from polyblocks.affine.swizzles import Swizzle, doubling
 from polyblocks.target import BulkCopies, GroupUnit
 
@@ -72,7 +72,7 @@ class GroupUnitPlan(UnitPlan):
     shares_reads: ClassVar[bool] = False
 
     bulk: BulkCopies | None = None
-    arrays: tuple[BoxedArray, ...] = ()
+    arrays: tuple[BoxedArray | WindowedArray, ...] = ()
     pool: int = 0
     result: BoxedArray | None = None
     units: int = 0
@@ -162,7 +162,10 @@ class GroupUnitPlan(UnitPlan):
         return registers_at_first(self.pool, self.threads)
 
     def box(self, operand: Operand) -> tuple[int, ...]:
-        """Extents of what is copied at once, innermost dimension first; of batches it is one."""
+        """Extents of what is copied at once, innermost dimension first; of batches it is one.
+
+        Of windows the rows are of one dimension, whatever pixels these are at.
+        """
         array, lines = self.arrays[operand.side], self.sizes.depth
         if not self.is_transposed(operand):
             lines = self.sizes.tile[operand.side] // self.sharers(operand)

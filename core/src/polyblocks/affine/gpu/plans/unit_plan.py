@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from polyblocks.affine.gpu.plans.boxed_arrays import boxed_arrays
-from polyblocks.affine.gpu.plans.boxed_results import RESULT_BYTES, boxed_result
+from polyblocks.affine.gpu.plans.boxed_arrays import RESULT_BYTES, boxed_arrays, boxed_result
 from polyblocks.affine.gpu.plans.fragments import has_whole_tiles, outers_of, steps_of
 from polyblocks.affine.gpu.plans.group_units import ROWS, GroupUnitPlan
 from polyblocks.affine.gpu.plans.sizes import TileSizes

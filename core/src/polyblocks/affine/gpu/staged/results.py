@@ -23,7 +23,7 @@ from polyblocks.affine.buffers.copies import (
     Wait,
 )
 from polyblocks.affine.expr import Expr, Var
-from polyblocks.affine.gpu.plans.boxed_results import RESULT_BYTES
+from polyblocks.affine.gpu.plans.boxed_arrays import RESULT_BYTES
 from polyblocks.affine.gpu.plans.group_units import GroupUnitPlan
 from polyblocks.affine.gpu.plans.kernel import Exchange
 from polyblocks.affine.gpu.staged.errors import StagedError

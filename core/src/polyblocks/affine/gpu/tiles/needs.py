@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from polyblocks.affine.gpu.plans.boxed_arrays import boxed_arrays
-from polyblocks.affine.gpu.plans.boxed_results import boxed_result
+from polyblocks.affine.gpu.plans.boxed_arrays import boxed_arrays, boxed_result
 from polyblocks.affine.gpu.plans.sizes import extent
 from polyblocks.affine.gpu.plans.unit_access import UnitAccess
 from polyblocks.affine.gpu.plans.units import UnitPlan

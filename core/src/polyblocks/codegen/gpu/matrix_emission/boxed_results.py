@@ -14,7 +14,7 @@ from typing import Any
 
 from polyblocks.affine.buffers.copies import Barrier, BoxCopy, Wait
 from polyblocks.affine.expr import Var
-from polyblocks.affine.gpu.plans.boxed_results import COLUMNS
+from polyblocks.affine.gpu.plans.boxed_arrays import COLUMNS
 from polyblocks.affine.gpu.plans.group_units import GroupUnitPlan
 from polyblocks.affine.gpu.plans.kernel import Exchange
 from polyblocks.affine.gpu.staged.results import box_copy

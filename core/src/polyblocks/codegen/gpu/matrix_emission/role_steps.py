@@ -11,11 +11,12 @@ from polyblocks.affine.expr import Expr
 from polyblocks.affine.gpu.plans.group_chains import GroupChainPlan
 from polyblocks.affine.gpu.plans.group_units import IN_FLIGHT, GroupUnitPlan
 from polyblocks.affine.gpu.plans.kernel import Pipeline
+from polyblocks.affine.gpu.plans.windowed_arrays import WindowedArray
 from polyblocks.affine.model import For, Node
 from polyblocks.codegen.gpu.accesses.pipeline import SHARED
 from polyblocks.codegen.gpu.emission.code import Code
 from polyblocks.codegen.gpu.matrix_emission.boxed_results import BoxedResults
-from polyblocks.codegen.gpu.matrix_emission.boxes import operands_of_box
+from polyblocks.codegen.gpu.matrix_emission.boxes import operands_of_box, operands_of_windows
 from polyblocks.codegen.gpu.matrix_emission.group_steps import GroupSteps
 from polyblocks.codegen.gpu.matrix_emission.scope import UnitScope
 from polyblocks.codegen.gpu.matrix_emission.stage_barriers import StageBarriers
@@ -153,9 +154,14 @@ class ProducerSteps(_RoleSteps):
                 before = code.plus(code.times(part, boxes * plan.line), panel * plan.line)
             to = scope.in_stage(scope.tiles[operand], stage, [lines, code.integer(0)], 0)
             first = code.add(scope.tile.first[side], before)
-            inner = [first, steps] if plan.is_transposed(operand) else [steps, first]
-            box = operands_of_box(scope, copies, buffer, array, inner, extents)
             name = copies.share if sharers > 1 else copies.start
+            if isinstance(array, WindowedArray):
+                assert copies.windows is not None
+                name = copies.windows.share if sharers > 1 else copies.windows.start
+                box = operands_of_windows(scope, copies, buffer, array, first, steps, extents)
+            else:
+                inner = [first, steps] if plan.is_transposed(operand) else [steps, first]
+                box = operands_of_box(scope, copies, buffer, array, inner, extents)
             given = [code.pointer(to, SHARED), at, *box]
             code.intrinsic(name, [], given, copy.source.location)
 
