@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import count
 from typing import Any, ClassVar
 
 from polyblocks.affine.analysis.boxes import Box, covered, hull, reach, with_loops
@@ -67,6 +69,7 @@ class MarkPaddingPass(NestPass):
         padded = {nest: _padded_loads(nest.body) for nest in sequence.nests()}
         numbers: dict[tuple[Buffer, Padded], frozenset[int]] = {}
         users = Users(sequence)
+        unused: Iterator[int] | None = None
         for nest, loads in padded.items():
             for load, what in loads:
                 key = load.buffer, what
@@ -74,7 +77,8 @@ class MarkPaddingPass(NestPass):
                     numbers[key] = frozenset()
                     zeros = _zeros(load.buffer, what, users)
                     if zeros:
-                        numbers[key] = frozenset((_next_number(sequence),))
+                        unused = unused or _unused_numbers(sequence)
+                        numbers[key] = frozenset((next(unused),))
                         for writer, store in zeros:
                             store.padding |= numbers[key]
                             writer.replace()
@@ -136,8 +140,8 @@ def _holds(what: Padded, box: Box | None) -> bool:
     )
 
 
-def _next_number(sequence: Sequence) -> int:
-    """A number that no padding of the program has."""
+def _unused_numbers(sequence: Sequence) -> Iterator[int]:
+    """Numbers above those of all paddings that the program has now, in order."""
     whole = sequence
     while whole.around is not None:
         whole = whole.around
@@ -149,4 +153,4 @@ def _next_number(sequence: Sequence) -> int:
         if isinstance(node, (Load, Store))
         for number in node.padding
     )
-    return max(used, default=0) + 1
+    return count(max(used, default=0) + 1)
