@@ -268,3 +268,44 @@ def test_a_mask_with_as_many_values_as_places_is_left_to_the_framework() -> None
             warnings.simplefilter("ignore")
             expected = x.index_put((mask.to(dtype),), y)
             assert torch.equal(compiled(x, mask.to(dtype), y), expected)
+
+
+def last_wins(x: torch.Tensor, i: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """The result of updates that are made one after the other."""
+    result = x.clone()
+    last = torch.full((len(x),), -1)
+    # In any order: a maximum.
+    last.scatter_reduce_(0, i % len(x), torch.arange(len(i)), "amax")
+    result[last >= 0] = y[last[last >= 0]]
+    return result
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    sweep(
+        [torch.float32, torch.float64, torch.bfloat16, torch.int8, torch.int64, torch.bool],
+        *(torch.float32, torch.int8),
+        extended=[torch.float64, torch.bfloat16, torch.int64],
+    ),
+    ids=lambda d: str(d).removeprefix("torch."),
+)
+@pytest.mark.parametrize("threads", [1, 2])
+def test_updates_of_one_element_keep_their_order(dtype: torch.dtype, threads: int) -> None:
+    """Threads that make the updates of a range of the places each, and see all of them."""
+    extent, count = 4_000_037, 1_000_003
+    x, y = numbers(dtype, extent), numbers(dtype, count)
+    # Everywhere, from both ends; few in one range; all in one element.
+    spread = places(2 * extent, count) - extent
+    for i in (spread, spread.clamp(-5, 100), torch.full((count,), extent - 1)):
+        put = compiled(lambda x, i, y: x.put(i, y), num_threads=threads)
+        assert torch.equal(put(x, i, y), last_wins(x, i, y))
+
+
+def test_updates_outside_of_every_range_are_refused() -> None:
+    x, y = torch.zeros(4_000_000), torch.ones(1_000_000)
+    put = compiled(lambda x, i, y: x.put(i, y))
+    for wrong in (4_000_000, -4_000_001, 1 << 40):
+        i = places(4_000_000, 1_000_000)
+        i[-3] = wrong
+        with pytest.raises(IndexError, match="out of range"):
+            put(x, i, y)

@@ -715,6 +715,9 @@ class TargetDescription:
         vector_registers: number of vector registers.
         masked_vectors: whether loads and stores of any element type work under a mask of lanes.
         gathers: whether the lanes of a vector may be loaded from a place each.
+        compress: LLVM's function that moves the lanes of a mask to the front, in their order; it
+            takes a vector, the mask, and a vector that has the lanes behind these. Empty where it
+            takes about as long as to do so one by one.
         multiply_adds_in_flight: multiply-adds of one vector that one core must have begun before
             the first is done, to start one after the other: latency times units; 0 if unknown.
         loads_per_multiply_add: load instructions that one core starts in the time in which it
@@ -740,6 +743,7 @@ class TargetDescription:
     vector_registers: int = 0
     masked_vectors: bool = False
     gathers: bool = False
+    compress: str = ""
     multiply_adds_in_flight: int = 0
     loads_per_multiply_add: float = 0.0
     issue: Issue = Issue()

@@ -502,6 +502,32 @@ class IndirectStore(_IndirectWrite):
 
 
 @dataclass(eq=False, slots=True)
+class GuardedStore(_IndirectWrite):
+    """``buffer[values] = value`` where a condition holds, in the order of the iterations.
+
+    In vectors the updates that hold are listed first, and stored one after the other then.
+    """
+
+    condition: Value
+    value: Value
+    buffer: Buffer
+    index: list[Value]
+    location: Any = None
+
+    @property
+    def uses(self) -> list[Value]:
+        return [*self.index, self.value, self.condition]
+
+    def replace_uses(self, use: Callable[[Value], Value]) -> None:
+        self.index = [use(v) for v in self.index]
+        self.value, self.condition = use(self.value), use(self.condition)
+
+    def copied(self, to: Renaming) -> GuardedStore:
+        condition, value, index = to.use(self.condition), to.use(self.value), to.all(self.index)
+        return GuardedStore(condition, value, to.buffer(self.buffer), index, self.location)
+
+
+@dataclass(eq=False, slots=True)
 class IndirectAtomic(_IndirectWrite):
     """``buffer[values] = op(buffer[values], value)`` in one piece.
 
@@ -576,6 +602,8 @@ class Simd:
         square: whether the loop and the one in it are one tile of as many vectors as lanes, in
             which what is in order along the other loop is transposed.
         line: bytes of a line of the target's fastest memory.
+        compress: of a loop with a guarded store, the target's function that moves the lanes of a
+            mask to the front.
     """
 
     width: int
@@ -584,6 +612,7 @@ class Simd:
     interleaved: int = 1
     square: bool = False
     line: int = 64
+    compress: str = ""
 
 
 @dataclass(eq=False, slots=True)

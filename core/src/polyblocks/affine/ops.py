@@ -94,19 +94,19 @@ class Ops:
     def intrinsic(self, name: str, operands: Iterable[Value], type_: Any = None) -> Value:
         """A call of one of LLVM's intrinsics."""
         values = list(operands)
-        return self.op(INTRINSIC, values, type_, _call(name, len(values)))
+        return self.op(INTRINSIC, values, type_, intrinsic_attributes(name, len(values)))
 
     def multiply(self, unit: str, accumulator: Value, a: Value, b: Value) -> Value:
         """An accumulator with the products of two words added to it by the unit of this name."""
         result = Value(accumulator.type)
-        attributes = _call(DOT_PREFIX + unit, 3)
+        attributes = intrinsic_attributes(DOT_PREFIX + unit, 3)
         self.out.append(
             Multiply(INTRINSIC, [accumulator, a, b], attributes, [result], self.location)
         )
         return result
 
 
-def _call(name: str, operands: int) -> dict[str, Any]:
+def intrinsic_attributes(name: str, operands: int) -> dict[str, Any]:
     """Attributes of a call of one of LLVM's intrinsics."""
     from polyblocks.mlir import ir
 

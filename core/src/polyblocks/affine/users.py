@@ -7,6 +7,7 @@ from collections.abc import Sequence as Items
 
 from polyblocks.affine.model import (
     Buffer,
+    GuardedStore,
     IndirectAtomic,
     IndirectLoad,
     IndirectStore,
@@ -113,7 +114,7 @@ class Users:
         """The buffers that a nest accesses at places known at run time."""
         found = self._at_run_time.get(nest)
         if found is None:
-            kinds = (IndirectLoad, IndirectStore, IndirectAtomic)
+            kinds = (IndirectLoad, IndirectStore, GuardedStore, IndirectAtomic)
             found = {n.buffer for n in walk(nest.body) if isinstance(n, kinds)}
             self._at_run_time[nest] = found
         return found

@@ -137,7 +137,11 @@ VECTORS = {
     "llvm.call_intrinsic": Operation(
         _ANYWHERE,
         "`llvm.polyblocks.dot.NAME`: the matrix unit NAME of the target's description, on each "
-        "lane; see Matrix units. Or the function `rounding` of a unit of the description",
+        "lane; see Matrix units. Or the function `rounding` of a unit of the description, or its "
+        "`compress`",
+    ),
+    "vector.bitcast": Operation(
+        _ANYWHERE, "of a mask of lanes, as a number; for targets with a `compress`"
     ),
     MULTIPLY: Operation(
         (NEST,), "a product of tiles by the unit of the target's description; see Matrix units"

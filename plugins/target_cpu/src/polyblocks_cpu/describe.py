@@ -17,6 +17,8 @@ from polyblocks_cpu.instructions.tiles import tile_units
 TEAM_OVERHEAD = 2e-6
 #: Seconds in which the threads of a region wait for each other; see ``openmp.BARRIER``.
 TEAM_BARRIER = 2e-7
+#: An instruction of AVX-512.
+COMPRESS = "llvm.experimental.vector.compress"
 #: Facts in ``properties``: whether there is a vector instruction for them.
 INSTRUCTIONS = ("fma", "half", "rounding")
 
@@ -90,6 +92,7 @@ def _description(
         vector_registers=arch.vector_registers,
         # AVX-512: the older sets mask 32 and 64 bits only, the others nothing.
         masked_vectors=arch.family == X86 and arch.vector_registers == 32,
+        compress=COMPRESS if arch.family == X86 and arch.vector_registers == 32 else "",
         # Where there is no instruction, LLVM loads one after the other.
         gathers=vector_bits > 0,
         multiply_adds_in_flight=arch.fma_latency * arch.fma_units,

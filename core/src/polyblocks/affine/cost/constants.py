@@ -27,6 +27,11 @@ PRIVATE_BYTES = 1 << 18
 #: memory: 256 KiB took 26 µs on two cores of a Zen 4, at best 5.
 HANDED_OVER = 2.0
 
+#: Time of an update at any place beyond a core's own caches, in times of a line's bytes from the
+#: cache behind these: a line comes and another one goes back, a few at a time. 4M floats into 16
+#: MiB by one core of a Zen 4: 3.1 ns each; 1.9 by two, each into 8 MiB of these.
+ANY_PLACE = 4.0
+
 # Loops one after the other: slots (a slot is a multiply-add of a whole register), and a ratio
 
 #: Slots that are bridged by what memory fetches ahead and by what waits to be written, some KiB: a
@@ -42,6 +47,11 @@ LEVELS_IN_TURN = 0.3
 LOOP_COUNTER = 2.0
 #: Iterations of loops in each other that are written one after the other, at most.
 UNROLLED = 16
+
+#: Scalar instructions of an update that is listed before it is stored, with what waits for the
+#: list. 131,072 floats by two cores of a Zen 4 take as long so as by one that stores them at once,
+#: 0.1 ms.
+LISTED_UPDATE = 16.0
 
 # Checks: instructions
 

@@ -21,6 +21,7 @@ from polyblocks.affine.model import (
     Alloca,
     Check,
     For,
+    GuardedStore,
     Index,
     IndirectLoad,
     IndirectStore,
@@ -98,6 +99,8 @@ class NestReader:
             buffer = self._scope.buffer(op.operands[1])
             value = self._use(op.operands[0], body)
             body.append(IndirectStore(value, buffer, where, op.location))
+        elif name == "scf.if":
+            body.append(self._guarded_store(op, body))
         elif name == "cf.assert":
             condition = self._use(op.operands[0], body)
             body.append(Check(condition, op.attributes["msg"], op.location))
@@ -156,6 +159,20 @@ class NestReader:
         buffer, index = self._scope.resolve(load.operands[0], index)
         result = self._define(op.results[0])
         return Load(result, buffer, index, load.location, where, _padding(load))
+
+    def _guarded_store(self, op: Any, body: list[Node]) -> GuardedStore:
+        """A store under a condition, with nothing else."""
+        inside = [o.operation for region in op.regions for block in region.blocks for o in block]
+        if len(op.results) or [o.name for o in inside] != ["memref.store", "scf.yield"]:
+            raise UnreadableError
+        value, memref, *where = inside[0].operands
+        return GuardedStore(
+            self._use(op.operands[0], body),
+            self._use(value, body),
+            self._scope.buffer(memref),
+            [self._use(v, body) for v in where],
+            inside[0].location,
+        )
 
     def _multiply(self, op: Any) -> For:
         """The loops that a matrix unit's product of tiles stands for."""

@@ -17,6 +17,7 @@ from polyblocks.affine.model import (
     Check,
     ControlFlow,
     For,
+    GuardedStore,
     Index,
     IndirectLoad,
     IndirectStore,
@@ -189,12 +190,14 @@ class _Writer:
             self.values[node.result] = op.results[0]
             return op
         if isinstance(node, IndirectStore):
-            where = map(self.use, node.index)
-            return ir.Operation.create(
-                "memref.store",
-                operands=[self.use(node.value), self.memref(node.buffer), *where],
-                loc=node.location or self.unknown,
-            )
+            return self._indirect_store(node)
+        if isinstance(node, GuardedStore):
+            scf = dialect("scf")
+            branch = scf.IfOp(self.use(node.condition))
+            with ir.InsertionPoint(branch.then_block):
+                self._indirect_store(node)
+                scf.YieldOp([])
+            return branch.operation
         if isinstance(node, Check):
             return ir.Operation.create(
                 "cf.assert",
@@ -292,6 +295,14 @@ class _Writer:
             name, attributes = BARRIER, {"scope": ir.StringAttr.get(node.scope)}
         location = node.location or self.unknown
         return ir.Operation.create(name, attributes=attributes, loc=location)
+
+    def _indirect_store(self, node: IndirectStore | GuardedStore) -> Any:
+        where = map(self.use, node.index)
+        return ir.Operation.create(
+            "memref.store",
+            operands=[self.use(node.value), self.memref(node.buffer), *where],
+            loc=node.location or self.unknown,
+        )
 
     def _load(self, node: Load) -> Any:
         amap, operands = self._map(node.index)

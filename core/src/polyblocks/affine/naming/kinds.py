@@ -7,6 +7,7 @@ from typing import Any
 from polyblocks.affine.analysis.facts import facts_of
 from polyblocks.affine.model import (
     For,
+    GuardedStore,
     IndirectLoad,
     IndirectStore,
     Load,
@@ -21,7 +22,7 @@ def kind(nest: Nest) -> str:
     """The kind of a nest, from its structure."""
     nodes = list(walk(nest.body))
     classes = {type(n) for n in nodes}
-    if IndirectStore in classes:
+    if IndirectStore in classes or GuardedStore in classes:
         return "scatter"
     if facts_of(nest).contraction is not None:
         return "contraction"

@@ -11,7 +11,7 @@ from polyblocks.affine.analysis.dataflow import ops_of
 from polyblocks.affine.analysis.parallel import is_parallel
 from polyblocks.affine.analysis.reductions import COMMUTATIVE, NEED_FLAG, identities
 from polyblocks.affine.cost import rates
-from polyblocks.affine.cost.constants import HANDED_OVER
+from polyblocks.affine.cost.constants import ANY_PLACE, CACHE_SHARE, HANDED_OVER, LISTED_UPDATE
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.gpu.winners import may_race, moved_bytes
 from polyblocks.affine.model import (
@@ -96,7 +96,13 @@ class Scatter:
         return self.store.buffer
 
     def choices(
-        self, target: TargetDescription, parts: int, *, copies: bool, filled: bool = False
+        self,
+        target: TargetDescription,
+        parts: int,
+        *,
+        copies: bool,
+        filled: bool = False,
+        ranges: int = 0,
     ) -> dict[str, float]:
         """Seconds of each way to run; empty where the target's description lacks a rate.
 
@@ -106,6 +112,7 @@ class Scatter:
             copies: whether the destination may be copied.
             filled: whether all of it is written just before, by the team, row by row, or by the
                 thread that makes the updates (*filled*).
+            ranges: of the places; 0 for none.
         """
         level = target.shared_level
         serial = self._seconds(target, level.size)
@@ -113,6 +120,9 @@ class Scatter:
         merge = rates.traffic_seconds(target, 2 * (level.size + 1) * nbytes, level.size * nbytes)
         if serial is None or merge is None:
             return {}
+        if ranges:
+            # Overwriting waits for no load of its own: several instructions start at once.
+            serial /= target.issue.instructions
         shared = moved = 0.0
         choices = {}
         if filled:
@@ -130,7 +140,39 @@ class Scatter:
             choices["columns"] = serial / parts + level.overhead + shared + handed
         if copies:
             choices["copies"] = serial / level.size + merge + 2 * level.overhead + shared
+        if ranges:
+            choices["serial"] += self._any_place(target, 1)
+            mine = self._listed(target, ranges) + self._any_place(target, ranges)
+            choices["ranges"] = mine + level.overhead + shared + moved / ranges
         return choices
+
+    @property
+    def updates(self) -> int:
+        """Updates of all loops."""
+        return math.prod(f.trips for f in self.loops)
+
+    def _any_place(self, target: TargetDescription, ranges: int) -> float:
+        """Seconds in which a thread waits for lines of its range of the places."""
+        nbytes = self.buffer.nbytes // ranges
+        behind = rates.found_in(target, nbytes)
+        if (
+            nbytes <= rates.private_cache(target) // CACHE_SHARE
+            or not target.memory[behind].bandwidth
+        ):
+            return 0.0
+        home = target.memory[behind]
+        rate = home.bandwidth / max(1, min(home.shared_by, target.shared_level.size))
+        return self.updates / ranges * ANY_PLACE * target.line / rate
+
+    def _listed(self, target: TargetDescription, ranges: int) -> float:
+        """Seconds of a thread that lists the updates of its range, and stores them.
+
+        Places are computed in words of twice the bits of a lane.
+        """
+        slot = rates.compute_seconds(target, target.lanes * target.shared_level.size) or 0.0
+        vectors = 2 * cost.work(self.body) * self.updates / target.lanes / target.issue.vectors
+        scalars = LISTED_UPDATE * self.updates / ranges / target.issue.instructions
+        return slot * (vectors + scalars)
 
     def races(self, target: TargetDescription) -> bool:
         """Whether threads that race for elements are faster than one that makes all updates.

@@ -18,6 +18,7 @@ from polyblocks.affine.model import (
     AffineAccess,
     Check,
     For,
+    GuardedStore,
     Index,
     IndirectAccess,
     IndirectLoad,
@@ -161,6 +162,10 @@ def _visit(
         _count_memory(lanes, dtype_of(node.result.type))
     elif isinstance(node, IndirectStore):
         if across is not None or not walks_in_order(loop, node, lanes, makers):
+            raise NoLanesError("a scatter")
+        _count_memory(lanes, dtype_of(node.buffer.element))
+    elif isinstance(node, GuardedStore):
+        if across is not None:
             raise NoLanesError("a scatter")
         _count_memory(lanes, dtype_of(node.buffer.element))
     elif isinstance(node, Check):

@@ -20,6 +20,12 @@ from polyblocks.affine.vectors.reduction_vectors import (
     join_lanes,
     narrowed,
 )
+from polyblocks.affine.vectors.update_lists import (
+    GuardedBody,
+    ListBody,
+    UpdateList,
+    guarded_store,
+)
 from polyblocks.affine.vectors.vector_bodies import Frame, ScalarBody, ScalarWriter, VectorBody
 from polyblocks.affine.vectors.vector_ops import (
     broadcast,
@@ -41,7 +47,8 @@ def write_loop(writer: ScalarWriter, loop: For) -> Any:
     A loop around a chain of reduction loops carries vectors; lanes are joined once, behind it.
     """
     assert loop.simd is not None
-    return LoopWriter(writer, loop, loop.simd).write()
+    kind = ListWriter if guarded_store(loop) else LoopWriter
+    return kind(writer, loop, loop.simd).write()
 
 
 @dataclass
@@ -339,3 +346,29 @@ class LoopWriter(Frame):
         lanes = self.constant(ir.DenseElementsAttr.get(numbers, type_))
         narrow = ir.Operation.create("arith.index_cast", results=[i32], operands=[count])
         return compare("slt", lanes, broadcast(narrow.results[0], type_))
+
+
+class ListWriter(LoopWriter):
+    """Writes a loop with a guarded store: what is carried is the number of updates listed."""
+
+    def _plain(self) -> None:
+        store = guarded_store(self.loop)
+        assert store is not None
+        self.list = UpdateList(self, store, self.simd)
+        (count,) = self._nest(self.chain, [self.number(0)])
+        self.list.flush(count)
+
+    def _body(self, position: Any, carried: list[Any], mask: Any) -> list[Any]:
+        body = ListBody(self, position, self.width, mask)
+        body.run([])
+        return [self.list.append(*body.updates, *carried)]
+
+    def _remainder(self, range_: _Range, carried: list[Any]) -> list[Any]:
+        """The last iterations one by one, behind the updates that are listed."""
+        (count,) = carried
+        self.list.flush(count)
+        self._steps(range_, 1, [], self._scalars)
+        return [self.number(0)]
+
+    def _scalars(self, position: Any, carried: list[Any]) -> list[Any]:
+        return GuardedBody(self, position).run(carried)

@@ -28,6 +28,10 @@ from polyblocks.affine.subnests import tile_of
 
 #: Bytes that a sweep reads ahead at least, if it goes from row to row.
 AHEAD = 4096
+#: The same of what is read once and shall not stay in the last cache.
+PASSING = 8192
+#: As the level of a prefetch: no cache but the nearest keeps the line.
+NO_CACHE = 3
 #: Bytes from a step to the next one from which on hardware does not read a register tile's columns
 #: ahead. 8 x 4096 x 1000 on one core of a Zen 4, 4,000 bytes: 3.4 ms without prefetches, 0.7 with.
 APART = 1024
@@ -80,6 +84,29 @@ def mark_prefetches(nest: Nest, target: Any) -> None:
 def _is_near(buffer: Buffer, caches: list[Any]) -> bool:
     """Whether a buffer is a tile's own, or has room in the caches before the last one."""
     return buffer.kind == "local" or buffer.nbytes <= caches[-2].size
+
+
+def mark_passing(loop: For, target: Any) -> None:
+    """Let a loop with a guarded store read what it needs once past the last cache.
+
+    The lines that it stores to, in any order, have more room there then. Hardware that reads ahead
+    must not come first. 4M updates by two cores of a Zen 4: 10.1 ms without, 7.8 from 8 KiB ahead,
+    8.2 from 4.
+
+    Args:
+        loop: whose iterations are lanes.
+        target: its TargetDescription.
+    """
+    caches = [level for level in target.memory if level.size]
+    if len(caches) < 2:
+        return
+    for node in loop.body:
+        if isinstance(node, Load) and stride_along(node.buffer, node.index, loop.var) == 1:
+            if _is_near(node.buffer, caches):
+                continue
+            *outer, last = node.index
+            ahead = (*outer, last + PASSING // node.buffer.bytes_per_element)
+            loop.prefetches.append(Prefetch(node.buffer, ahead, False, NO_CACHE))
 
 
 def mark_next_columns(lanes: For, target: Any) -> None:

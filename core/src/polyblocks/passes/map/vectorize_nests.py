@@ -32,6 +32,7 @@ from polyblocks.affine.naming.estimates import estimate_nests
 from polyblocks.affine.rewrites.blocks import in_blocks
 from polyblocks.affine.vectors.interleaves import complete_interleaves
 from polyblocks.affine.vectors.lanes import Lanes, NoLanesError, lanes_of, last_is_contiguous
+from polyblocks.affine.vectors.update_lists import guarded_store, listed_lanes
 from polyblocks.passes import facts
 from polyblocks.passes.base import NestPass
 from polyblocks.passes.map.nontemporal_stores import mark_nontemporal_stores
@@ -39,6 +40,7 @@ from polyblocks.passes.map.prefetches import (
     mark_next_columns,
     mark_next_panel,
     mark_next_rows,
+    mark_passing,
     mark_prefetches,
 )
 
@@ -120,6 +122,8 @@ class VectorizeNestsPass(NestPass):
                 loop.simd = simd
                 mark_nontemporal_stores(loop, None, simd.width, sequence, target, around)
                 mark_next_rows(loop, lanes.gathered, around, target)
+                if guarded_store(loop) is not None:
+                    mark_passing(loop, target)
                 for op in lanes.combiners:
                     free_of_order(op)
                 if loop.inits:
@@ -197,7 +201,8 @@ class VectorizeNestsPass(NestPass):
             possible = loop.trips >= 2 and not loop.inits and (whole or masked)
             if not possible or not any(isinstance(n, For) and n.simd for n in walk(nest.body)):
                 return "few iterations"
-        if not is_parallel(loop, nest.body):
+        # Updates are stored in order, whatever lanes they come from.
+        if guarded_store(loop) is None and not is_parallel(loop, nest.body):
             return "iterations depend on each other"
         return ""
 
@@ -208,6 +213,10 @@ class VectorizeNestsPass(NestPass):
             # remainder is done one by one, since the last lane is what counts.
             width = target.vector_bits // max(dtype_of(v.type).bits for v in loop.inits)
             return Simd(max(2, width), masked=False)
+        if (store := guarded_store(loop)) is not None:
+            # As many as are listed at a time, though their places are computed with more bits.
+            width = listed_lanes(store, target.vector_bits)
+            return Simd(width, 1, target.masked_vectors, compress=target.compress)
         while width > 2 and width >= 2 * loop.trips:
             width //= 2
         accumulators = self.accumulators if loop.inits else 1

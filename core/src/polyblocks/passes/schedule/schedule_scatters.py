@@ -16,6 +16,7 @@ from polyblocks.affine.rewrites.digit_loops import count_indices
 from polyblocks.affine.rewrites.simplify import eliminate_common
 from polyblocks.affine.scatters.copies import Copies, drop_repeated_checks
 from polyblocks.affine.scatters.fills import fill_before
+from polyblocks.affine.scatters.ranges import in_ranges
 from polyblocks.affine.scatters.scatter import Scatter
 from polyblocks.passes.base import NestPass
 from polyblocks.target import TargetDescription
@@ -31,6 +32,8 @@ class ScheduleScattersPass(NestPass):
 
     * *columns*: a loop whose variable is itself an index of the destination moves outside and is
       cut into as many parts as there are threads. Updates of an element keep their order;
+    * *ranges*: of updates that overwrite, each thread looks at all and makes those in its range of
+      the places, in their order, see :mod:`polyblocks.affine.scatters.ranges`;
     * *copies*: every thread adds its share of the updates to a copy of the destination, and a
       second nest combines the copies, in a fixed order: the result is the same in every run.
       Scatters with the same loops are made together so;
@@ -91,8 +94,13 @@ class ScheduleScattersPass(NestPass):
             parts = 0 if columns is None else -(-columns[0].var.extent // columns[1])
             start = scatter.start()
             fill = _kept_fill(sequence, nest, scatter.buffer, target)
+            ranges = in_ranges(scatter, target)
             choices = scatter.choices(
-                target, parts, copies=start is not None, filled=fill is not None
+                target,
+                parts,
+                copies=start is not None,
+                filled=fill is not None,
+                ranges=0 if ranges is None else ranges.var.extent,
             )
             best = min(choices, key=lambda name: choices[name], default="serial")
             if level.size < 2:
@@ -101,6 +109,9 @@ class ScheduleScattersPass(NestPass):
             if best == "columns":
                 assert columns is not None
                 nest.replace([scatter.in_columns(*columns)])
+            elif best == "ranges":
+                assert ranges is not None
+                nest.replace([ranges])
             elif best == "copies":
                 assert start is not None
                 mine = Copies(level.size)
