@@ -121,3 +121,26 @@ def test_dependent_launches_together_are_found(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(products_together, "products_together", lambda *given: {})
     with pytest.raises(AssertionError, match="assert"):
         check_all(chained, square(), "sm_80")
+
+
+@pytest.mark.parametrize("arch", sweep(CHIPS, "sm_80", "gfx1100"))
+def test_rows_of_other_lengths_are_summed_and_stored_by_one_kernel(arch: str) -> None:
+    """Blocks have other threads and other shared memory; two kernels check the place."""
+
+    def token(
+        x: torch.Tensor, y: torch.Tensor, z: torch.Tensor, u: torch.Tensor, at: torch.Tensor
+    ) -> tuple[torch.Tensor, ...]:
+        first, second = z.index_copy(1, at, x[:40, None]), u.index_copy(1, at, y[:24, None])
+        return torch.softmax(x.float(), 0), torch.softmax(y.float(), 0), first, second
+
+    torch.manual_seed(0)
+    x, y = torch.randn(5000).half(), torch.randn(700).half()
+    z, u, at = torch.randn(40, 9).half(), torch.randn(24, 9).half(), torch.tensor([4])
+    outputs, launches = simulate(token, [x, y, z, u, at], arch)
+    assert [str(f) for launch in launches for f in launch.findings] == []
+    z[:, 4], u[:, 4] = x[:40], y[:24]
+    expected = torch.softmax(x.double(), 0), torch.softmax(y.double(), 0), z.double(), u.double()
+    results = {output.shape: torch.from_numpy(output).double() for output in outputs}
+    for exact in expected:
+        torch.testing.assert_close(results[tuple(exact.shape)], exact, rtol=1e-4, atol=1e-6)
+    assert len(launches) <= 3, [launch.kernel for launch in launches]

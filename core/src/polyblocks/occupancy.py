@@ -21,7 +21,7 @@ from polyblocks.target import Multiprocessor
 #: The limiting resources, in the order of ``Occupancy.limited_by``.
 RESOURCES = ("warps", "blocks", "registers", "shared")
 
-#: Products that one launch has, for too few blocks each, and what lies between two, at most.
+#: Nests that one launch has, for too few blocks each, and what lies between two, at most.
 MOST_JOINED, JOINED_REACH = 4, 8
 
 

@@ -1,7 +1,7 @@
 // PASSES: join-launches
 //
 // Two contractions that read one array, and store to parts of the workspace apart; a third one reads
-// what the first one stores; the last one has other blocks.
+// what the first one stores; the last one has other blocks, by a matrix unit.
 
 // CHECK:       polyblocks.launches = [
 // CHECK-SAME:    {arguments = [{argument = 0 : i64}, {workspace = 0 : i64}, {workspace = 64 : i64}], block = [4, 1, 1], grid = [5, 1, 1], kernel = "q_joined_1"}
@@ -52,7 +52,7 @@ module attributes {gpu.container_module, polyblocks.launches = [
       memref.store %v, %y[%b] : memref<16xf32>
       gpu.return
     }
-    gpu.func @wide(%x: memref<4xf32> {llvm.readonly}, %y: memref<16xf32>) workgroup(%s: memref<4xf32, #gpu.address_space<workgroup>>) kernel attributes {known_block_size = array<i32: 8, 1, 1>, known_grid_size = array<i32: 3, 1, 1>, polyblocks.kind = "contraction", polyblocks.resident = 1 : i32, polyblocks.sources = ["d x.py:4"]} {
+    gpu.func @wide(%x: memref<4xf32> {llvm.readonly}, %y: memref<16xf32>) workgroup(%s: memref<4xf32, #gpu.address_space<workgroup>>) kernel attributes {known_block_size = array<i32: 8, 1, 1>, known_grid_size = array<i32: 3, 1, 1>, polyblocks.kind = "contraction", polyblocks.unit = "u", polyblocks.resident = 1 : i32, polyblocks.sources = ["d x.py:4"]} {
       %b = gpu.block_id x
       %v = memref.load %x[%b] : memref<4xf32>
       memref.store %v, %y[%b] : memref<16xf32>

@@ -10,6 +10,7 @@ from typing import Any
 
 from polyblocks import mlir
 from polyblocks.affine.cost.estimate import combine
+from polyblocks.affine.cost.rates import main_bandwidth
 from polyblocks.affine.mlir.json_attributes import from_attribute, to_attribute
 from polyblocks.attributes import (
     CLUSTER_ATTRIBUTE,
@@ -34,6 +35,8 @@ Json = dict[str, Any]
 READ_ONLY = "llvm.readonly"
 #: Attributes with an element for each launch.
 _OF_CALLS = (ESTIMATE_ATTRIBUTE, ESTIMATES_ATTRIBUTE, NESTS_ATTRIBUTE)
+#: Attributes that every kernel of ``emit-kernels`` has.
+_EMITTED = ("arg_attrs", RESIDENT_ATTRIBUTE, SOURCES_ATTRIBUTE)
 #: Intrinsics that a target's passes replace.
 _OWN = "llvm.polyblocks."
 #: Unsigned less than, of arith.cmpi.
@@ -48,17 +51,30 @@ class Member:
         kernel: the ``gpu.func``.
         row: of the launch plan.
         call: which of the kernel's launches it is, counted from 0.
+        status: number of the program's argument that failed checks are reported in, if any are.
+            Kernels may do so in any order.
     """
 
     kernel: Any
     row: Json
     call: int
+    status: int | None = None
+
+    def reports(self, argument: Json) -> bool:
+        """Whether an argument of the launch is the word for failed checks."""
+        return self.status is not None and argument == {"argument": self.status}
 
     @property
     def blocks(self) -> int:
         """Blocks of the launch."""
         blocks: int = self.row["grid"][0]
         return blocks
+
+    @property
+    def threads(self) -> int:
+        """Threads of a block."""
+        threads: int = self.row["block"][0]
+        return threads
 
     @property
     def nest(self) -> str:
@@ -84,9 +100,11 @@ class Member:
 def can_be_joined(kernel: Any, row: Json) -> bool:
     """Whether a kernel may run in some of the blocks of a launch: its grid has one axis.
 
-    Clusters begin at every other block.
+    Clusters begin at every other block, and only ``emit-kernels`` says what a kernel stores to.
     """
     if CLUSTER_ATTRIBUTE in kernel.attributes:
+        return False
+    if any(name not in kernel.attributes for name in _EMITTED):
         return False
     if row["grid"][1:] != [1, 1] or len(kernel.regions[0].blocks) != 1:
         return False
@@ -106,25 +124,50 @@ def joined_row(members: Sequence[Member], name: str) -> Json:
         **members[0].row,
         "kernel": name,
         "grid": [sum(m.blocks for m in members), 1, 1],
+        "block": [max(m.threads for m in members), 1, 1],
         "arguments": [arguments[n] for n in range(len(arguments))],
     }
+
+
+def shared_of(kernels: Sequence[Any]) -> tuple[list[Any], list[list[int]]]:
+    """Types of the shared buffers of kernels together, and which of them are those of each.
+
+    No block runs two of them, so buffers of one type are one.
+    """
+    types: list[Any] = []
+    places: list[list[int]] = []
+    for kernel in kernels:
+        mine: list[int] = []
+        for buffer in workgroup_buffers(kernel):
+            free = (n for n, t in enumerate(types) if t == buffer.type and n not in mine)
+            place = next(free, len(types))
+            if place == len(types):
+                types.append(buffer.type)
+            mine.append(place)
+        places.append(mine)
+    return types, places
 
 
 def estimate_of(members: Sequence[Member], target: TargetDescription) -> Json | None:
     """Estimate of members together: all work, and the longest one's time for each round of blocks.
 
     A round has as many blocks as the chip holds at once, as far as threads and shared memory tell.
+    All share the main memory.
     """
     found = [e for e in (m.estimate for m in members) if e is not None]
     total = combine(found) if len(found) == len(members) else None
     if total is not None and "predicted_seconds" in total and len(members) > 1:
-        chip, (first, *_) = target.multiprocessor, members
+        chip = target.multiprocessor
         assert chip is not None
-        sizes = [static_bytes(buffer.type) or 0 for buffer in workgroup_buffers(first.kernel)]
-        held = occupancy(chip, 0, sum(sizes), first.row["block"][0]).blocks
+        types, _ = shared_of([m.kernel for m in members])
+        sizes = [static_bytes(type_) or 0 for type_ in types]
+        held = occupancy(chip, 0, sum(sizes), max(m.threads for m in members)).blocks
         rounds = ceil(sum(m.blocks for m in members) / (held * max(target.shared_level.size, 1)))
         longest = max(found, key=lambda e: e["predicted_seconds"])
-        seconds = min(rounds * longest["predicted_seconds"], total["predicted_seconds"])
+        rate = main_bandwidth(target, target.shared_level.size)
+        moved = total["floor_bytes"] / rate if rate else 0.0
+        seconds = max(rounds * longest["predicted_seconds"], moved)
+        seconds = min(seconds, total["predicted_seconds"])
         total |= {"predicted_seconds": seconds, "bound": longest["bound"]}
     return total
 
@@ -179,6 +222,9 @@ def join(members: Sequence[Member], name: str) -> Any:
         for op in [op for op in nested(copy) if op.name == "gpu.block_id"]:
             op.results[0].replace_all_uses_with(own)
             op.erase()
+        if member.threads < max(m.threads for m in members):
+            with ir.InsertionPoint(then):
+                then = _first_threads(member.threads)
         for op in list(body.operations)[:-1]:
             op.operation.move_before(then)
         copy.erase()
@@ -197,7 +243,7 @@ def _mark(kernel: Any, member: int) -> None:
 def _places(members: Sequence[Member]) -> list[int]:
     """For all arguments of all members, in order, which argument of their kernel it is.
 
-    An array that several of them only read is handed over once.
+    An array that several of them only read, and the word for failed checks, is handed over once.
     """
     found: dict[Any, int] = {}
     places: list[int] = []
@@ -206,7 +252,7 @@ def _places(members: Sequence[Member]) -> list[int]:
         given = m.kernel.attributes["arg_attrs"]
         for row, type_, attributes in zip(m.row["arguments"], types, given, strict=True):
             key: Any = (member, len(places))
-            if READ_ONLY in attributes:
+            if READ_ONLY in attributes or m.reports(row):
                 key = (str(sorted(row.items())), str(type_))
             places.append(found.setdefault(key, len(found)))
     return places
@@ -215,14 +261,14 @@ def _places(members: Sequence[Member]) -> list[int]:
 def _values(members: Sequence[Member], inside: list[Any]) -> list[list[Any]]:
     """For each member the arguments of their kernel's block that it has in place of its own."""
     places = iter(_places(members))
-    shared = len(workgroup_buffers(members[0].kernel))
+    types, shared = shared_of([m.kernel for m in members])
     count = 1 + max(_places(members))
-    private = iter(inside[count + shared :])
+    private = iter(inside[count + len(types) :])
     found = []
-    for member in members:
+    for member, mine in zip(members, shared, strict=True):
         arguments = len(member.row["arguments"])
         values = [inside[next(places)] for _ in range(arguments)]
-        values += inside[count : count + shared]
+        values += [inside[count + n] for n in mine]
         others = len(member.kernel.regions[0].blocks[0].arguments) - len(values)
         found.append([*values, *itertools.islice(private, others)])
     return found
@@ -234,13 +280,14 @@ def _function(members: Sequence[Member], name: str) -> Any:
     types: list[Any] = []
     given: list[Any] = []
     private: list[Any] = []
-    shared = [buffer.type for buffer in workgroup_buffers(members[0].kernel)]
+    shared, _ = shared_of([m.kernel for m in members])
     for member in members:
         inputs = member.kernel.attributes["function_type"].value.inputs
         types += inputs
         given += member.kernel.attributes["arg_attrs"]
         arguments = list(member.kernel.regions[0].blocks[0].arguments)
-        private += [value.type for value in arguments[len(inputs) + len(shared) :]]
+        own = len(workgroup_buffers(member.kernel))
+        private += [value.type for value in arguments[len(inputs) + own :]]
     # Of those that are handed over once all are the same.
     order = dict(zip(_places(members), zip(types, given, strict=True), strict=True))
     arguments = [order[n] for n in range(len(order))]
@@ -252,6 +299,8 @@ def _function(members: Sequence[Member], name: str) -> Any:
         "sym_name": ir.StringAttr.get(name),
         "function_type": ir.TypeAttr.get(ir.FunctionType.get(inputs, [])),
         "known_grid_size": ir.DenseI32ArrayAttr.get([sum(m.blocks for m in members), 1, 1]),
+        "known_block_size": ir.DenseI32ArrayAttr.get([max(m.threads for m in members), 1, 1]),
+        "workgroup_attributions": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), len(shared)),
         "arg_attrs": ir.ArrayAttr.get([attributes for _, attributes in arguments]),
         RESIDENT_ATTRIBUTE: ir.IntegerAttr.get(ir.IntegerType.get_signless(32), resident),
         SOURCES_ATTRIBUTE: ir.ArrayAttr.get(list(sources)),
@@ -274,6 +323,18 @@ def _branch(number: Any, end: int) -> tuple[Any, Any]:
         with ir.InsertionPoint(region.blocks[0]):
             ends.append(ir.Operation.create("scf.yield"))
     return ends[0], ends[1]
+
+
+def _first_threads(count: int) -> Any:
+    """The end of what the first threads of a block do."""
+    ir = mlir.ir
+    axis = {"dimension": ir.Attribute.parse("#gpu<dim x>")}
+    number = ir.Operation.create("gpu.thread_id", results=[ir.IndexType.get()], attributes=axis)
+    condition = mlir.dialect("arith").CmpIOp(_ULT, number.result, _index(count)).result
+    branch = ir.Operation.create("scf.if", operands=[condition], regions=2)
+    branch.regions[0].blocks.append()
+    with ir.InsertionPoint(branch.regions[0].blocks[0]):
+        return ir.Operation.create("scf.yield")
 
 
 def _arith(name: str, *operands: Any) -> Any:

@@ -1,4 +1,4 @@
-"""join-launches: contractions that do not need each other, and leave a chip idle, run together."""
+"""join-launches: launches that do not need each other, and leave a chip idle, run together."""
 
 from __future__ import annotations
 
@@ -7,8 +7,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
-from polyblocks import mlir
-from polyblocks.attributes import KIND_ATTRIBUTE
+from polyblocks import mlir, signature
+from polyblocks.attributes import (
+    ARGUMENTS_ATTRIBUTE,
+    SHARED_ALIGNMENT_ATTRIBUTE,
+    UNIT_ATTRIBUTE,
+)
 from polyblocks.codegen.gpu.joined_kernel import (
     READ_ONLY,
     Member,
@@ -17,23 +21,30 @@ from polyblocks.codegen.gpu.joined_kernel import (
     joined_row,
     key_of,
     notes_of,
+    shared_of,
     write_notes,
 )
 from polyblocks.codegen.gpu.passes.place_shared_memory import shared_alignment, workgroup_buffers
 from polyblocks.codegen.gpu.plan import kernels, name_of, read_launches, write_launches
 from polyblocks.codegen.memory import static_bytes
+from polyblocks.codegen.walk import nested
 from polyblocks.occupancy import JOINED_REACH, MOST_JOINED
 
 Json = dict[str, Any]
 
+#: Operations of all threads of a block, or of a warp, and that of how many there are.
+_TOGETHER = ("gpu.barrier", "gpu.block_dim", "gpu.shuffle")
+
 
 @dataclass(frozen=True)
 class JoinLaunchesPass:
-    """Launch contractions as one kernel, of whose blocks each has its share.
+    """Launch nests as one kernel, of whose blocks each has its share.
 
     Taken are those whose blocks are too few to occupy the chip, such as the projections of queries,
-    keys and values of a short sequence: none stores to what another one touches, and blocks have as
-    many threads and the same shared memory. A block's number says whose block it is.
+    keys and values of a short sequence, or what stores the keys and values of a token: none stores
+    to what another one touches, and blocks have as many threads and the same shared memory. Those
+    that no matrix unit computes may have more of it than others, and more threads than others that
+    do not wait for each other. A block's number says whose block it is.
 
     Before::
 
@@ -65,7 +76,7 @@ class JoinLaunchesPass:
             return False
         with module.context, mlir.ir.Location.unknown():
             known = {name_of(kernel): kernel for kernel in kernels(module)}
-            rows = _rows(read_launches(module), known)
+            rows = _rows(read_launches(module), known, _status(module))
             groups = []
             while rows:
                 found = self._group(rows, target)
@@ -114,7 +125,7 @@ class JoinLaunchesPass:
             if between > self.reach or len(group) == self.most:
                 break
             if (
-                row.shape == first.shape
+                _fit([*(rows[n] for n in group), row], target)
                 and row.is_short(target)
                 and not any(row.conflicts(other) for other in rows[:position])
             ):
@@ -134,15 +145,20 @@ class _Launch:
         #: Kernels that run together have the same.
         self.shape = (tuple(row["block"]), types, shared_alignment(kernel))
 
-    def is_short(self, target: Any) -> bool:
-        """Whether it is a contraction that has no second block for every multiprocessor."""
+    @cached_property
+    def is_plain(self) -> bool:
+        """Whether its blocks may have other ones beside them: no matrix unit says what they are."""
         attributes = self.kernel.attributes
-        return (
-            KIND_ATTRIBUTE in attributes
-            and attributes[KIND_ATTRIBUTE].value == "contraction"
-            and self.member.blocks < 2 * target.shared_level.size
-            and self._can_be_joined
-        )
+        return UNIT_ATTRIBUTE not in attributes and SHARED_ALIGNMENT_ATTRIBUTE not in attributes
+
+    @cached_property
+    def waits(self) -> bool:
+        """Whether threads wait for others of their block, or ask how many there are."""
+        return any(op.name in _TOGETHER for op in nested(self.kernel))
+
+    def is_short(self, target: Any) -> bool:
+        """Whether there is no second block for every multiprocessor."""
+        return self.member.blocks < 2 * target.shared_level.size and self._can_be_joined
 
     @cached_property
     def _can_be_joined(self) -> bool:
@@ -159,15 +175,37 @@ class _Launch:
 
     def _accesses(self) -> Iterator[_Bytes]:
         function = self.kernel.attributes["function_type"].value
-        attributes = self.kernel.attributes["arg_attrs"]
+        attributes: Any = [{}] * len(function.inputs)
+        if "arg_attrs" in self.kernel.attributes:
+            attributes = self.kernel.attributes["arg_attrs"]
         for row, type_, given in zip(
             self.row["arguments"], function.inputs, attributes, strict=True
         ):
             stores = READ_ONLY not in given
+            if self.member.reports(row):
+                continue
             if "argument" in row:
                 yield _Bytes(row["argument"], row.get("offset", 0), static_bytes(type_), stores)
             elif "workspace" in row:
                 yield _Bytes(-1, row["workspace"], static_bytes(type_), stores)
+
+
+def _fit(launches: list[_Launch], target: Any) -> bool:
+    """Whether blocks of these may be of one kernel, one for each multiprocessor twice at a time."""
+    first = launches[0]
+    if all(launch.shape == first.shape for launch in launches):
+        return True
+    if not all(launch.is_plain for launch in launches):
+        return False
+    threads = max(launch.member.threads for launch in launches)
+    if any(launch.waits and launch.member.threads < threads for launch in launches):
+        return False
+    types, _ = shared_of([launch.kernel for launch in launches])
+    sizes = [static_bytes(type_) for type_ in types]
+    if None in sizes:
+        return False
+    total, chip = sum(filter(None, sizes)), target.multiprocessor
+    return total <= chip.shared_per_block and 2 * total <= chip.shared
 
 
 @dataclass(frozen=True)
@@ -187,12 +225,20 @@ class _Bytes:
         return self.first < other.first + other.size and other.first < self.first + self.size
 
 
-def _rows(launches: list[Json], known: dict[str, Any]) -> list[_Launch]:
+def _status(module: Any) -> int | None:
+    """Number of the program's argument that is the status word."""
+    if ARGUMENTS_ATTRIBUTE not in module.operation.attributes:
+        return None
+    roles = [row["role"] for row in signature.rows(module)]
+    return roles.index("status") if "status" in roles else None
+
+
+def _rows(launches: list[Json], known: dict[str, Any], status: int | None) -> list[_Launch]:
     """The launches with their kernels."""
     counts: dict[str, int] = {}
     found = []
     for row in launches:
         call = counts.get(row["kernel"], 0)
         counts[row["kernel"]] = call + 1
-        found.append(_Launch(Member(known[row["kernel"]], row, call)))
+        found.append(_Launch(Member(known[row["kernel"]], row, call, status)))
     return found
