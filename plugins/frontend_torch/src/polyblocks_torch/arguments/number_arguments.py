@@ -34,7 +34,6 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode, ShapeEnv
 from torch.utils._sympy.symbol import SymT, symbol_is_type
 
-from polyblocks_torch.decomp.numbers import near
 from polyblocks_torch.importing.checks import CHECK, STATIC_CHECKS, overflow_message
 
 aten = torch.ops.aten
@@ -590,6 +589,9 @@ def _clamp(self: _Numbers, x: Any, low: Any = None, high: Any = None) -> fx.Node
 
 def _near(self: _Numbers, low: Any, high: Any, dtype: torch.dtype) -> tuple[Any, Any]:
     """Limits of integers without those that PyTorch leaves out, see ``numbers.near``."""
+    # Here: it imports MLIR, which a start from the cache does without.
+    from polyblocks_torch.decomp.numbers import near
+
     least, most = (None if isinstance(limit, fx.Node) else limit for limit in (low, high))
     least, most = near(least, most, dtype)
     return (
