@@ -59,17 +59,21 @@ class AbsorbMarginsPass(NestPass):
                 continue
             if not all(_reads_whole(nest, buffer) for nest in products):
                 continue
-            if not _fills(users.writers(buffer), buffer, margin.inside):
+            writers = users.writers(buffer)
+            # Where an earlier product found zeros, the interior has nothing yet.
+            if not all(users.before(writer, products[0]) for writer in writers):
+                continue
+            if not _fills(writers, buffer, margin.inside):
                 continue
             source = _source(buffer, margin, users, products)
             inside, order = source or _like(buffer, margin.inside)
             for nest in products:
                 _read_inside(nest, buffer, inside, order, margin.inside)
             if source is None:
-                for writer in users.writers(buffer):
+                for writer in writers:
                     assert isinstance(writer, Nest)
                     _write_inside(writer, buffer, inside, margin.inside)
-            for item in {*products, *users.writers(buffer)}:
+            for item in {*products, *writers}:
                 users.refresh(item)
             done = True
             context.decide(
