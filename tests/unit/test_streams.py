@@ -38,7 +38,6 @@ def stream_of(
     width: int = 16,
     reads: int = 0,
     step: int = 1,
-    fresh: bool = False,
     joined: bool = False,
     scattered: bool = False,
     tile: int = 0,
@@ -49,7 +48,6 @@ def stream_of(
     are ``joined`` if the pass is told of the loop around; a local buffer of ``tile`` rows is read.
     """
     out = Buffer(shape, "f32", kind)
-    out.fresh = fresh
     i, j = Var(shape[0]), Var(shape[1] - shift)
     lanes = i if across else j
     value = Value("f32")
@@ -91,11 +89,6 @@ def test_what_is_touched_with_an_output_drives_it_out() -> None:
     assert stream_of(shape=(3, 128), reads=1, step=2) == 0
     # A small output is left to whoever reads it next.
     assert stream_of(shape=(2, 128), reads=64) == 0
-
-
-def test_results_in_other_memory_at_each_call_drive_each_other_out() -> None:
-    assert stream_of(shape=(3, 128), reads=5, fresh=True) == 64
-    assert stream_of(shape=(3, 128), reads=4, fresh=True) == 0
 
 
 def test_lines_of_an_output_do_not_drive_out_a_tile() -> None:

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 #: Module: the function's name.
 NAME_ATTRIBUTE = "polyblocks.name"
-#: Module: the memory of results is other memory at the next call.
-FRESH_RESULTS_ATTRIBUTE = "polyblocks.fresh_results"
 #: Module: the last stage, or ``stage:pass``, that a dumped module went through.
 RESUME_ATTRIBUTE = "polyblocks.done"
 #: An argument of ``@main``: its row of the signature, see :mod:`polyblocks.signature`.

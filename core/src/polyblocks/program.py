@@ -140,8 +140,6 @@ class Program:
         arguments: one per argument of ``@main``, in order.
         results: one per result of ``@main``, in order.
         metadata: JSON values for reports, e.g. the source ops.
-        fresh_results: the framework keeps the memory of results for a while after the last use, so
-            that results of the next call lie in other memory, which caches do not hold.
     """
 
     name: str
@@ -149,4 +147,3 @@ class Program:
     arguments: tuple[Argument, ...]
     results: tuple[Result, ...]
     metadata: dict[str, Any] = field(default_factory=dict)
-    fresh_results: bool = False

@@ -13,7 +13,6 @@ from typing import Any
 from polyblocks.attributes import (
     ARGUMENT_ATTRIBUTE,
     ARGUMENTS_ATTRIBUTE,
-    FRESH_RESULTS_ATTRIBUTE,
     NAME_ATTRIBUTE,
     RESULT_ATTRIBUTE,
 )
@@ -142,8 +141,6 @@ def attach(program: Program) -> None:
         )
         module = program.module.operation.attributes
         module[NAME_ATTRIBUTE] = ir.StringAttr.get(program.name)
-        if program.fresh_results:
-            module[FRESH_RESULTS_ATTRIBUTE] = ir.UnitAttr.get()
 
 
 def infer(module: Any) -> bool:

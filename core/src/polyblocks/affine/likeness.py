@@ -130,7 +130,7 @@ class _Names:
             self._said.append(
                 (
                     *(buffer.shape, layout, hash(buffer.element), buffer.bytes_per_element),
-                    *(buffer.kind, base, buffer.lasting, buffer.fresh, buffer.outer is None),
+                    *(buffer.kind, base, buffer.lasting, buffer.outer is None),
                     *(buffer.constant is None, buffer.base.kind, buffer.space, buffer.layout),
                 )
             )

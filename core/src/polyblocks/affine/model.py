@@ -38,7 +38,6 @@ class Buffer:
         viewed: the buffer that it is a view of, or None.
         outer: in the body of a loop or branch, the same buffer in the sequence around it.
         lasting: whether it is an argument that holds the same at every call.
-        fresh: whether it is a result that lies in other memory at the next call.
         space: memory of a ``local`` one: ``shared`` by the threads of a block, or the ``registers``
             of these; empty for the default.
         layout: of a ``local`` one, which of its elements change places.
@@ -50,7 +49,6 @@ class Buffer:
         "bytes_per_element",
         "constant",
         "element",
-        "fresh",
         "kind",
         "known_strides",
         "lasting",
@@ -87,7 +85,7 @@ class Buffer:
         self.viewed = base
         self.constant: list[Any] | None = None
         self.outer: Buffer | None = None
-        self.lasting = self.fresh = False
+        self.lasting = False
         self.space = space
         self.layout = layout
         self.number = next(_numbers)
@@ -115,11 +113,6 @@ class Buffer:
     def nbytes(self) -> int:
         """Bytes of its elements."""
         return self.numel * self.bytes_per_element
-
-    @property
-    def cached_bytes(self) -> int:
-        """Bytes that caches get to hold of it when the program runs again and again."""
-        return 2 * self.nbytes if self.fresh else self.nbytes
 
     def __repr__(self) -> str:
         return f"{self.kind}{self.number}{list(self.shape)}"

@@ -16,7 +16,6 @@ from polyblocks.attributes import (
     COPY,
     ESTIMATE_ATTRIBUTE,
     FREE_ROUNDING_ATTRIBUTE,
-    FRESH_RESULTS_ATTRIBUTE,
     GCD,
     KERNEL_ATTRIBUTE,
     KIND_ATTRIBUTE,
@@ -266,9 +265,6 @@ class Attribute:
 
 ATTRIBUTES: dict[str, Attribute] = {
     NAME_ATTRIBUTE: Attribute("module", "string", "what the user calls the program"),
-    FRESH_RESULTS_ATTRIBUTE: Attribute(
-        "module", "unit", "results lie in other memory at the next call; may be ignored"
-    ),
     ARGUMENTS_ATTRIBUTE: Attribute(
         "module",
         "dictionaries",

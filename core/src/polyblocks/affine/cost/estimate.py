@@ -190,7 +190,7 @@ class Estimator:
         self._in_a_word = {unit.name: unit.in_a_word for unit in target.matrix_units}
         self._unknown = rates.unknown_rates(target)
         self._written = written and not self._unknown
-        self._all = sum(max(b.cached_bytes, 0) for b in set(buffers) if b.viewed is None)
+        self._all = sum(max(b.nbytes, 0) for b in set(buffers) if b.viewed is None)
         self._main = len(target.memory) - 1
         # Decisions between kinds of nests hope for less.
         self._lost = 1 - rates.kept_share(target, self._all) if self._written else 1.0

@@ -26,7 +26,6 @@ from polyblocks.affine.model import (
 )
 from polyblocks.attributes import (
     ESTIMATE_ATTRIBUTE,
-    FRESH_RESULTS_ATTRIBUTE,
     KERNEL_ATTRIBUTE,
     KIND_ATTRIBUTE,
     REGION_ATTRIBUTE,
@@ -61,7 +60,6 @@ def read(module: Any, *, chains: bool = False) -> Sequence:
 
     rows = signature_rows(module)
     block = signature.main_of(module).body.blocks[0]
-    fresh = FRESH_RESULTS_ATTRIBUTE in module.operation.attributes
     reader = _BlockReader(block, Scope(module), chains=chains)
     for i, argument in enumerate(block.arguments):
         if isinstance(argument.type, ir.MemRefType):
@@ -69,7 +67,7 @@ def read(module: Any, *, chains: bool = False) -> Sequence:
             row = rows[i] if rows else {"role": "input", "constant": False}
             lasts = row["role"] == "input" and row["constant"] and row["updates"] is None
             buffer = reader.argument(argument, str(row["role"]))
-            buffer.lasting, buffer.fresh = bool(lasts), fresh and row["role"] == "output"
+            buffer.lasting = bool(lasts)
     return reader.read()
 
 

@@ -168,7 +168,7 @@ def _touched_bytes(item: Nest | Opaque) -> int:
     for seen in {*reads(item), *writes(item)}:
         if seen.base.kind != "local":
             parts[seen.base] = min(parts.get(seen.base, 0) + seen.nbytes, seen.base.nbytes)
-    return sum(parts.values()) + sum(b.cached_bytes - b.nbytes for b in parts)
+    return sum(parts.values())
 
 
 def _is_aligned(

@@ -96,7 +96,7 @@ class TilingCost:
         #: Bytes of what the product touches, and of what else lasts in the program.
         code = [n for o in product.operands for n in o.nodes] + [*product.before, *product.after]
         buffers = {n.buffer.base for n in code if isinstance(n, Access)}
-        self._touched = max(sum(b.cached_bytes for b in buffers), self.lasting)
+        self._touched = max(sum(b.nbytes for b in buffers), self.lasting)
         self._fetching = {o: self._fetch_time(o) for o in product.operands}
         self._storing = rate * result_time(product, self.width)
         self._window_time = self._time_of_windows()
