@@ -20,6 +20,7 @@ from polyblocks.affine.model import (
     Value,
     around,
     clone,
+    reads,
     reads_from,
 )
 from polyblocks.affine.ops import Integers, Ops
@@ -93,6 +94,9 @@ def stacked(buffer: Buffer, users: Users, wraps: bool = False) -> Nest | None:
         part = _Part.of(nest, buffer)
         # A margin of constants is better merged with others, or made in a tile.
         if part is None or not any(isinstance(n, Load) for n in part.body):
+            return None
+        # All are computed where the last one is, or later.
+        if users.written_between({b.base for b in reads(nest)}, nest, nests[-1]):
             return None
         parts.append(part)
     dimension = _dimension(buffer, parts)
