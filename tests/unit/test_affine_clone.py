@@ -15,6 +15,7 @@ from polyblocks.affine.model import (
     Buffer,
     Check,
     For,
+    GuardedStore,
     Index,
     IndirectAtomic,
     IndirectLoad,
@@ -45,8 +46,8 @@ REPLACED = {OLD: NEW, GIVEN: TAKEN, AT: TO, PLACE: MOVED}
 SIGNED = (("marks", 0), "name", {}, F32, 0)
 
 ORDER = [
-    *("Op", "Index", "Load", "Store", "IndirectLoad", "IndirectStore", "IndirectAtomic"),
-    *("Alloca", "Check", "Commit", "Wait", "Barrier", "Multiply", "For"),
+    *("Op", "Index", "Load", "Store", "IndirectLoad", "IndirectStore", "GuardedStore"),
+    *("IndirectAtomic", "Alloca", "Check", "Commit", "Wait", "Barrier", "Multiply", "For"),
 ]
 
 NODES: list[Node] = [
@@ -56,6 +57,7 @@ NODES: list[Node] = [
     Store(GIVEN, OLD, PLACE, "here", stream=64, peel=True, padding=frozenset({2})),
     IndirectLoad(Value(F32), OLD, [AT], "here"),
     IndirectStore(GIVEN, OLD, [AT], "here"),
+    GuardedStore(AT, GIVEN, OLD, [AT], "here"),
     IndirectAtomic("arith.addf", GIVEN, OLD, [AT], "here"),
     Alloca(Buffer((4,), F32, "local", space="shared", layout=(Swizzle(0, 0, (0, 1)),))),
     Check(GIVEN, "too large", "here"),
