@@ -6,12 +6,15 @@ import dataclasses
 import random
 
 import pytest
+from tests.support.nests import buffer, weighted
 from tests.support.stencil_chain import stencils
 
 from polyblocks import mlir
 from polyblocks.affine.cost import rates
 from polyblocks.affine.mlir.json_attributes import from_attribute
 from polyblocks.affine.model import Buffer
+from polyblocks.affine.tiles.fusion_stages import FusionStage
+from polyblocks.affine.tiles.passing_stores import BufferWriter
 from polyblocks.attributes import ESTIMATE_ATTRIBUTE
 from polyblocks.codegen.walk import nested
 from polyblocks.options import CompileOptions
@@ -76,3 +79,18 @@ def test_outputs_that_no_cache_keeps_are_written_once() -> None:
     assert not rates.passes_caches(target, Buffer((cache,), "f32", "alloc"), 8 * cache)
     bare = dataclasses.replace(target, memory=target.memory[-1:])
     assert not rates.passes_caches(bare, large, 8 * cache)
+
+
+def test_what_tiles_leave_to_outputs_waits_for_no_lines() -> None:
+    """As stores are marked: where only a tile is read, they pass the caches from fewer bytes on."""
+    a, tile, out = buffer(64, 64, kind="input"), buffer(64, 64), buffer(64, 64, kind="output")
+    tap, other = (tile, (0, 0), 1.0), (a, (0, 0), 1.0)
+
+    def walks(*taps: object) -> bool:
+        nests = weighted(tile, (0, 0), (64, 64), other), weighted(out, (0, 0), (64, 64), *taps)
+        stages = [stage for stage in map(FusionStage.of, nests) if stage is not None]
+        return BufferWriter.of(stages, out).walks({tile})
+
+    assert not walks(tap)
+    assert walks(tap, other)
+    assert walks(other)

@@ -24,6 +24,7 @@ from polyblocks.codegen.gpu.joined_kernel import (
     shared_of,
     write_notes,
 )
+from polyblocks.codegen.gpu.passes.lower_checks import COLLECTIVE
 from polyblocks.codegen.gpu.passes.place_shared_memory import shared_alignment, workgroup_buffers
 from polyblocks.codegen.gpu.plan import kernels, name_of, read_launches, write_launches
 from polyblocks.codegen.memory import static_bytes
@@ -33,7 +34,7 @@ from polyblocks.occupancy import JOINED_REACH, MOST_JOINED
 Json = dict[str, Any]
 
 #: Operations of all threads of a block, or of a warp, and that of how many there are.
-_TOGETHER = ("gpu.barrier", "gpu.block_dim", "gpu.shuffle")
+_TOGETHER = COLLECTIVE | {"gpu.block_dim"}
 
 
 @dataclass(frozen=True)
