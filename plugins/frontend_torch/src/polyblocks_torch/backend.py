@@ -31,6 +31,7 @@ from polyblocks_torch.arguments.number_arguments import (
 )
 from polyblocks_torch.arguments.numpy_scalars import scalars_as_numbers
 from polyblocks_torch.compiler import compile_graph
+from polyblocks_torch.elements.copies import views_again, visible_copy
 from polyblocks_torch.gradients.absent_gradients import (
     absent_gradients_told,
     without_absent_gradients,
@@ -103,6 +104,15 @@ def compile_frame(
         report.not_compiled(*reason, strict=options.strict_target)
         forward: Callable[..., Any] = gm.forward
         return forward
+    seen = visible_copy(gm)
+    if seen is not None:
+        views_again(gm)
+        where = source_location(seen)
+        return _run_by_pytorch(gm, "indexing", options, report)(
+            f"the view that a tensor without dimensions chooses{f' at {where}' if where else ''} "
+            "is updated, or returned, or read after an update of what it shows; take a copy with "
+            "torch.index_select"
+        )
     if any(_is_symbolic(value) for value in example_inputs):
         if are_all_numbers(gm, example_inputs):
             with contextlib.suppress(NumbersLeft):

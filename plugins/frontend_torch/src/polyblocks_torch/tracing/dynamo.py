@@ -34,6 +34,7 @@ from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 from torch.utils import _pytree as pytree
 
 from polyblocks.errors import FallbackError, InputError, PolyBlocksError
+from polyblocks_torch.elements.traced import elements_gathered
 from polyblocks_torch.location import is_of_user
 from polyblocks_torch.recurrent.shapes import shapes_alone
 from polyblocks_torch.report import Frame, FunctionReport, GraphBreak, one_line
@@ -132,6 +133,7 @@ class _Converter:
         #: since code that Dynamo generates may hold constants without a hash.
         self._failures = ExactWeakKeyDictionary()
 
+    @elements_gathered()
     def __call__(self, frame: Any, cache_entry: Any, frame_state: Any) -> Any:
         code = frame.f_code
         location = f"{code.co_filename}:{code.co_firstlineno}"
