@@ -10,9 +10,11 @@ import pytest
 import torch
 from tests.extended.test_group_units_simulated import ARCH, plans, without
 from tests.extended.test_kernels_simulated import simulate
+from tests.extended.test_window_copies_simulated import predict_boxes
 
 from polyblocks.affine.gpu.plans.group_units import GroupUnitPlan
 from polyblocks.codegen.gpu.matrix_emission.role_steps import ConsumerSteps, ProducerSteps
+from polyblocks_nvgpu.passes import lower_group_units
 
 pytestmark = pytest.mark.cpu
 
@@ -68,6 +70,7 @@ FAULTS: dict[str, tuple[Callable[[str], str], str]] = {
     "no bytes that are expected": (without("mbarrier.arrive.expect"), "wrong barrier"),
     "places that are never free": (without("@llvm.nvvm.mbarrier.arrive.shared"), "wrong barrier"),
     "barriers that are not made": (without("mbarrier.init"), "wrong barrier"),
+    "registers that are not ordered": (without("wgmma.fence"), "missing fence"),
     "registers of sums that are used early": (
         lambda code: code.replace("wgmma.wait.0.", "wgmma.wait.1."),
         "unwaited product",
@@ -112,13 +115,42 @@ def test_a_place_that_is_free_too_early_is_found(
     assert kinds & {"unwaited product", "unwaited copy", "race", "wrong barrier"}
 
 
-def test_another_box_is_found(plans: list[GroupUnitPlan], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("rows", [lambda n: n // 2, lambda n: n + 1], ids=["half", "and a row"])
+def test_another_box_is_found(
+    rows: Callable[[int], int], plans: list[GroupUnitPlan], monkeypatch: pytest.MonkeyPatch
+) -> None:
     box = GroupUnitPlan.box
     monkeypatch.setattr(
-        GroupUnitPlan, "box", lambda plan, o: (box(plan, o)[0], box(plan, o)[1] // 2)
+        GroupUnitPlan, "box", lambda plan, o: (box(plan, o)[0], rows(box(plan, o)[1]))
     )
     kinds, _ = found_kinds()
     assert "wrong barrier" in kinds
+
+
+#: Fault -> how a descriptor is changed, and what the simulator says; nothing: sums are wrong.
+DESCRIPTORS: dict[str, tuple[Callable[[int], int], str]] = {
+    "another start": (lambda bits: bits + 2, ""),
+    "groups of lines twice as far apart": (lambda bits: bits + (1024 >> 4 << 32), ""),
+    "panels twice as far apart": (lambda bits: bits + (bits & 0x3FFF0000), ""),
+    "a swizzle of 32 bytes": (lambda bits: bits - (1 << 63), "inactive lane"),
+    "no swizzle": (lambda bits: bits - (1 << 62), "inactive lane"),
+}
+
+
+@pytest.mark.parametrize("fault", DESCRIPTORS)
+def test_other_descriptors_are_found(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of rows in two panels."""
+    change, expected = DESCRIPTORS[fault]
+    whole, plans = lower_group_units.descriptor_bits, predict_boxes(monkeypatch, tile=128)
+    monkeypatch.setattr(lower_group_units, "descriptor_bits", lambda *given: change(whole(*given)))
+    torch.manual_seed(0)
+    a, b = r(520, 128).half(), r(520, 64).half()
+    (found,), launches = simulate(lambda a, b: a.t() @ b, [a, b], ARCH)
+    assert plans
+    kinds = {f.kind for launch in launches for f in launch.findings}
+    wrong = torch.from_numpy(found).double() - a.double().t() @ b.double()
+    error = float(wrong.abs().nan_to_num(torch.inf).max())
+    assert expected in kinds if expected else kinds or error > 1
 
 
 def test_steps_of_another_tile_are_wrong(

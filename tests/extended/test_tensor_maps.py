@@ -21,7 +21,7 @@ from torch.nn import functional
 import polyblocks
 from polyblocks.artifact import Artifact
 from polyblocks.errors import ExecutionError
-from polyblocks.runtime.device.plan import read_plan
+from polyblocks.runtime.device.plan import LaunchPlan, Slot, read_plan
 from polyblocks.runtime.device.tensor_map import TensorMap
 from polyblocks_nvgpu.bulk import tensor_maps
 
@@ -69,6 +69,40 @@ def test_products_are_right_wherever_arrays_are(bench: Any, use_graph: bool) -> 
             found = bench.stand_in.download(addresses[-1], out)
         square = (a.double() @ b.double()).half().double()
         np.testing.assert_allclose(found, (square @ square).numpy(), rtol=0.02, atol=0.05)
+
+
+def test_the_address_of_another_call_is_found(bench: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planted: arrays have moved, and tensor maps still say where the first ones are."""
+    torch.manual_seed(0)
+    once = [torch.randn(shape).half() / 4 for shape in SHAPES]
+    stale = [bench.upload(each.numpy()) for each in once]
+    with_maps = LaunchPlan.with_maps
+
+    def kept(self: LaunchPlan, encode: Any) -> LaunchPlan:
+        made = with_maps(self, encode)
+        slots = [
+            Slot("value", 0, stale[each.row] + each.number)
+            if each.of_map and each.kind == "argument" and each.row < len(stale)
+            else each
+            for each in made.slots
+        ]
+        return replace(made, slots=tuple(slots))
+
+    monkeypatch.setattr(LaunchPlan, "with_maps", kept)
+    executable, driver = bench.load(False), bench.driver
+    stream, out = driver.create_stream(0), np.zeros((64, 64), np.float16)
+    again = [torch.randn(shape).half() / 4 for shape in SHAPES]
+    addresses = [bench.upload(each.numpy()) for each in again] + [bench.upload(out)]
+    executable.launcher(0)(stream, *addresses)
+    driver.wait(stream)
+    with bench.stand_in._lock:
+        found = bench.stand_in.download(addresses[-1], out).astype(np.float64)
+
+    def error(a: torch.Tensor, b: torch.Tensor) -> float:
+        square = (a.double() @ b.double()).numpy()
+        return float(np.abs(found - square @ square).max())
+
+    assert error(*again) > 1 > 0.2 > error(*once)
 
 
 def test_c_libraries_make_them(bench: Any, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import pytest
 from polyblocks.affine.cost.predicted import Predicted
 from polyblocks.affine.gpu import choose, split_k
 from polyblocks.affine.gpu.plans.unit_access import nest_accesses
+from polyblocks.affine.gpu.plans.units import UnitPlan
 from polyblocks.affine.gpu.tiles import lanes_cost
 from polyblocks.affine.gpu.tiles.unit_plans import unit_plans
 from polyblocks.affine.gpu.tiles.units_cost import predict_units
@@ -49,17 +50,18 @@ def predict_by(patch: pytest.MonkeyPatch, predict: Predict, kind: str = "matrix"
 
 
 @contextmanager
-def any_unit(numbers: random.Random | None) -> Iterator[list[Any]]:
+def any_unit(numbers: random.Random | None, of: type[UnitPlan] = UnitPlan) -> Iterator[list[Any]]:
     """Inside, a contraction gets any kernel of a unit that is possible; gives those that are.
 
     Args:
         numbers: choose it; None: the model chooses, as outside.
+        of: what kernels those are.
     """
     seen: list[Any] = []
 
     def predict(kernel: Any, *given: Any) -> Predicted:
         found = predict_units(kernel, *given)
-        possible = isfinite(found.seconds)
+        possible = isinstance(kernel, of) and isfinite(found.seconds)
         seen.extend([kernel] * possible)
         if numbers is None:
             return found

@@ -62,6 +62,16 @@ def several(run: Callable[..., Any], ins: list[int], outs: list[int], site: int)
     return step
 
 
+def holding(step: Step, held: list[int]) -> Step:
+    """An op that goes on reading registers; see :meth:`GroupProducts.hold`."""
+
+    def run(m: Any, r: list[Any]) -> None:
+        step(m, r)
+        m.products.hold(m, r, held)
+
+    return run
+
+
 def effect(run: Callable[..., Any], ins: list[int], site: int) -> Step:
     """An op without a result."""
 

@@ -16,6 +16,7 @@ from polyblocks.simt.closures import (
     branch,
     conditional,
     effect,
+    holding,
     merging,
     plain,
     several,
@@ -453,7 +454,9 @@ class _KernelDecoder:
             self._note_granule(instruction)
             for kind, count in counts_of(operation, instruction).items():
                 segment.counts[kind] = segment.counts.get(kind, 0) + count
-            segment.steps.append(self._step(item, run))
+            step = self._step(item, run)
+            held = [] if operation.held is None else item.ins[operation.held]
+            segment.steps.append(holding(step, held) if held else step)
         return segment
 
     def _note_granule(self, instruction: Instruction) -> None:

@@ -1,14 +1,16 @@
 """Matrix units that read shared memory, simulated: products that go on while threads do.
 
 Operands are loaded where the unit is called, and again where its products are waited for: they must
-be the same, and nothing else may write them in between. Sums are no numbers before they are done
-(:mod:`polyblocks.simt.pending_sums`).
+be the same, and nothing else may write them in between; so must those in registers. Sums are no
+numbers before they are done (:mod:`polyblocks.simt.pending_sums`). A lane that has waited may use
+registers, and has to order that before its next call.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -44,11 +46,23 @@ class Tile:
 
 @dataclass
 class _Flight:
-    address: Array
+    """Operands of a call.
+
+    Attributes:
+        read: reads them again.
+        words: what they were; the last axis is that of lanes.
+        group: the number of the group of products that each lane's are in.
+        lanes: that called, and have not waited.
+        site: of the call.
+        of: what they are in.
+    """
+
+    read: Callable[[], Array]
     words: Array
     group: Array
     lanes: Array
     site: int
+    of: str = "shared memory that was"
 
 
 class GroupProducts:
@@ -64,6 +78,12 @@ class GroupProducts:
         self.visible = np.zeros(lanes, np.int32)
         self._flights: list[_Flight] = []
         self._sums = PendingSums()
+        #: Whether what each lane did with its registers is ordered before its next call.
+        self._ordered = np.zeros(lanes, bool)
+
+    def order(self, machine: Accesses) -> None:
+        """Order all uses of registers so far, by the executing lanes, before their next calls."""
+        self._ordered |= machine.mask
 
     def fence(self, machine: Accesses) -> None:
         """The unit sees what the executing lanes have written to shared memory."""
@@ -75,6 +95,7 @@ class GroupProducts:
 
     def wait(self, machine: Accesses, keep: int) -> None:
         """The executing lanes wait until at most ``keep`` groups are under way."""
+        self._ordered &= ~machine.mask
         measure, machine.measure = machine.measure, False
         executing, count, site = machine.mask, machine.active, machine.site
         for flight in self._flights:
@@ -83,9 +104,9 @@ class GroupProducts:
                 continue
             machine.site = flight.site
             machine.set_mask(done, int(np.count_nonzero(done)))
-            changed = (_load(machine, flight.address) != flight.words).any(axis=0)
+            changed = (flight.read() != flight.words).any(axis=0)
             if (changed & done).any():
-                message = "reads shared memory that was written before its products were done"
+                message = f"reads {flight.of} written before its products were done"
                 machine.report("unwaited product", message, changed)
             flight.lanes = flight.lanes & ~done
         machine.set_mask(executing, count)
@@ -120,6 +141,9 @@ class GroupProducts:
         executing = machine.mask.reshape(-1, width)
         if (executing.any(axis=1) != executing.all(axis=1)).any():
             machine.report("inactive lane", "a matrix unit needs all lanes of its warps")
+        if (machine.mask & ~self._ordered).any():
+            message = "uses registers that threads could use since the last fence for them"
+            machine.report("missing fence", message, ~self._ordered)
         first, second = operands
         if isinstance(first, Tile):
             a = self._operand(machine, unit, 0, first)
@@ -149,6 +173,15 @@ class GroupProducts:
             whole = self._sums.marked(whole, self.closed, machine.mask)
         return tuple(whole)
 
+    def hold(self, machine: Accesses, registers: list[Any], of: Sequence[int]) -> None:
+        """The call before goes on reading an operand in some of the registers of lanes."""
+
+        def read() -> Array:
+            return np.stack([np.broadcast_to(registers[n], (machine.lanes,)) for n in of])
+
+        given = read(), self.closed.copy(), machine.mask.copy(), machine.site
+        self._flights.append(_Flight(read, *given, "registers that were"))
+
     def done(self, machine: Accesses, keep: int, sums: Sequence[Array]) -> tuple[Array, ...]:
         """The sums of all groups but the ``keep`` latest ones; see :meth:`wait`."""
         return tuple(self._sums.resolved(sums, machine.mask, self.closed - keep))
@@ -173,8 +206,8 @@ class GroupProducts:
             address = address ^ (address // unit.line % _PIECES * _PIECE)
             words = _load(machine, address)
             self._check_fences(machine, address)
-            lanes = machine.mask.copy()
-            self._flights.append(_Flight(address, words, self.closed.copy(), lanes, machine.site))
+            given = words, self.closed.copy(), machine.mask.copy(), machine.site
+            self._flights.append(_Flight(partial(_load, machine, address), *given))
             values = from_words(words, dtype)
             found.append(values.reshape(length, -1, width))
         # (rounds, elements, groups, lanes) -> (groups, pieces, elements)

@@ -83,12 +83,14 @@ class Operation:
         barrier: all threads of the block meet here; ``run`` is called before they wait.
         gathers: subgroups beside each other that go on together from here; 0 if each goes on, and
             :data:`CLUSTER` for all of a cluster's blocks.
+        held: operands whose registers a unit goes on reading, until its products are waited for.
     """
 
     decode: Callable[[Instruction], Run]
     kind: Kind = None
     barrier: bool = False
     gathers: int = 0
+    held: slice | None = None
 
 
 @dataclass(frozen=True)

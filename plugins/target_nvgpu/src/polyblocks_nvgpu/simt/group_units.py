@@ -35,8 +35,9 @@ def _tile(machine: Any, descriptor: Any, in_panels: bool) -> Tile:
     whole = np.broadcast_to(descriptor, (machine.lanes,)).astype(np.int64)
     leading, stride = (int(whole[0] >> at & _FIELD) << SHIFT for at in (16, 32))
     rest = whole & ~np.int64(ADDRESS_BITS >> SHIFT)
-    if (rest != descriptor_bits(leading, stride)).any():
-        machine.report("inactive lane", "has a matrix descriptor of another kind", rest != rest[0])
+    known = rest == descriptor_bits(leading, stride)
+    if not known.all():
+        machine.report("inactive lane", "has a matrix descriptor of another kind", ~known)
     low = (whole & _FIELD) << SHIFT
     return Tile(tile_start(machine, low, ADDRESS_BITS.bit_length()), leading, stride, in_panels)
 
@@ -56,7 +57,9 @@ def _multiply(
 
         return run
 
-    return Operation(decode, "matrix")
+    # The registers of the first operand are in front of the descriptor of the second one.
+    held = slice(-OPERAND - 1, -1) if panels[0] is None else None
+    return Operation(decode, "matrix", held=held)
 
 
 def _wait(pending: int) -> Operation:
@@ -84,8 +87,9 @@ INTRINSICS: dict[str, Operation] = {
     "llvm.nvvm.fence.proxy.async.shared_cta": Operation(
         lambda i: lambda m: m.products.fence(m), "control"
     ),
-    # Registers are those of the lanes at any time.
-    "llvm.nvvm.wgmma.fence.sync.aligned": Operation(lambda i: lambda m: None, "control", gathers=4),
+    "llvm.nvvm.wgmma.fence.sync.aligned": Operation(
+        lambda i: lambda m: m.products.order(m), "control", gathers=4
+    ),
     "llvm.nvvm.wgmma.commit_group.sync.aligned": Operation(
         lambda i: lambda m: m.products.close(m), "control"
     ),
