@@ -8,8 +8,8 @@ of its first element and ``high`` one of its last (included).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from math import lcm
 
 from polyblocks.affine.expr import Div, Expr, Mod, Var
@@ -50,6 +50,69 @@ class Slices:
     boxes: dict[Buffer, list[Span]] = field(default_factory=dict)
     wrapped: set[Buffer] = field(default_factory=set)
 
+    def copy(self) -> Slices:
+        """One that may be changed."""
+        return replace(
+            self,
+            spans=dict(self.spans),
+            whole=set(self.whole),
+            boxes={buffer: list(box) for buffer, box in self.boxes.items()},
+            wrapped=set(self.wrapped),
+        )
+
+
+class KnownSlices:
+    """Slices of groups of stages, for groups that have more stages before them.
+
+    Slices are found from the last stage backwards, so a group that grows by its producers begins
+    with what it was: without this, growing takes the square of the number of stages.
+    """
+
+    #: So many groups are kept for each destination, the last ones.
+    KEPT = 8
+
+    def __init__(self) -> None:
+        self._known: dict[Hashable, list[_Known]] = {}
+
+    def longest(
+        self, key: Hashable, backward: list[FusionStage], kept: set[Buffer]
+    ) -> tuple[Slices, int] | None:
+        """Slices of the first of these stages, and how many these are; None if of none.
+
+        Args:
+            key: what else slices depend on.
+            backward: the stages, the last one first.
+            kept: as in :func:`slices`.
+        """
+        found = [
+            one
+            for one in self._known.get(key, ())
+            if len(one.backward) <= len(backward)
+            and all(a is b for a, b in zip(one.backward, backward, strict=False))
+            and one.kept == one.touched & kept
+        ]
+        best = max(found, key=lambda one: len(one.backward), default=None)
+        return None if best is None else (best.found.copy(), len(best.backward))
+
+    def add(
+        self, key: Hashable, backward: list[FusionStage], kept: set[Buffer], found: Slices
+    ) -> None:
+        """Keep the slices of stages; the arguments are those of :meth:`longest`."""
+        touched = {a.buffer for stage in backward for a in (*stage.loads, *stage.stores)}
+        known = self._known.setdefault(key, [])
+        known.append(_Known(backward, touched, touched & kept, found.copy()))
+        del known[: -self.KEPT]
+
+
+@dataclass(frozen=True)
+class _Known:
+    """Slices of stages, from the last one backwards, and which of their buffers are kept."""
+
+    backward: list[FusionStage]
+    touched: set[Buffer]
+    kept: set[Buffer]
+    found: Slices
+
 
 def slices(
     stages: list[FusionStage],
@@ -57,6 +120,7 @@ def slices(
     kept: set[Buffer],
     updated: set[Buffer] | None = None,
     rows: bool = True,
+    known: KnownSlices | None = None,
 ) -> Slices | None:
     """The slices of ``stages`` for a tile of ``root``; None if unknown.
 
@@ -66,7 +130,9 @@ def slices(
         kept: other buffers that are written here and used elsewhere.
         updated: buffers whose parts later stages overwrite with new versions.
         rows: whether enlarged rows stay in one piece.
+        known: what was found for fewer of the stages; more is added.
     """
+    known = KnownSlices() if known is None else known
     writers: dict[Buffer, list[FusionStage]] = {}
     for stage in stages:
         for store in stage.stores:
@@ -74,7 +140,7 @@ def slices(
     if not _ordered(stages, writers, updated or set()):
         return None
     region = _region(stages, root)
-    found = _slices_of(stages, root, kept, region, [1] * len(region), rows)
+    found = _slices_of(stages, root, kept, region, [1] * len(region), rows, known)
     if found is None or not any(stage.strided for stage in stages):
         return found
     exprs = [
@@ -85,7 +151,7 @@ def slices(
     units = [lcm(*(k for e in exprs for k in divisors(e, y))) for y in found.tile]
     if not 1 < max(units, default=1) <= UNIT:
         return found
-    return _slices_of(stages, root, kept, region, units, rows)
+    return _slices_of(stages, root, kept, region, units, rows, known)
 
 
 def _slices_of(
@@ -95,8 +161,27 @@ def _slices_of(
     region: list[tuple[int, int]],
     units: list[int],
     rows: bool,
+    known: KnownSlices,
 ) -> Slices | None:
     """The slices for tiles of a region of ``root`` that are a number of ``units`` long."""
+    key = (root, tuple(region), tuple(units), rows)
+    backward = stages[::-1]
+    found, done = known.longest(key, backward, kept) or (_of_root(root, region, units), 0)
+    for stage in backward[done:]:
+        if not _span(stage, found, root, {root, *kept}):
+            return None
+        _read(stage, found)
+        for load in stage.loads:
+            if load.buffer in kept and load.buffer is not root:
+                _keep(load.buffer, found)
+        if rows:
+            found.whole.update(_uncut(stage, found))
+    known.add(key, backward, kept, found)
+    return found
+
+
+def _of_root(root: Buffer, region: list[tuple[int, int]], units: list[int]) -> Slices:
+    """The slices of no stage yet."""
     tile = [
         Var(-(-(end - begin) // unit), f"y{d}")
         for d, ((begin, end), unit) in enumerate(zip(region, units, strict=True))
@@ -107,15 +192,6 @@ def _slices_of(
     ]
     found = Slices(tile, units, corners)
     found.boxes[root] = list(corners)
-    for stage in reversed(stages):
-        if not _span(stage, found, root, {root, *kept}):
-            return None
-        _read(stage, found)
-        for load in stage.loads:
-            if load.buffer in kept and load.buffer is not root:
-                _keep(load.buffer, found)
-        if rows:
-            found.whole.update(_uncut(stage, found))
     return found
 
 
@@ -378,9 +454,14 @@ def bounds(expr: Expr, spans: Mapping[Var, Span]) -> Span | None:
 
 def _holds(span: Span, other: Span) -> bool:
     """Whether a span has all of another one, wherever the tile is."""
-    return (other[0] - span[0]).tight_range()[0] >= 0 and (
-        (span[1] - other[1]).tight_range()[0] >= 0
-    )
+    return _difference(other[0], span[0])[0] >= 0 and _difference(span[1], other[1])[0] >= 0
+
+
+def _difference(a: Expr, b: Expr) -> tuple[int, int]:
+    """The range of ``a - b``; most ends are the same places of a tile, moved by a number."""
+    if a.terms == b.terms:
+        return a.const - b.const, a.const - b.const
+    return (a - b).tight_range()
 
 
 def _over_steps(expr: Expr, spans: Mapping[Var, Span]) -> Span | None:
@@ -432,7 +513,7 @@ def _union(a: Span | None, b: Span, extent: int) -> Span:
     """The smallest span of both, or everything if that is not affine."""
     if a is None or a == b:
         return _clip(b, extent)
-    low, high = (a[0] - b[0]).tight_range(), (a[1] - b[1]).tight_range()
+    low, high = _difference(a[0], b[0]), _difference(a[1], b[1])
     # The order of the ends must be the same wherever the tile is.
     if low[0] < 0 < low[1] or high[0] < 0 < high[1]:
         return Expr(0), Expr(extent - 1)

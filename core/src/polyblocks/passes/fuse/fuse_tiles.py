@@ -38,7 +38,7 @@ from polyblocks.affine.naming.names import name_nests
 from polyblocks.affine.preparation import Preparation
 from polyblocks.affine.subnests import change_subnests
 from polyblocks.affine.tiles.fusion_stages import FusionStage
-from polyblocks.affine.tiles.slices import Slices, all_run, slices
+from polyblocks.affine.tiles.slices import KnownSlices, Slices, all_run, slices
 from polyblocks.affine.tiles.staging import copy_nest, worth_copies
 from polyblocks.affine.tiles.tile_writer import has_remainder, shared_bytes, tiled
 from polyblocks.affine.tiles.updates import in_place
@@ -223,10 +223,10 @@ class _Grouping:
         self.owner = owner
         self.sequence = sequence
         self.context = context
-        self.users = Users(sequence)
-        self.viewed = sequence.viewed()
+        self.users, self.viewed = Users(sequence), sequence.viewed()
         self.nodes: dict[Nest, int] = {}
         self.group_of: dict[Nest, _Group] = {}
+        self.known_slices = KnownSlices()
         #: Those that are contractions in register tiles.
         self.products: set[Nest] = set()
         #: These, and contractions whose steps are unrolled.
@@ -543,7 +543,7 @@ class _Grouping:
         if root is None:
             return None
         rows = not self.context.target.has_shared_memory
-        found = slices(stages, root, kept, updated, rows)
+        found = slices(stages, root, kept, updated, rows, self.known_slices)
         if found is None or not all(all_run(s, found) for s in stages if s.checked):
             return None
         return _Slicing(found, local)
