@@ -43,10 +43,12 @@ PARTS = [
 
 
 def program(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
-    """Several kernels, two of which read constants of one value."""
+    """Several kernels, each of the one before, two of which read constants of one value."""
     table = torch.tensor([1.5, -2.0, 3.25, 0.5, 9.0])
-    rows = torch.softmax(x, -1)
-    return rows, x.cumsum(0), (x @ x.mT).amax(0), table[x.long().clamp(0, 4)], table.flip(0) * 2
+    sums = torch.softmax(table[x.long().clamp(0, 4)], -1).cumsum(0)
+    products = sums @ sums.mT
+    most = products.amax(0)
+    return sums, products, most, table.flip(0)[most.long().clamp(0, 4)].cumsum(0)
 
 
 def entries(text: str) -> dict[str, str]:
