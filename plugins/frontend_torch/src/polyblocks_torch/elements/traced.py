@@ -12,6 +12,7 @@ from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Any
 
+from torch._dynamo._trace_wrapped_higher_order_op import TransformGetItemToIndex
 from torch._dynamo.utils import (
     _disable_saved_tensors_hooks_during_tracing,
     get_fake_value,
@@ -23,6 +24,7 @@ from torch._dynamo.variables.builtin import BuiltinVariable
 from torch._dynamo.variables.constant import ConstantVariable
 from torch._dynamo.variables.lists import SliceVariable, TupleVariable
 from torch._dynamo.variables.tensor import TensorVariable
+from torch.overrides import _get_current_function_mode_stack
 
 from polyblocks_torch.elements.copies import VERSION, version_of
 from polyblocks_torch.elements.operators import PLACES, element, store_element
@@ -64,6 +66,9 @@ def _takes(x: Any, key: VariableTracker) -> bool:
     """Whether a key has places in tensors, and nothing else that is no view."""
     x = x.realize()
     if not _active.get() or type(x) is not TensorVariable or not x.ndim:
+        return False
+    # Functions of flex_attention's scores and masks have their own way, gradients included.
+    if any(isinstance(m, TransformGetItemToIndex) for m in _get_current_function_mode_stack()):
         return False
     key = key.realize()
     items = [i.realize() for i in (key.items if isinstance(key, TupleVariable) else [key])]
