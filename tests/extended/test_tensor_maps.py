@@ -105,6 +105,41 @@ def test_the_address_of_another_call_is_found(bench: Any, monkeypatch: pytest.Mo
     assert error(*again) > 1 > 0.2 > error(*once)
 
 
+def window_program(monkeypatch: pytest.MonkeyPatch) -> tuple[Any, list[Any], Any]:
+    """A program whose windows have sides that differ, its operands, and the result."""
+    monkeypatch.setitem(random_launches.TARGETS, "nvgpu", (ARCH, "ptx", "CudaDriver"))
+    predict_boxes(monkeypatch)
+    function = partial(windows, stride=(1, 2), padding=(2, 1))
+    torch.manual_seed(0)
+    x, w = torch.randn(2, 7, 9, 64).half(), torch.randn(64, 3, 5, 64).half()
+    options = {"target": "nvgpu", "arch": ARCH, "simulate": True}
+    made = polyblocks.aot(function, [x, w], options, frontend="torch")
+    described = [each for row in made.manifest["launches"] for each in row["arguments"]]
+    assert [each["tensor_map"].get("kind") for each in described if "tensor_map" in each].count(
+        "im2col"
+    ) == 1
+    expected = function(x.double(), w.double()).numpy()
+    return for_stand_in(made, "ptx"), [x.numpy(), w.numpy()], expected
+
+
+# In front of the libraries for C, which open a driver for the whole process.
+def test_the_loader_describes_windows(
+    plans: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    artifact, operands, expected = window_program(monkeypatch)
+    bench = random_launches.Bench("nvgpu", artifact, tmp_path, devices=1, native=True)
+    executable, driver = bench.load(False), bench.driver
+    out = np.zeros(expected.shape, np.float16)
+    addresses = [bench.upload(each) for each in (*operands, out)]
+    stream = driver.create_stream(0)
+    executable.launcher(0)(stream, *addresses)
+    driver.wait(stream)
+    with bench.stand_in._lock:
+        found = bench.stand_in.download(addresses[-1], out)
+    np.testing.assert_allclose(found, expected, rtol=0.02, atol=0.1)
+    bench.check()
+
+
 def test_c_libraries_make_them(bench: Any, tmp_path: Path) -> None:
     from tests.support.c_libraries import Library
     from tests.support.stand_in_driver import DriverLibrary, StandIn
@@ -133,44 +168,21 @@ def windows(
     return last.permute(0, 2, 3, 1)
 
 
-def test_windows_are_described_to_drivers(
+def test_c_libraries_describe_windows(
     plans: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of sides that differ, by the loader and by a C library."""
     from tests.support.c_libraries import Library
     from tests.support.stand_in_driver import DriverLibrary, StandIn
 
-    monkeypatch.setitem(random_launches.TARGETS, "nvgpu", (ARCH, "ptx", "CudaDriver"))
-    predict_boxes(monkeypatch)
-    function = partial(windows, stride=(1, 2), padding=(2, 1))
-    torch.manual_seed(0)
-    x, w = torch.randn(2, 7, 9, 64).half(), torch.randn(64, 3, 5, 64).half()
-    options = {"target": "nvgpu", "arch": ARCH, "simulate": True}
-    made = polyblocks.aot(function, [x, w], options, frontend="torch")
-    described = [each for row in made.manifest["launches"] for each in row["arguments"]]
-    assert [each["tensor_map"].get("kind") for each in described if "tensor_map" in each].count(
-        "im2col"
-    ) == 1
-    artifact = for_stand_in(made, "ptx")
-    expected = function(x.double(), w.double()).numpy()
-    bench = random_launches.Bench("nvgpu", artifact, tmp_path, devices=1, native=True)
-    executable, driver = bench.load(False), bench.driver
-    out = np.zeros(expected.shape, np.float16)
-    addresses = [bench.upload(each) for each in (x.numpy(), w.numpy(), out)]
-    stream = driver.create_stream(0)
-    executable.launcher(0)(stream, *addresses)
-    driver.wait(stream)
-    with bench.stand_in._lock:
-        found = bench.stand_in.download(addresses[-1], out)
-    np.testing.assert_allclose(found, expected, rtol=0.02, atol=0.1)
-    given = bench.stand_in
-    bench.check()
+    artifact, operands, expected = window_program(monkeypatch)
+    given = random_launches.Bench("nvgpu", artifact, tmp_path, devices=1, native=True).stand_in
     folder = tmp_path / "driver"
     folder.mkdir()
     drivers = DriverLibrary("nvgpu", folder)
     drivers.stand_in = StandIn(given.semantics, given.chips)
     library = Library(artifact, tmp_path / "library")
-    assert library(x.numpy(), w.numpy(), out) == 0, library.error()
+    out = np.zeros(expected.shape, np.float16)
+    assert library(*operands, out) == 0, library.error()
     np.testing.assert_allclose(out, expected, rtol=0.02, atol=0.1)
 
 
