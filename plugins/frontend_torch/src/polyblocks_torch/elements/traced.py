@@ -6,6 +6,7 @@ again where a copy of the element is not what a view would be (:mod:`.copies`).
 
 from __future__ import annotations
 
+import inspect
 import operator
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -34,6 +35,10 @@ _active: ContextVar[bool] = ContextVar("polyblocks_elements", default=False)
 _getitem = TensorVariable.method___getitem__
 _insert = BuiltinVariable._handle_insert_op_in_graph
 _setitem = TensorVariable.method___setitem__
+#: Whether PyTorch asks for it if the value is a tensor, as 2.13 and 2.14 do.
+_TOLD_OF_VALUE = (
+    "has_tensor_arg" in inspect.signature(TensorVariable._sync_if_inplace_mutation).parameters
+)
 
 
 @contextmanager
@@ -108,7 +113,7 @@ def _set(self: Any, tx: Any, key: Any, value: Any) -> Any:
     fresh = shapes.ignore_fresh_unbacked_symbols() if shapes else nullcontext()
     with _disable_saved_tensors_hooks_during_tracing(), fresh:
         get_fake_value(proxy.node, tx, allow_non_graph_fake=False)
-    self._sync_if_inplace_mutation(tx, before, value.is_tensor())
+    self._sync_if_inplace_mutation(tx, before, *([value.is_tensor()] if _TOLD_OF_VALUE else []))
     return ConstantVariable.create(None)
 
 
