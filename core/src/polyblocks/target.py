@@ -14,7 +14,7 @@ import dataclasses
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -547,6 +547,16 @@ class BulkCopies:
     cluster: int = 1
     windows: WindowCopies | None = None
 
+    def describes(self, extents: Sequence[int], strides: Sequence[int]) -> bool:
+        """Whether the chip's description of an array has room for it, and strides are aligned.
+
+        Args:
+            extents: elements along each dimension.
+            strides: bytes between neighbours along each but the innermost one.
+        """
+        aligned = all(bytes_ % self.alignment == 0 for bytes_ in strides)
+        return aligned and max(extents) < 1 << 32 and max(strides, default=0) < 1 << 40
+
 
 @dataclass(frozen=True)
 class BoundedLoads:
@@ -717,7 +727,7 @@ class TargetDescription:
         gathers: whether the lanes of a vector may be loaded from a place each.
         compress: LLVM's function that moves the lanes of a mask to the front, in their order; it
             takes a vector, the mask, and a vector that has the lanes behind these. Empty where it
-            takes about as long as to do so one by one.
+            takes about as long as to do so one by one; used with ``masked_vectors`` only.
         multiply_adds_in_flight: multiply-adds of one vector that one core must have begun before
             the first is done, to start one after the other: latency times units; 0 if unknown.
         loads_per_multiply_add: load instructions that one core starts in the time in which it

@@ -80,6 +80,8 @@ def _description(
     line = memory[0].line if memory else 64
     memory.append(MemoryLevel("main", 0, bandwidth, line, threads, writes=arch.writes))
     float32 = 2.0 * arch.fma_units * (vector_bits // 32) * clock * (threads // per_core)
+    # AVX-512: the older sets mask 32 and 64 bits only, the others nothing.
+    masks = arch.family == X86 and arch.vector_registers == 32
     return TargetDescription(
         name="cpu",
         arch=arch.name,
@@ -90,9 +92,8 @@ def _description(
         memory=tuple(memory),
         vector_bits=vector_bits,
         vector_registers=arch.vector_registers,
-        # AVX-512: the older sets mask 32 and 64 bits only, the others nothing.
-        masked_vectors=arch.family == X86 and arch.vector_registers == 32,
-        compress=COMPRESS if arch.family == X86 and arch.vector_registers == 32 else "",
+        masked_vectors=masks,
+        compress=COMPRESS if masks else "",
         # Where there is no instruction, LLVM loads one after the other.
         gathers=vector_bits > 0,
         multiply_adds_in_flight=arch.fma_latency * arch.fma_units,

@@ -18,7 +18,8 @@ def in_ranges(scatter: Scatter, target: TargetDescription) -> For | None:
     None where the updates have no vector form, in which those of other threads cost little.
     """
     level, buffer = target.shared_level, scatter.buffer
-    if level.size < 2 or not target.compress or scatter.loads or len(buffer.shape) != 1:
+    listed = target.compress and target.masked_vectors
+    if level.size < 2 or not listed or scatter.loads or len(buffer.shape) != 1:
         return None
     (loop, *others) = scatter.loops
     if others or loop.bounded or loop.inits:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from polyblocks.affine.element import dtype_of
-from polyblocks.affine.model import AnyStore, For, GuardedStore, Node, Simd, Value
+from polyblocks.affine.model import AnyStore, For, GuardedStore, Simd, Value
 from polyblocks.affine.ops import INTRINSIC, intrinsic_attributes
-from polyblocks.affine.vectors.vector_bodies import Frame, ScalarBody, VectorBody
+from polyblocks.affine.vectors.vector_bodies import Frame, VectorBody
 from polyblocks.affine.vectors.vector_ops import compare, extract, index_op
 from polyblocks.mlir import dialect, ir
 
@@ -153,28 +153,6 @@ class ListBody(VectorBody):
             holds = index_op("arith.andi", holds, self.mask)
         (place,) = node.index
         self.updates = holds, self.lanes(place), self.lanes(node.value)
-
-
-class GuardedBody(ScalarBody):
-    """One iteration, whose update is made at once."""
-
-    def node(self, node: Node) -> None:
-        if not isinstance(node, GuardedStore):
-            super().node(node)
-            return
-        scf = dialect("scf")
-        branch = scf.IfOp(self.scalar(node.condition))
-        with ir.InsertionPoint(branch.then_block):
-            ir.Operation.create(
-                "memref.store",
-                operands=[
-                    self.scalar(node.value),
-                    self.writer.memref(node.buffer),
-                    *map(self.scalar, node.index),
-                ],
-                loc=node.location or ir.Location.unknown(),
-            )
-            scf.YieldOp([])
 
 
 def may_be_listed(store: GuardedStore, varying: set[Value]) -> bool:

@@ -21,7 +21,6 @@ from polyblocks.affine.vectors.reduction_vectors import (
     narrowed,
 )
 from polyblocks.affine.vectors.update_lists import (
-    GuardedBody,
     ListBody,
     UpdateList,
     guarded_store,
@@ -362,13 +361,3 @@ class ListWriter(LoopWriter):
         body = ListBody(self, position, self.width, mask)
         body.run([])
         return [self.list.append(*body.updates, *carried)]
-
-    def _remainder(self, range_: _Range, carried: list[Any]) -> list[Any]:
-        """The last iterations one by one, behind the updates that are listed."""
-        (count,) = carried
-        self.list.flush(count)
-        self._steps(range_, 1, [], self._scalars)
-        return [self.number(0)]
-
-    def _scalars(self, position: Any, carried: list[Any]) -> list[Any]:
-        return GuardedBody(self, position).run(carried)

@@ -216,7 +216,7 @@ class VectorizeNestsPass(NestPass):
         if (store := guarded_store(loop)) is not None:
             # As many as are listed at a time, though their places are computed with more bits.
             width = listed_lanes(store, target.vector_bits)
-            return Simd(width, 1, target.masked_vectors, compress=target.compress)
+            return Simd(width, compress=target.compress)
         while width > 2 and width >= 2 * loop.trips:
             width //= 2
         accumulators = self.accumulators if loop.inits else 1

@@ -15,8 +15,6 @@ from polyblocks.affine.model import AffineAccess, Store
 from polyblocks.affine.subnests import is_affine_code
 from polyblocks.target import BulkCopies
 
-#: Extents and strides that a chip's description of an array has room for.
-_MOST_ELEMENTS, _MOST_BYTES = 1 << 32, 1 << 40
 #: Bytes of a result, and how many neighbouring columns a lane has, which fill a bank.
 RESULT_BYTES, COLUMNS = 2, 2
 
@@ -110,7 +108,7 @@ def boxed(
     if node.where or node.buffer.base.kind == "global":
         return None
     # The driver counts from where the memory begins.
-    if any(begins_inside(b) for b in (node.buffer, node.buffer.base)):
+    if begins_inside(node.buffer):
         return None
     size, at = node.buffer.bytes_per_element, at or address(node.buffer, node.index)
     known = {var for order in loops for var in order}
@@ -122,8 +120,7 @@ def boxed(
     # A dimension of one element may have any stride.
     bytes_ = [size, *(s or copies.alignment for s in strides[1:])]
     extents = [extent(list(order)) for order in loops]
-    aligned = all(b % copies.alignment == 0 and b < _MOST_BYTES for b in bytes_[1:])
-    if not aligned or at.const * size % copies.alignment or max(extents) >= _MOST_ELEMENTS:
+    if not copies.describes(extents, bytes_[1:]) or at.const * size % copies.alignment:
         return None
     return BoxedArray(*(tuple(map(tuple, loops)), tuple(extents), tuple(bytes_)), at.const * size)
 

@@ -205,7 +205,7 @@ def _is_aligned(
     contraction: Contraction, operand: Operand, order: list[Var], way: str, piece: int
 ) -> bool:
     load = operand.load
-    if not way or any(begins_inside(b) for b in (load.buffer, load.buffer.base)):
+    if not way or begins_inside(load.buffer):
         return False
     side = contraction.rows if operand.of_rows else contraction.columns
     along = order[-_runs_on(operand, order, piece) :] if way == "steps" else side[-1:]
@@ -215,6 +215,6 @@ def _is_aligned(
 
 
 def begins_inside(buffer: Buffer) -> bool:
-    """Whether a buffer's first element may not be where its memory begins."""
-    type_ = buffer.memref_type
-    return type_ is not None and type_.get_strides_and_offset()[1] != 0
+    """Whether a buffer, or what it is of, may not begin where its memory begins."""
+    types = (b.memref_type for b in (buffer, buffer.base))
+    return any(t is not None and t.get_strides_and_offset()[1] != 0 for t in types)

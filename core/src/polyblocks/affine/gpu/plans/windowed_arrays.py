@@ -101,7 +101,7 @@ def windowed(
     able, size = copies.windows, load.buffer.bytes_per_element
     if able is None or load.buffer.base.kind == "global" or not steps:
         return None
-    if any(begins_inside(b) for b in (load.buffer, load.buffer.base)):
+    if begins_inside(load.buffer):
         return None
     channel = steps[-1]
     if channel.extent * size % copies.line or copies.line > able.channels * size:
@@ -189,9 +189,7 @@ def _has_room(array: WindowedArray, copies: BulkCopies, able: WindowCopies) -> b
         inside = each.offset <= able.offsets[dimensions - 1] and each.step <= able.step
         if not corners or not inside:
             return False
-    whole = max(array.extents) < 1 << 32 and max(array.strides) < 1 << 40
-    aligned = all(bytes_ % copies.alignment == 0 for bytes_ in array.strides)
-    return whole and aligned and able.pixels >= copies.rows
+    return copies.describes(array.extents, array.strides) and able.pixels >= copies.rows
 
 
 def windows_before(array: WindowedArray) -> tuple[int, ...]:
