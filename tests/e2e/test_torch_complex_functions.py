@@ -65,3 +65,33 @@ def test_special_values() -> None:
         for get in (torch.real, torch.imag):
             signs = get(mine).signbit() == get(eager).signbit()
             assert bool(signs[known].all())
+
+
+@pytest.mark.parametrize("dtype", sweep([torch.complex64, torch.complex128], torch.complex64))
+def test_products_and_variances(dtype: torch.dtype) -> None:
+    def function(z: Tensor) -> list[Tensor]:
+        return [
+            *(z.prod(), z.prod(1), z.prod(-2, keepdim=True), z[:, :1].prod(1), z[:0].prod(0)),
+            *(z.cumprod(0), z.cumprod(1), z[0, 0].prod(0), z.real.prod(dtype=dtype)),
+            *(z.var(), z.std(0), z.var(1, correction=0, keepdim=True), z[0, 0].var(correction=0)),
+            *(*torch.var_mean(z, 0), *torch.std_mean(z)),
+        ]
+
+    torch.manual_seed(0)
+    z = torch.randn(3, 5, dtype=torch.complex128)
+    ours = polyblocks_jit_torch(compile_options={"strict_target": True})(function)(z.to(dtype))
+    tolerance = 1e-5 if dtype == torch.complex64 else 1e-12
+    for mine, eager, exact in zip(ours, function(z.to(dtype)), function(z), strict=True):
+        assert (mine.dtype, mine.shape) == (eager.dtype, eager.shape)
+        torch.testing.assert_close(mine.to(exact.dtype), exact, rtol=tolerance, atol=tolerance)
+
+
+def test_numbers_for_nan() -> None:
+    inf, nan = float("inf"), float("nan")
+    z = torch.tensor([complex(nan, 1), complex(inf, -inf), complex(2, nan)])
+
+    def function(z: Tensor) -> tuple[Tensor, Tensor]:
+        return z.nan_to_num(), z.nan_to_num(1.0, 2.0, 3.0)
+
+    ours = polyblocks_jit_torch(compile_options={"strict_target": True})(function)(z)
+    torch.testing.assert_close(ours, function(z), rtol=0, atol=0)

@@ -128,3 +128,19 @@ def test_polynomials_of_any_degree(check, name: str) -> None:
     check(lambda x, n: function(x, n), x[:0], n)
     # What is no number is taken no further.
     check(lambda x: function(x, 2**31 - 1), torch.tensor([-2.0, -INF]))
+
+
+def test_numbers_before_tensors(check) -> None:
+    def divided(x):
+        return [torch.div(n, x, rounding_mode=m) for n in (7, -7, 300) for m in ("floor", "trunc")]
+
+    for dtype in (torch.int64, torch.uint8, torch.float32):
+        check(divided, torch.tensor([1, 2, 3, 250]).to(dtype))
+    check(divided, torch.tensor(-3))
+
+    def logarithms(x):
+        log1p = torch.special.xlog1py
+        return torch.xlogy(2.5, x), torch.xlogy(0, x), torch.xlogy(x, 2), log1p(2, x), log1p(x, 2.5)
+
+    check(logarithms, torch.tensor([0.0, 1.0, 2.5, INF, NAN]))
+    check(logarithms, torch.tensor([0, 1, 2]))

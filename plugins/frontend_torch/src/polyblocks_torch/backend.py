@@ -38,6 +38,7 @@ from polyblocks_torch.gradients.absent_gradients import (
 )
 from polyblocks_torch.gradients.early_backward import EarlyBackward
 from polyblocks_torch.gradients.inner_gradients import guarding_leaves
+from polyblocks_torch.gradients.masked_stores import masks_selected
 from polyblocks_torch.gradients.tangent_strides import tangents_apart
 from polyblocks_torch.launch.accelerator import takes
 from polyblocks_torch.location import source_location
@@ -157,6 +158,7 @@ def _compile_once(
     if options.freeze_weights and driver.loads_really():
         infer = partial(infer, weights=weights_of(gm, example_inputs))
     as_loops(gm)
+    masks_selected(gm)
     with operations_kept():
         recorded = direct.record(gm, example_inputs)
     if recorded is not None:

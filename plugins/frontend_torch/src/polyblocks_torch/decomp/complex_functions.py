@@ -289,3 +289,13 @@ def power(x: Tensor | complex, exponent: Tensor | complex) -> Tensor:
     if isinstance(x, Tensor) and not isinstance(exponent, Tensor) and exponent in _SIMPLE:
         return _SIMPLE[exponent](x.to(torch.result_type(x, exponent)))
     return _raised(x, exponent)
+
+
+@decomposition(aten.nan_to_num.default)
+def nan_to_num(
+    x: Tensor, nan: float | None = None, posinf: float | None = None, neginf: float | None = None
+) -> Tensor:
+    if not x.is_complex():
+        return NotImplemented
+    parts = (torch.nan_to_num(part, nan, posinf, neginf) for part in (torch.real(x), torch.imag(x)))
+    return torch.complex(*parts)

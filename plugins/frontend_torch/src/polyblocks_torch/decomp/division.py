@@ -97,8 +97,13 @@ def floor_divide(x: Tensor | float, y: Tensor | float) -> Tensor:
 
 
 @decomposition(aten.div.Tensor_mode, aten.div.Scalar_mode)
-def div_mode(x: Tensor, y: Tensor | float, *, rounding_mode: str | None) -> Tensor:
+def div_mode(x: Tensor | float, y: Tensor | float, *, rounding_mode: str | None) -> Tensor:
     dtype = torch.result_type(x, y)
+    if not isinstance(x, Tensor):
+        # As torch.div(7, y, rounding_mode="floor") is recorded.
+        assert isinstance(y, Tensor), "one of both is a tensor"
+        x = number(x, dtype, y.device)
+        return torch.div(x, y, rounding_mode=rounding_mode)
     whole = not (dtype.is_floating_point or dtype.is_complex)
     if whole and not isinstance(y, Tensor) and wrapped(y, dtype) != y:
         return torch.div(x, wrapped(y, dtype), rounding_mode=rounding_mode)

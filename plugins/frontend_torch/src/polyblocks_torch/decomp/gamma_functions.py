@@ -9,6 +9,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from polyblocks_torch.decomp.numbers import number_like
 from polyblocks_torch.decomp.registry import decomposition
 from polyblocks_torch.decomp.special import polynomial, special
 
@@ -263,15 +264,9 @@ def _zeta_of_tensors(s: Tensor, q: Tensor, *, exactly: bool) -> Tensor:
 
 @decomposition(aten.special_zeta.self_scalar)
 def special_zeta_of_order(s: float, q: Tensor) -> Tensor:
-    return torch.special.zeta(_number_like(s, q), q)
+    return torch.special.zeta(number_like(s, q), q)
 
 
 @decomposition(aten.special_zeta.other_scalar)
 def special_zeta_at(s: Tensor, q: float) -> Tensor:
-    return torch.special.zeta(s, _number_like(q, s))
-
-
-def _number_like(number: float, x: Tensor) -> Tensor:
-    """A number of the type of a tensor, or of the default one beside integers."""
-    dtype = x.dtype if x.is_floating_point() else torch.get_default_dtype()
-    return torch.full((), number, dtype=dtype, device=x.device)
+    return torch.special.zeta(s, number_like(q, s))

@@ -41,3 +41,9 @@ def number(value: complex, dtype: torch.dtype, device: torch.device) -> Tensor:
     """A number as a tensor without dimensions."""
     exact = dtype.is_floating_point or dtype.is_complex
     return torch.full((), value if exact else wrapped(value, dtype), dtype=dtype, device=device)
+
+
+def number_like(value: complex, x: Tensor) -> Tensor:
+    """A number of the type of a tensor, or of the default one beside integers."""
+    dtype = x.dtype if x.is_floating_point() else torch.get_default_dtype()
+    return torch.full((), value, dtype=dtype, device=x.device)

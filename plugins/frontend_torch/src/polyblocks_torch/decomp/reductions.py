@@ -47,13 +47,34 @@ for _op in (
     _truth(_op)
 
 
+@decomposition(aten.prod.default)
+def prod(x: Tensor, *, dtype: torch.dtype | None = None) -> Tensor:
+    kind = x.dtype if dtype is None else dtype
+    return _complex_product(x.to(kind).reshape(-1), 0) if kind.is_complex else NotImplemented
+
+
 @decomposition(aten.prod.dim_int)
 def prod_dim(
     x: Tensor, dim: int, keepdim: bool = False, *, dtype: torch.dtype | None = None
 ) -> Tensor:
     if x.dim() == 0:
         return torch.prod(x, dtype=dtype)
-    return NotImplemented
+    kind = x.dtype if dtype is None else dtype
+    if not kind.is_complex:
+        return NotImplemented
+    product = _complex_product(x.to(kind), dim % x.dim())
+    return product.unsqueeze(dim) if keepdim else product
+
+
+def _complex_product(x: Tensor, dim: int) -> Tensor:
+    """Pairs first: one operation for each halving."""
+    if not x.shape[dim]:
+        return x.new_ones([*x.shape[:dim], *x.shape[dim + 1 :]])
+    while (count := x.shape[dim]) > 1:
+        half = count // 2
+        pairs = x.narrow(dim, 0, half) * x.narrow(dim, half, half)
+        x = torch.cat([pairs, x.narrow(dim, count - 1, 1)], dim) if count % 2 else pairs
+    return x.squeeze(dim)
 
 
 @decomposition(aten.dist.default)

@@ -43,7 +43,20 @@ def cumsum(x: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> Tensor:
 def cumprod(x: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> Tensor:
     if x.dim() == 0:
         return torch.prod(x, dtype=dtype)
+    kind = x.dtype if dtype is None else dtype
+    if kind.is_complex:
+        return _complex_products(x.to(kind), dim)
     return _accumulated(torch.cumprod, x, dim, dtype)
+
+
+def _complex_products(x: Tensor, dim: int) -> Tensor:
+    """After each of log2(n) steps twice as many factors are in."""
+    count, step = x.shape[dim], 1
+    while step < count:
+        later = x.narrow(dim, step, count - step) * x.narrow(dim, 0, count - step)
+        x = torch.cat([x.narrow(dim, 0, step), later], dim)
+        step *= 2
+    return x.clone() if count < 2 else x
 
 
 def _extremum(op: Any, x: Tensor, dim: int) -> tuple[Tensor, Tensor]:

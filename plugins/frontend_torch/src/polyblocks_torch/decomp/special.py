@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from polyblocks_torch.decomp import coefficients as c
+from polyblocks_torch.decomp.numbers import number_like
 from polyblocks_torch.decomp.registry import decomposition
 
 aten = torch.ops.aten
@@ -361,3 +362,20 @@ def ndtri(p: Tensor) -> Tensor:
     result = torch.where(y > edge, central, tail)
     result = torch.where(p == 0, -torch.inf, torch.where(p == 1, torch.inf, result))
     return torch.where((p < 0) | (p > 1) | p.isnan(), torch.nan, result)
+
+
+@decomposition(aten.xlogy.Scalar_Self, aten.xlogy.Scalar_Other)
+def xlogy_of_number(x: Tensor | float, y: Tensor | float) -> Tensor:
+    return torch.xlogy(*_tensors(x, y))
+
+
+@decomposition(aten.special_xlog1py.self_scalar, aten.special_xlog1py.other_scalar)
+def xlog1py_of_number(x: Tensor | float, y: Tensor | float) -> Tensor:
+    return torch.special.xlog1py(*_tensors(x, y))
+
+
+def _tensors(x: Tensor | float, y: Tensor | float) -> tuple[Tensor, Tensor]:
+    if isinstance(x, Tensor):
+        return x, y if isinstance(y, Tensor) else number_like(y, x)
+    assert isinstance(y, Tensor), "one of both is a tensor"
+    return number_like(x, y), y

@@ -49,6 +49,20 @@ def _variance(
     return variance, mean
 
 
+def _moments(
+    x: Tensor, dim: Sequence[int] | None, correction: float | None, keepdim: bool, *, exact: bool
+) -> tuple[Tensor, Tensor]:
+    """As :func:`_variance`; complex numbers vary by their distances from the mean."""
+    if not x.is_complex():
+        return _variance(x, dim, correction, keepdim, exact=exact)
+    parts = [
+        _variance(part, dim, correction, keepdim, exact=exact)
+        for part in (torch.real(x), torch.imag(x))
+    ]
+    (real, of_real), (imaginary, of_imaginary) = parts
+    return real + imaginary, torch.complex(of_real, of_imaginary)
+
+
 @decomposition(aten.var_mean.correction)
 def var_mean(
     x: Tensor,
@@ -57,10 +71,8 @@ def var_mean(
     correction: float | None = None,
     keepdim: bool = False,
 ) -> tuple[Tensor, Tensor]:
-    if x.is_complex():
-        return NotImplemented
-    variance, mean = _variance(x, dim, correction, keepdim, exact=False)
-    return variance.to(x.dtype), mean.to(x.dtype)
+    variance, mean = _moments(x, dim, correction, keepdim, exact=False)
+    return variance.to(x.dtype.to_real()), mean.to(x.dtype)
 
 
 @decomposition(aten.var.correction)
@@ -71,9 +83,7 @@ def var(
     correction: float | None = None,
     keepdim: bool = False,
 ) -> Tensor:
-    if x.is_complex():
-        return NotImplemented
-    return _variance(x, dim, correction, keepdim, exact=True)[0].to(x.dtype)
+    return _moments(x, dim, correction, keepdim, exact=True)[0].to(x.dtype.to_real())
 
 
 @decomposition(aten.std.correction)
@@ -84,9 +94,7 @@ def std(
     correction: float | None = None,
     keepdim: bool = False,
 ) -> Tensor:
-    if x.is_complex():
-        return NotImplemented
-    return _variance(x, dim, correction, keepdim, exact=True)[0].sqrt().to(x.dtype)
+    return _moments(x, dim, correction, keepdim, exact=True)[0].sqrt().to(x.dtype.to_real())
 
 
 @decomposition(aten.std_mean.correction)
@@ -97,7 +105,5 @@ def std_mean(
     correction: float | None = None,
     keepdim: bool = False,
 ) -> tuple[Tensor, Tensor]:
-    if x.is_complex():
-        return NotImplemented
-    variance, mean = _variance(x, dim, correction, keepdim, exact=True)
-    return variance.sqrt().to(x.dtype), mean.to(x.dtype)
+    variance, mean = _moments(x, dim, correction, keepdim, exact=True)
+    return variance.sqrt().to(x.dtype.to_real()), mean.to(x.dtype)

@@ -1,0 +1,93 @@
+"""Stores at masks whose values need a gradient.
+
+PyTorch's gradient of the values of ``x[mask] = values`` is ``gradient[mask]``, whose shape depends
+on data, so that AOTAutograd cannot trace it. There are as many places as values: a store that puts
+each value at its place, and selects by the mask, has a gradient of a known shape.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import torch
+from torch import Tensor, fx
+
+from polyblocks_torch.decomp.indexing import index_put
+
+
+def masks_selected(gm: fx.GraphModule) -> None:
+    """Let the stores at one mask of Dynamo's graph select; in place.
+
+    Others stay as they are: at more than one mask or at masks and indices, and of values of another
+    dtype, which PyTorch refuses.
+    """
+    for module in gm.modules():
+        if isinstance(module, fx.GraphModule):
+            selected = [_select(node) for node in module.graph.nodes]
+            if any(selected):
+                module.recompile()
+
+
+def _select(node: fx.Node) -> bool:
+    """Whether a node was such a store."""
+    if node.target is operator.setitem and len(node.args) == 3:
+        x, key, values = node.args
+        indices = _of_key(x, key)
+        more: list[Any] = []
+    elif node.op == "call_method" and node.target == "index_put_" and len(node.args) >= 3:
+        x, given, values, *more = node.args
+        indices = list(given) if isinstance(given, list | tuple) else None
+    else:
+        return False
+    if indices is None or node.kwargs.keys() - {"accumulate"} or not _can(x, indices, values):
+        return False
+    node.op, node.target = "call_function", store_selected
+    node.args = (x, indices, values, *more)
+    return True
+
+
+def _of_key(x: Any, key: Any) -> list[Any] | None:
+    """The indices of a key that has whole slices and a tensor; None for others."""
+    items = list(key) if isinstance(key, tuple) else [key]
+    if sum(isinstance(item, fx.Node) for item in items) != 1 or not isinstance(x, fx.Node):
+        return None
+    value, mask = _value(x), next(_value(i) for i in items if isinstance(i, fx.Node))
+    if not (isinstance(value, Tensor) and isinstance(mask, Tensor)):
+        return None
+    if Ellipsis in items:
+        place = items.index(Ellipsis)
+        named = mask.dim() + len(items) - 2
+        items[place : place + 1] = [slice(None)] * (value.dim() - named)
+    if any(not isinstance(i, fx.Node) and i != slice(None) for i in items):
+        return None
+    return [i if isinstance(i, fx.Node) else None for i in items]
+
+
+def _can(x: Any, indices: list[Any], values: Any) -> bool:
+    given = [_value(i) for i in indices if i is not None]
+    target, source = _value(x), _value(values)
+    if len(given) != 1 or not all(isinstance(v, Tensor) for v in (*given, target, source)):
+        return False
+    return (
+        given[0].dtype in (torch.bool, torch.uint8)
+        and given[0].dim() > 0
+        and source.requires_grad
+        and source.dtype == target.dtype
+        and source.device == target.device
+    )
+
+
+def _value(node: Any) -> Any:
+    return node.meta.get("example_value") if isinstance(node, fx.Node) else None
+
+
+def store_selected(
+    x: Tensor, indices: list[Tensor | None], values: Tensor, accumulate: bool = False
+) -> Tensor:
+    """``x.index_put_(indices, values, accumulate)`` with one mask among the indices."""
+    stored = index_put(x, indices, values, accumulate)
+    if not values.numel():
+        # No values have a gradient, too.
+        stored = torch.where(torch.ones_like(x, dtype=torch.bool), stored, values.sum())
+    return x.copy_(stored)
