@@ -1,7 +1,7 @@
 // PASSES: normalize-nests
 //
 // The unit loop and the constant load go, the copy becomes loops, the dead nest disappears. Squares
-// and cubes become products, other powers stay.
+// and cubes become products, a first power is its base, other powers stay.
 
 // CHECK-LABEL: func.func @main
 // CHECK-NOT:     memref.alloc
@@ -41,11 +41,13 @@ func.func @main(%a: memref<8xf32>, %b: memref<8xf32>, %c: memref<8xf32>,
   }
   memref.copy %b, %c : memref<8xf32> to memref<8xf32>
   %two = arith.constant 2.0 : f32
+  %one = arith.constant 1.0 : f32
   %three = arith.constant 3.0 : f32
   %some = arith.constant 2.5 : f32
   affine.for %i = 0 to 8 {
     %x = affine.load %a[%i] : memref<8xf32>
-    %s = math.powf %x, %two : f32
+    %r = math.powf %x, %one : f32
+    %s = math.powf %r, %two : f32
     %u = math.powf %x, %three : f32
     %v = math.powf %x, %some : f32
     %y = arith.addf %s, %u : f32

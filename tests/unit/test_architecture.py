@@ -288,7 +288,7 @@ ROOMS: dict[str, str] = {
     "affine/masks": "affine affine/analysis affine/rewrites",
     "affine/vectors": "affine affine/analysis",
     "affine/mlir": "affine affine/buffers affine/vectors",
-    "affine/rewrites": "affine affine/analysis affine/vectors",
+    "affine/rewrites": "affine affine/analysis affine/cleanup affine/vectors",
     "affine/scatters": "affine affine/analysis affine/cost affine/gpu affine/mlir affine/rewrites "
     "affine/vectors",
     "affine/tiles": "affine affine/analysis",

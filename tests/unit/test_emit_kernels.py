@@ -150,7 +150,7 @@ def test_both_gpu_targets_have_one_list_of_passes_and_share_most_with_the_cpu() 
     gpu, cpu = names["polyblocks_nvgpu"], names["polyblocks_cpu"]
     assert gpu == names["polyblocks_amdgpu"]
     assert [n for n in gpu if n in cpu] == [n for n in cpu if n in gpu]
-    units = {"absorb-margins", "chain-products", "split-contractions"}
+    units = {"absorb-margins", "jam-windows", "chain-products", "split-contractions"}
     launches = {"roll-nests", "join-nests", "estimate-nests"}
     launches |= {"choose-kernels", "stage-operands", "emit-kernels"}
     assert set(gpu) - set(cpu) == launches | units

@@ -60,6 +60,7 @@ from polyblocks.passes.map.choose_kernels import ChooseKernelsPass
 from polyblocks.passes.map.cut_masks import CutMasksPass
 from polyblocks.passes.map.emit_kernels import EmitKernelsPass
 from polyblocks.passes.map.estimate_nests import EstimateNestsPass
+from polyblocks.passes.map.jam_windows import JamWindowsPass
 from polyblocks.passes.map.map_parallelism import MapParallelismPass
 from polyblocks.passes.map.plan_memory import PlanMemoryPass
 from polyblocks.passes.map.promote_accumulators import PromoteAccumulatorsPass
@@ -310,6 +311,8 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                 *only(vectors, TileTransposesPass()),
                 # A grid's threads take an iteration each of loops that are nested perfectly.
                 MultiplyReciprocalsPass(between=team),
+                # When nothing else is done to what a thread computes.
+                *only(blocks, JamWindowsPass()),
                 # When a step has its final form, and before threads share the rows.
                 *only(team and vectors, TileScansPass()),
                 # When iterations are lanes where they can be, and nothing is fused any more.

@@ -1,9 +1,9 @@
-"""Squares and cubes are products: of these every pass knows what they cost and how they add up."""
+"""Powers of small exponents are products, whose costs and sums every pass knows, or the base."""
 
 from __future__ import annotations
 
 from polyblocks.affine.element import F32, F64, dtype_of
-from polyblocks.affine.model import For, Node, Op
+from polyblocks.affine.model import For, Node, Op, Value, replace_values
 from polyblocks.affine.ops import Ops
 
 #: Exponents. Halves would round twice in a cube.
@@ -13,7 +13,7 @@ _TYPES = (F32, F64)
 
 def multiply_powers(nodes: list[Node]) -> int:
     """Make ``math.powf`` of constant exponents products, in place; how many there were."""
-    count = 0
+    count, same = 0, dict[Value, Value]()
     constants = {
         n.results[0]: n.attributes["value"]
         for n in nodes
@@ -25,6 +25,10 @@ def multiply_powers(nodes: list[Node]) -> int:
         elif isinstance(node, Op) and node.name == "math.powf":
             base, exponent = node.operands
             number = getattr(constants.get(exponent), "value", None)
+            if number == 1.0:
+                same[node.results[0]] = base
+                count += 1
+                continue
             if number not in _EXPONENTS or dtype_of(base.type) not in _TYPES:
                 continue
             ops = Ops(location=node.location)
@@ -33,4 +37,7 @@ def multiply_powers(nodes: list[Node]) -> int:
             at = nodes.index(node)
             nodes[at : at + 1] = [*ops.out, product]
             count += 1
+    # One may be the base of another one, or stand in a loop.
+    if same:
+        replace_values(nodes, same)
     return count

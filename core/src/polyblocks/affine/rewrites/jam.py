@@ -1,11 +1,17 @@
-"""Unroll-and-jam: several iterations of a parallel loop share the loops of a reduction."""
+"""Unroll-and-jam: iterations of a parallel loop share loops of a reduction, or what they read."""
 
 from __future__ import annotations
 
+from math import gcd
+
+from polyblocks.affine import operation_cost as cost
 from polyblocks.affine.analysis.reductions import ReductionNest
+from polyblocks.affine.cleanup.load_order import in_order_of_loads
 from polyblocks.affine.element import element_bytes
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import Alloca, Buffer, For, Load, Node, Store, Value, clone
+from polyblocks.affine.rewrites.shared_sums import share_extremes, share_sums
+from polyblocks.affine.rewrites.simplify import eliminate_common, on_demand
 from polyblocks.affine.subnests import mark_tiles
 
 
@@ -126,3 +132,63 @@ def _chain(
     for outer, loop in zip([None, *new], new, strict=False):
         loop.inits = inits if outer is None else outer.arguments
     return new[0], new[0].results
+
+
+def shares_loads(body: list[Node], var: Var) -> bool:
+    """Whether iterations of a loop read what their neighbours read."""
+    seen: dict[tuple[object, ...], set[int]] = {}
+    for node in body:
+        if isinstance(node, Load):
+            moving = [e for e in node.index if e.coefficient(var)]
+            if len(moving) != 1:
+                continue
+            still = [e for e in node.index if e is not moving[0]]
+            key = (node.buffer, tuple(moving[0].terms), *still)
+            seen.setdefault(key, set()).add(moving[0].const)
+    return any(len(places) > 1 for places in seen.values())
+
+
+def conditions(where: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    """Conditions without those that always hold, each by its smallest factors."""
+    found: dict[Expr, None] = {}
+    for expr in where:
+        if expr.range()[0] >= 0:
+            continue
+        factor = gcd(*(c for _, c in expr.terms)) or 1
+        terms = {atom: c // factor for atom, c in expr.terms}
+        found[Expr(expr.const // factor, terms)] = None
+    return tuple(found)
+
+
+def jammed(
+    body: list[Node], places: list[dict[Var, Expr]], lanes: Var, registers: int
+) -> list[Node]:
+    """Iterations one after the other, as one piece of code that stores at its end.
+
+    Args:
+        body: of one.
+        places: what the loops' variables are in each.
+        lanes: the variable of the innermost loop.
+        registers: for values that are needed at once.
+    """
+    copies: list[Node] = []
+    stores: list[Node] = []
+    for at in places:
+        for node in clone(body, {}, dict(at)):
+            (stores if isinstance(node, Store) else copies).append(node)
+    for node in copies:
+        if isinstance(node, Load) and node.where:
+            node.where = conditions(node.where)
+    found = [*copies, *stores]
+    eliminate_common(found)
+    share_sums(found)
+    share_extremes(found)
+    found = on_demand(found)
+    if cost.alive(found) <= registers:
+        return found
+    return min(found, in_order_of_loads(found, lanes), key=cost.alive)
+
+
+def of_group(var: Var, group: Var, factor: int) -> list[dict[Var, Expr]]:
+    """The iterations of a loop that are one group."""
+    return [{var: Expr.of(group) * factor + number} for number in range(factor)]

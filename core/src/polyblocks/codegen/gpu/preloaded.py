@@ -6,6 +6,7 @@ from __future__ import annotations
 MODULES = (
     "polyblocks.affine.gpu.scheduled",
     "polyblocks.affine.gpu.split_k",
+    "polyblocks.affine.gpu.windows",
     "polyblocks.codegen.gpu.emission.function",
     "polyblocks.codegen.gpu.emission.region",
     "polyblocks.passes.map.products_together",

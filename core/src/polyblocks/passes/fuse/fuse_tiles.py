@@ -35,6 +35,8 @@ from polyblocks.affine.model import (
     writes,
 )
 from polyblocks.affine.naming.names import name_nests
+from polyblocks.affine.padding.absorbed import without_margins
+from polyblocks.affine.padding.margins import margins_of
 from polyblocks.affine.preparation import Preparation
 from polyblocks.affine.subnests import change_subnests
 from polyblocks.affine.tiles.fusion_stages import FusionStage
@@ -104,6 +106,7 @@ class FuseTilesPass(NestPass):
         groups = grouping.grow()
         if context.target.has_shared_memory:
             groups = grouping.stage_inputs(groups)
+            sequence.items[:] = [n for n in sequence.items if n not in grouping.spared]
         for group in groups:
             grouping.write(group)
         if groups:
@@ -148,6 +151,15 @@ class _Slicing:
 
     found: Slices
     local: set[Buffer]
+
+
+def _with_best_tile(
+    stages: list[FusionStage], start: tuple[int, ...], slicing: _Slicing, target: TargetDescription
+) -> _Group:
+    found, local = slicing.found, slicing.local
+    near = tuple(max(1, n // unit) for n, unit in zip(start, found.units, strict=False))
+    tile, cost = cost_of(target, stages, found, local).best(near)
+    return _Group(stages, cost.seconds, found, tile, cost, local)
 
 
 def _has_register_tiles(contraction: Contraction, target: TargetDescription) -> bool:
@@ -224,6 +236,9 @@ class _Grouping:
         self.sequence = sequence
         self.context = context
         self.users, self.viewed = Users(sequence), sequence.viewed()
+        #: Nests whose copies of padded arrays are no longer read.
+        self.spared: set[Nest] = set()
+        self.margins = margins_of(sequence) if context.target.launches_nests else {}
         self.nodes: dict[Nest, int] = {}
         self.group_of: dict[Nest, _Group] = {}
         self.known_slices = KnownSlices()
@@ -339,6 +354,8 @@ class _Grouping:
         alone = [g for g in dict.fromkeys(self.group_of.values()) if len(g.stages) == 1]
         for group in [*groups, *alone]:
             staged = self._staged(group)
+            if _in_windows(self, group, staged or group):
+                continue
             if staged is not None or len(group.stages) > 1:
                 found.append(staged or group)
         return found
@@ -452,7 +469,7 @@ class _Grouping:
             if _is_blocked(self.users, stages):
                 reason = "order"
             else:
-                joined = self._with_best_tile(stages, group.elements, slicing)
+                joined = _with_best_tile(stages, group.elements, slicing, self.context.target)
         if joined is not None:
             assert joined.cost is not None
             if joined.cost.over > 0 or not _shrink(joined, self.context.target):
@@ -510,15 +527,8 @@ class _Grouping:
         buffers with several versions.
         """
         slicing = self._sliced(stages, nests, updated)
-        return None if slicing is None else self._with_best_tile(stages, start, slicing)
-
-    def _with_best_tile(
-        self, stages: list[FusionStage], start: tuple[int, ...], slicing: _Slicing
-    ) -> _Group:
-        found, local = slicing.found, slicing.local
-        near = tuple(max(1, n // unit) for n, unit in zip(start, found.units, strict=False))
-        tile, cost = cost_of(self.context.target, stages, found, local).best(near)
-        return _Group(stages, cost.seconds, found, tile, cost, local)
+        target = self.context.target
+        return None if slicing is None else _with_best_tile(stages, start, slicing, target)
 
     def _sliced(
         self,
@@ -565,7 +575,7 @@ class _Grouping:
 
     def _tiled_seconds(self, group: _Group) -> float | None:
         """Seconds of a group's product, done tile by tile; None if tiles are too thin for it."""
-        bodies = self._bodies(group)
+        bodies = self.bodies(group)
         if bodies is None:
             return None
         target = self.context.target
@@ -590,7 +600,7 @@ class _Grouping:
 
     def write(self, group: _Group) -> None:
         """Replace a group's last stage by its nest."""
-        bodies = self._bodies(group)
+        bodies = self.bodies(group)
         if bodies is None:
             return
         last = group.last
@@ -604,7 +614,7 @@ class _Grouping:
         for stage in group.stages[:-1]:
             self.sequence.items.remove(stage.nest)
 
-    def _bodies(self, group: _Group) -> list[list[Node]] | None:
+    def bodies(self, group: _Group) -> list[list[Node]] | None:
         """The body of the nest of a group; None if its tiles cannot be written.
 
         Contractions have no bounds of their own: tiles that do not divide the rows leave a
@@ -618,3 +628,30 @@ class _Grouping:
         bodies = [tiled(stages, group.found, group.tile, group.local, rows, p) for p in parts]
         found = [body for body in bodies if body is not None]
         return found if len(found) == len(bodies) else None
+
+
+def _in_windows(grouping: _Grouping, group: _Group, tiles: _Group) -> bool:
+    """Let threads read their neighbours' windows of memory, if that is quicker than tiles.
+
+    Zeros around an array are nowhere in memory then.
+    """
+    target, nest, copies = grouping.context.target, group.last, group.nests() - {group.last}
+    if not target.launches_nests:
+        return False
+    absorbed = without_margins(nest, grouping.margins, grouping.users)
+    instead, spared = (nest, set()) if absorbed is None else (absorbed.nest, absorbed.copies)
+    in_tiles = tiles.staged is not None or copies
+    if not copies <= spared or (absorbed is None and not in_tiles):
+        return False
+    # The model of a chip's blocks is large.
+    from polyblocks.affine.gpu.windows import compared
+
+    bodies = grouping.bodies(tiles) if in_tiles else [nest.body]
+    found = compared(instead, [*(bodies or []), *(n.body for n in spared - copies)], target)
+    if found is None:
+        return False
+    nest.replace(instead.body)
+    grouping.spared |= spared
+    what = "windows read"
+    grouping.context.decide(grouping.owner.name, nest.name, what, copies=len(spared), **found)
+    return True

@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 from polyblocks.affine import operation_cost as cost
 from polyblocks.affine.access import address, stride_along
 from polyblocks.affine.analysis.parallel import is_parallel
-from polyblocks.affine.cleanup.load_order import in_order_of_loads
 from polyblocks.affine.cost.returning_loads import returning_slots, window_slots
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.likeness import Remembered
@@ -25,8 +24,7 @@ from polyblocks.affine.model import (
     Store,
     clone,
 )
-from polyblocks.affine.rewrites.shared_sums import share_extremes, share_sums
-from polyblocks.affine.rewrites.simplify import eliminate_common, on_demand
+from polyblocks.affine.rewrites.jam import jammed, of_group, shares_loads
 from polyblocks.affine.subnests import change_subnests, parallel_shell
 from polyblocks.passes.base import NestPass
 from polyblocks.target import MemoryLevel, TargetDescription
@@ -118,27 +116,27 @@ class JamStencilsPass(NestPass):
             # Stores to several rows at a time could not pass the caches.
             returning = {f: returning_slots(body, f.var, inner.var, target) for f in outer}
             around = [f.var for f in outer]
-        if not any(_shares(body, loop.var) or returning[loop] for loop in outer):
+        if not any(shares_loads(body, loop.var) or returning[loop] for loop in outer):
             return None
-        alone = _slots(_body(body, [{}], inner.var, registers), inner.var, target)
+        alone = _slots(jammed(body, [{}], inner.var, registers), inner.var, target)
         # One iteration of whichever loop.
         alone += window_slots(body, around, inner.var, outer[0].var, 1, target)
         best: tuple[int, int] | None = None
         least = self.gain
         for position, loop in enumerate(outer):
             again = returning[loop]
-            if not (_shares(body, loop.var) or again):
+            if not (shares_loads(body, loop.var) or again):
                 continue
             if not _may_jam(loops, position, nodes, inside):
                 continue
             single = alone + again
             for factor in _factors(loop, inside, self.most, bool(again)):
-                rows = _rows(loop.var, Var(loop.var.extent // factor), factor)
-                jammed = _body(body, rows, inner.var, registers)
-                if len(jammed) > self.max_nodes or _collide(jammed, target.memory[0]):
+                rows = of_group(loop.var, Var(loop.var.extent // factor), factor)
+                found = jammed(body, rows, inner.var, registers)
+                if len(found) > self.max_nodes or _collide(found, target.memory[0]):
                     break
                 rest = min(1.0, _left_over(loop, factor) / loop.var.extent)
-                slots = _slots(jammed, inner.var, target) + again
+                slots = _slots(found, inner.var, target) + again
                 slots = (
                     slots + window_slots(body, around, inner.var, loop.var, factor, target)
                 ) / factor
@@ -146,20 +144,6 @@ class JamStencilsPass(NestPass):
                 if part < least:
                     least, best = part, (position, factor)
         return best
-
-
-def _shares(body: list[Node], var: Var) -> bool:
-    """Whether iterations of a loop read what their neighbours read."""
-    seen: dict[tuple[object, ...], set[int]] = {}
-    for node in body:
-        if isinstance(node, Load):
-            moving = [e for e in node.index if e.coefficient(var)]
-            if len(moving) != 1:
-                continue
-            still = [e for e in node.index if e is not moving[0]]
-            key = (node.buffer, tuple(moving[0].terms), *still)
-            seen.setdefault(key, set()).add(moving[0].const)
-    return any(len(places) > 1 for places in seen.values())
 
 
 def _may_jam(loops: list[For], position: int, nodes: list[Node], inside: bool) -> bool:
@@ -189,37 +173,6 @@ def _left_over(loop: For, factor: int) -> int:
     """Iterations that are in no group of ``factor``: at the end, and beside bounds, at most."""
     uneven = [e for e in loop.bounds if e.const % factor or any(c % factor for _, c in e.terms)]
     return loop.var.extent % factor + (factor - 1) * len(uneven)
-
-
-def _body(
-    body: list[Node], places: list[dict[Var, Expr]], lanes: Var, registers: int
-) -> list[Node]:
-    """Iterations one after the other, as one piece of code that stores at its end.
-
-    Args:
-        body: of one.
-        places: what the loops' variables are in each.
-        lanes: the variable of the innermost loop.
-        registers: for values that are needed at once.
-    """
-    copies: list[Node] = []
-    stores: list[Node] = []
-    for at in places:
-        for node in clone(body, {}, dict(at)):
-            (stores if isinstance(node, Store) else copies).append(node)
-    found = [*copies, *stores]
-    eliminate_common(found)
-    share_sums(found)
-    share_extremes(found)
-    found = on_demand(found)
-    if cost.alive(found) <= registers:
-        return found
-    return min(found, in_order_of_loads(found, lanes), key=cost.alive)
-
-
-def _rows(var: Var, group: Var, factor: int) -> list[dict[Var, Expr]]:
-    """The iterations of a loop that are one group."""
-    return [{var: Expr.of(group) * factor + number} for number in range(factor)]
 
 
 def _collide(body: list[Node], cache: MemoryLevel) -> bool:
@@ -277,7 +230,7 @@ def _jammed(nodes: list[Node], loop: For, factor: int, registers: int) -> list[N
     ) -> list[Node]:
         one = Var(count)
         loop = For(one, [], lower=lower, upper=upper)
-        return around(loop, _body(body, [{var: Expr.of(one) + first}], lanes, registers))
+        return around(loop, jammed(body, [{var: Expr.of(one) + first}], lanes, registers))
 
     group = Var(extent // factor)
     main = For(group, [], lower=tuple(_up(e, factor) for e in loop.lower))
@@ -285,7 +238,7 @@ def _jammed(nodes: list[Node], loop: For, factor: int, registers: int) -> list[N
     out: list[Node] = []
     for low in loop.lower:
         out += remainder(0, extent, lower=(low,), upper=(_up(low, factor) * factor, *loop.upper))
-    out += around(main, _body(body, _rows(var, group, factor), lanes, registers))
+    out += around(main, jammed(body, of_group(var, group, factor), lanes, registers))
     for high in loop.upper:
         # Nothing where the bound is beyond the end.
         out += remainder(0, extent, lower=(high // factor * factor, *loop.lower), upper=(high,))

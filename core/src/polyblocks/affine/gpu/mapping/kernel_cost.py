@@ -144,6 +144,10 @@ def _moved(
             yield from _moved(distributed.body, plan, chip, fastest, count, True)
         elif isinstance(node, Access) and not node.atomic:
             # How long atomic updates take is not predicted.
+            row = plan.rows.get(node)
+            if row is not None and node is not row.stands_at:
+                continue
+            width = 1 if row is None else row.width
             if node.buffer in plan.copied:
                 yield times * CACHE_BYTES_PER_SHARED_BYTE * node.buffer.bytes_per_element
             elif node.buffer in plan.places:
@@ -152,9 +156,10 @@ def _moved(
                 # One address for every warp of the group.
                 yield times * chip.sector * -(-plan.group // plan.warp)
             elif _near(node, plan, chip):
-                yield times * STREAMED_SHARE * node.buffer.bytes_per_element
+                yield times * STREAMED_SHARE * width * node.buffer.bytes_per_element
             else:
-                yield times * _part(node, var, chip, plan.groups if plan.strided else chip.warp)
+                neighbours = plan.groups if plan.strided else chip.warp
+                yield times * _part(node, var, chip, neighbours, width)
 
 
 def _held(buffer: Buffer, plan: GroupPlan) -> float:
@@ -186,7 +191,9 @@ def _of_warp(node: AffineAccess, var: Var, sector: int, warp: int) -> float:
     return touched * sector / (count * len(starts))
 
 
-def _part(node: Access, var: Var | None, chip: Multiprocessor, neighbours: int) -> float:
+def _part(
+    node: Access, var: Var | None, chip: Multiprocessor, neighbours: int, width: int = 1
+) -> float:
     """Bytes moved for one thread's access.
 
     Args:
@@ -194,12 +201,14 @@ def _part(node: Access, var: Var | None, chip: Multiprocessor, neighbours: int) 
         var: along which neighbours move.
         chip: moves whole sectors.
         neighbours: threads side by side, those of a warp or a part of them.
+        width: elements of the access.
     """
-    size, lanes = node.buffer.bytes_per_element, min(chip.warp, neighbours)
+    size, lanes = node.buffer.bytes_per_element * width, min(chip.warp, neighbours)
     sector = max(chip.sector, size)
     if not isinstance(node, AffineAccess):
         return float(min(sector, 2 * size))
     stride = None if var is None else stride_along(node.buffer, node.index, var)
     if stride is None:
         return float(sector) if var is None else _of_warp(node, var, sector, lanes)
-    return float(min(sector, max(abs(stride) * size, sector / lanes)))
+    apart = abs(stride) * node.buffer.bytes_per_element
+    return float(min(sector, max(apart, size / lanes, sector / lanes)))

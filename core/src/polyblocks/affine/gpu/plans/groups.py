@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cached_property
 from math import prod
 from typing import Any, ClassVar
 
@@ -20,6 +21,7 @@ from polyblocks.affine.gpu.plans.numbers import Numbers
 from polyblocks.affine.model import Buffer, For, Node, Op
 from polyblocks.affine.plan.keys import PlanKind
 from polyblocks.affine.vectors.choices import Choice
+from polyblocks.affine.vectors.rows import Row, rows_of
 from polyblocks.occupancy import padded_bytes
 
 
@@ -139,6 +141,14 @@ class GroupPlan:
     def iterations(self) -> int:
         """Outer iterations; those that a thread does together count once."""
         return -(-prod(loop.var.extent for loop in self.outer) // self.width)
+
+    @cached_property
+    def rows(self) -> dict[Node, Row]:
+        """Accesses to neighbours that a thread that works by itself does at once, by their nodes.
+
+        One that does several iterations at once has wide accesses of these.
+        """
+        return rows_of(self.body, self.access_bytes) if self.group == 1 else {}
 
     @property
     def tile(self) -> tuple[int, ...]:

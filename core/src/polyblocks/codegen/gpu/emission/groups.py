@@ -64,6 +64,7 @@ class GroupEmitter:
     def _thread(self, outer: Any) -> list[Any]:
         if self.plan.width > 1:
             return self._wide(outer)
+        self.nodes.rows = self.plan.rows
         self.nodes.decode(outer, self.plan.order)
         self.nodes.run(self.plan.body, False, [])
         return []

@@ -32,6 +32,7 @@ from polyblocks.affine.model import (
     Store,
     Value,
 )
+from polyblocks.affine.vectors.rows import Row
 from polyblocks.codegen.gpu.emission.code import Code, as_bound
 from polyblocks.codegen.gpu.emission.combine import barrier
 from polyblocks.mlir import ir
@@ -69,6 +70,7 @@ class NodeEmitter:
         thread: which one it is.
         round: the iteration of a thread whose elements in registers are meant.
         walk: the variables of the distributed loops around, and which of their iterations it is.
+        rows: accesses that are done at once, by their nodes.
         loop: writes a loop; gets whether all threads of a group run it together.
     """
 
@@ -87,6 +89,7 @@ class NodeEmitter:
         self.thread = Thread()
         self.round = 0
         self.walk: tuple[list[Var], Any] | None = None
+        self.rows: dict[Node, Row] = {}
         self.loop: Callable[[For, bool], None] = _no_loop
 
     def run(self, nodes: list[Node], uniform: bool, outputs: list[Value]) -> list[Any]:
@@ -111,6 +114,8 @@ class NodeEmitter:
             self.values.update(zip(node.results, op.results, strict=True))
         elif isinstance(node, Index):
             self.values[node.result] = self.expr(node.expr)
+        elif node in self.rows:
+            self._row(node, self.rows[node])
         elif isinstance(node, Load):
             self.load(node, self.place(node))
         elif isinstance(node, IndirectLoad):
@@ -162,6 +167,37 @@ class NodeEmitter:
             memory_space=memref.type.memory_space,
         )
         return self.code.value("memref.collapse_shape", type_, memref, reassociation=whole)
+
+    def _row(self, node: Node, row: Row) -> None:
+        """The access of a row, at the node where it stands; nothing at its other ones."""
+        code, first = self.code, row.nodes[0]
+        if node is not row.stands_at:
+            return
+        memref = self.near.get(first.buffer, self.memrefs[first.buffer])
+        place, location = [self.row(memref), self.expr(row.first)], first.location
+        if isinstance(first, Load):
+            vector = ir.VectorType.get([row.width], first.result.type)
+
+            def load() -> list[Any]:
+                return list(code.op("vector.load", [vector], place, None, location).results)
+
+            def zeros() -> list[Any]:
+                zero = ir.DenseElementsAttr.get_splat(vector, zero_of(vector.element_type))
+                return [code.constant(zero)]
+
+            (loaded,) = code.when(self.holds(first.where), load, zeros, [vector])
+            elements = code.elements(loaded)
+            for each, k in zip(row.nodes, row.places, strict=True):
+                if isinstance(each, Load):
+                    self.values[each.result] = elements[k]
+            return
+        at = {
+            k: n.value for n, k in zip(row.nodes, row.places, strict=True) if isinstance(n, Store)
+        }
+        values = [self.use(at[k]) for k in range(row.width)]
+        vector = ir.VectorType.get([row.width], first.value.type)
+        value = code.value("vector.from_elements", vector, *values)
+        code.op("vector.store", [], [value, *place], None, location)
 
     def _place_at(self, node: IndirectAccess) -> list[Any]:
         memref = self.near.get(node.buffer, self.memrefs[node.buffer])

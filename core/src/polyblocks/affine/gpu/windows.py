@@ -1,0 +1,166 @@
+"""Several neighbouring iterations of straight-line code as one of a thread's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+
+from polyblocks.affine.access import stride_along
+from polyblocks.affine.analysis.access_order import fastest_last
+from polyblocks.affine.analysis.parallel import is_parallel
+from polyblocks.affine.cost import rates
+from polyblocks.affine.expr import Expr, Var
+from polyblocks.affine.gpu.choose import choose, copy_of
+from polyblocks.affine.model import AffineAccess, For, Load, Nest, Node, Pure, Store
+from polyblocks.affine.rewrites.jam import jammed, of_group, shares_loads
+from polyblocks.affine.subnests import straight_loops
+from polyblocks.target import TargetDescription
+
+#: Factors of the loop along which rows lie, and of another one.
+WIDTHS = (1, 2, 4, 8, 16)
+ROWS = (1, 2, 4, 8)
+#: Iterations that are one, at most.
+MOST = 32
+#: Nodes of a jammed body, before and after what they share is done once.
+MOST_NODES = 2000
+MAX_NODES = 1000
+#: Predicted time over that of the memory's bytes, from which on a nest is looked at.
+SLOW = 1.1
+#: Predicted time over that of single iterations, at which nothing is jammed.
+GAIN = 0.9
+#: Registers of a thread, at most: others wait for memory meanwhile.
+REGISTERS = 128
+
+
+@dataclass(frozen=True, eq=False)
+class Windows:
+    """A nest whose threads compute several neighbours.
+
+    Attributes:
+        nest: the loops, with fewer iterations, around one piece of code.
+        factors: iterations of each loop that are one.
+        seconds: predicted.
+        alone: the same of threads that do one.
+    """
+
+    nest: Nest
+    factors: tuple[int, ...]
+    seconds: float
+    alone: float
+
+
+def quickest_windows(nest: Nest, target: TargetDescription) -> Windows | None:
+    """The quickest way to let threads compute several neighbours; None if nothing gains.
+
+    Only of parallel loops around straight-line code that take clearly longer than their memory.
+    """
+    found = independent_code(nest)
+    if found is None:
+        return None
+    loops, body = found
+    alone = choose(copy_of(nest), target)[1].seconds
+    # Caches that the model trusts too much make nothing faster than memory.
+    bound = _memory_seconds(loops, body, target)
+    if alone < SLOW * bound:
+        return None
+    best, least = None, GAIN * alone
+    for factors in _factors(loops, body, target):
+        trial = _trial(nest, loops, body, factors)
+        if trial is None:
+            continue
+        kernel, predicted = choose(copy_of(trial), target)
+        seconds = max(predicted.seconds, bound)
+        if seconds < least and kernel.plan.registers() <= REGISTERS:
+            best, least = Windows(trial, factors, predicted.seconds, alone), seconds
+    return best
+
+
+def compared(
+    nest: Nest, others: list[list[Node]], target: TargetDescription
+) -> dict[str, float] | None:
+    """Predicted times of a nest and of bodies that do the same; None if these are quicker.
+
+    Of the nest with as many neighbours for a thread as are best.
+    """
+    if independent_code(nest) is None:
+        return None
+    found = quickest_windows(nest, target)
+    seconds = choose(copy_of(nest), target)[1].seconds if found is None else found.seconds
+    before = sum(choose(copy_of(Nest(body, [])), target)[1].seconds for body in others)
+    return {"seconds": seconds, "seconds_before": before} if seconds <= before else None
+
+
+def _factors(
+    loops: list[For], body: list[Node], target: TargetDescription
+) -> list[tuple[int, ...]]:
+    """How many iterations of each loop may be one, the fewest first."""
+    chip = target.multiprocessor
+    assert chip is not None
+    variables = [loop.var for loop in loops]
+    along = fastest_last(variables, body, by_threads=True)[-1]
+    accesses = [n for n in body if isinstance(n, AffineAccess)]
+    least = min((n.buffer.bytes_per_element for n in accesses), default=4)
+    choices = []
+    for var in variables:
+        sizes: tuple[int, ...] = (1,)
+        if var is along:
+            sizes = tuple(n for n in WIDTHS if n * least <= chip.access_bits // 8)
+        elif shares_loads(body, var):
+            sizes = ROWS
+        choices.append([n for n in sizes if var.extent % n == 0])
+    few = sorted(product(*choices), key=prod)
+    return [f for f in few if 1 < prod(f) <= MOST and prod(f) * len(body) <= MOST_NODES]
+
+
+def _trial(nest: Nest, loops: list[For], body: list[Node], factors: tuple[int, ...]) -> Nest | None:
+    """The nest with iterations of its loops as one; None if that is too much code."""
+    groups = [
+        Var(loop.var.extent // n, loop.var.name) for loop, n in zip(loops, factors, strict=True)
+    ]
+    places: list[dict[Var, Expr]] = [{}]
+    for loop, group, factor in zip(loops, groups, factors, strict=True):
+        rows = of_group(loop.var, group, factor)
+        places = [{**place, **row} for place in places for row in rows]
+    inner = jammed(body, places, groups[-1], REGISTERS)
+    if len(inner) > MAX_NODES:
+        return None
+    for group in reversed(groups):
+        inner = [For(group, inner)]
+    trial = Nest(inner, [])
+    trial.name, trial.kind = nest.name, nest.kind
+    return trial
+
+
+def independent_code(nest: Nest) -> tuple[list[For], list[Node]] | None:
+    """The loops of a nest, and its straight-line code, if iterations may be in any order.
+
+    All loads of several iterations may then be before their stores.
+    """
+    found = straight_loops(nest.body)
+    if found is None or not found[0]:
+        return None
+    loops, body = found
+    if not all(isinstance(n, (Pure, Load, Store)) for n in body):
+        return None
+    if any(loop.level or loop.lanes or loop.unit or loop.tile for loop in loops):
+        return None
+    stored = {n.buffer.base for n in body if isinstance(n, Store)}
+    if not stored or any(isinstance(n, Load) and n.buffer.base in stored for n in body):
+        return None
+    return found if all(is_parallel(loop, nest.body) for loop in loops) else None
+
+
+def _memory_seconds(loops: list[For], body: list[Node], target: TargetDescription) -> float:
+    """Seconds in which the main memory moves all that is touched, once."""
+    rate = rates.main_bandwidth(target, target.shared_level.size)
+    assert rate is not None
+    total = 0
+    for buffer in {n.buffer for n in body if isinstance(n, AffineAccess)}:
+        places = [n for n in body if isinstance(n, AffineAccess) and n.buffer is buffer]
+        touched = max(
+            prod(loop.var.extent for loop in loops if stride_along(buffer, n.index, loop.var) != 0)
+            for n in places
+        )
+        total += min(buffer.numel, touched * len(places)) * buffer.bytes_per_element
+    return total / rate
