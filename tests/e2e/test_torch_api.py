@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
@@ -156,6 +157,33 @@ def test_loading_the_plugin_loads_no_framework(run_python):
         """
     )
     assert process.stdout.split() == ["False", "False"], process.stderr
+
+
+@pytest.mark.cpu
+def test_a_warm_start_of_a_decorated_function_loads_no_mlir(run_python, tmp_path):
+    code = """
+        import json, sys
+        import torch
+        from polyblocks import events
+        from polyblocks.torch_polyblocks_compiler import polyblocks_jit_torch
+
+        @polyblocks_jit_torch(compile_options={"strict_target": True})
+        def function(x, y):
+            return torch.softmax(torch.clamp(x @ x, 0, 3), 1), y.clamp(2, 5)
+
+        seen = []
+        with events.listening(lambda event: seen.append(event.kind)):
+            results = function(torch.arange(16.0).view(4, 4) / 8, torch.arange(9))
+        loaded = [name for name in ("torch_mlir", "polyblocks.mlir") if name in sys.modules]
+        print(json.dumps([seen, loaded, [r.tolist() for r in results]]))
+    """
+    runs = [run_python(code, POLYBLOCKS_CACHE_DIR=str(tmp_path)) for _ in range(2)]
+    assert all(run.returncode == 0 for run in runs), runs[-1].stderr
+    cold, warm = (json.loads(run.stdout.splitlines()[-1]) for run in runs)
+    assert "cache-miss" in cold[0]
+    assert cold[1]
+    assert warm[:2] == [["cache-hit"], []]
+    assert warm[2] == cold[2]
 
 
 def test_the_package_has_the_decorators_only():

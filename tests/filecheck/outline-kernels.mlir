@@ -85,5 +85,15 @@ func.func @main(%x: memref<64x8xf32>, %y: memref<64x8xf32>, %ws: memref<1024xi8>
     %0 = affine.load %a[%i] : memref<64xf32>
     affine.store %0, %b[%i] : memref<64xf32>
   } {polyblocks.level = "team", polyblocks.kernel = "disjoint"}
+
+  // Stored to through a view that is made in the kernel.
+  // CHECK-LABEL: func.func private @seen_flat(
+  // CHECK-SAME:    {llvm.dereferenceable = {{[0-9]+}} : i64, llvm.noalias, llvm.readonly}
+  // CHECK-SAME:    {llvm.dereferenceable = {{[0-9]+}} : i64, llvm.noalias}
+  affine.parallel (%i) = (0) to (64) {
+    %0 = affine.load %x[%i, 0] : memref<64x8xf32>
+    %flat = memref.collapse_shape %y [[0, 1]] : memref<64x8xf32> into memref<512xf32>
+    affine.store %0, %flat[%i] : memref<512xf32>
+  } {polyblocks.level = "team", polyblocks.kernel = "seen_flat"}
   return
 }

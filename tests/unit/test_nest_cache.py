@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from polyblocks import events, mlir
-from polyblocks.affine.mlir import nest_cache
+from polyblocks.affine.mlir import nest_cache, writer
 from polyblocks.affine.model import Op, Sequence, walk
 from polyblocks.errors import PassError
 from polyblocks.options import CompileOptions
@@ -144,3 +144,57 @@ def test_what_cannot_be_written_is_the_fault_of_who_made_it(
         run_stage("S3", passes, mlir.parse(TEXT), context())
     (file,) = tmp_path.iterdir()
     assert "math.exp" in file.read_text()
+
+
+ALIKE = """
+#map = affine_map<(i) -> (i)>
+func.func @main(%a: memref<8xf32>, %b: memref<8xf32>, %c: memref<8xf32>, %m: memref<2xf32>) {
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %s = memref.load %m[%zero] : memref<2xf32>
+  %t = memref.load %m[%one] : memref<2xf32>
+"""
+NEST = """
+  affine.for %i = 0 to 8 {{
+    %local = memref.alloca() : memref<1xf32>
+    %x = affine.load %{0}[%i] : memref<8xf32>
+    %y = arith.addf %x, %{1} : f32
+    affine.store %y, %local[0] : memref<1xf32>
+    %z = affine.load %local[0] : memref<1xf32>
+    %w = math.exp %z : f32
+    affine.store %w, %{2}[{3}] : memref<8xf32>
+  }} {{polyblocks.kernel = "{4}", polyblocks.kind = "map", polyblocks.sources = ["{4}"]}}
+"""
+
+
+def test_nests_that_are_equal_but_for_names_are_written_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    nests = [
+        ("a", "s", "b", "%i", "first"),
+        ("b", "t", "c", "%i", "second"),
+        ("c", "t", "a", "%i", "third"),
+        # In place, and to another element.
+        ("c", "s", "c", "%i", "fourth"),
+        ("b", "s", "a", "7 - %i", "fifth"),
+    ]
+    text = ALIKE + "".join(NEST.format(*names) for names in nests) + "return }"
+    original = writer._Writer.nest
+    written: list[str] = []
+
+    def nest(self: Any, nest: Any) -> Any:
+        written.append(nest.name)
+        return original(self, nest)
+
+    monkeypatch.setattr(writer._Writer, "nest", nest)
+    change = [Rename("change", "math.exp", "math.tanh")]
+    copied = mlir.parse(text)
+    run_stage("S3", change, copied, context())
+    assert sorted(written) == ["fifth", "fourth", "third"]
+    monkeypatch.setattr(writer, "_key", id)
+    one_by_one = mlir.parse(text)
+    run_stage("S3", change, one_by_one, context())
+    assert len(written) == 3 + 5
+    assert str(copied) == str(one_by_one)
+    for names in nests:
+        assert f'polyblocks.kernel = "{names[-1]}"' in str(copied)

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from polyblocks.affine.buffers.copies import COPIES, Barrier, BoxCopy, Commit, Wait
 from polyblocks.affine.element import zero_of
 from polyblocks.affine.expr import Expr, Mod, Var
+from polyblocks.affine.likeness import likeness
 from polyblocks.affine.mlir.constant_tables import constant_table
 from polyblocks.affine.mlir.json_attributes import to_attribute
 from polyblocks.affine.model import (
+    Access,
     Alloca,
     Buffer,
     Check,
@@ -82,6 +87,7 @@ def write(before: Iterable[Nest | Opaque], after: Sequence) -> None:
     block = after.block
     # The code written for a nest stands between a mark and its anchor.
     written: list[tuple[Nest, Any, Any]] = []
+    equal = _EqualNests([n for n in after.nests() if n.changed])
     with ir.Location.unknown():
         end: Any = block.operations[len(block.operations) - 1].operation
         for item in reversed(after.items):
@@ -93,7 +99,7 @@ def write(before: Iterable[Nest | Opaque], after: Sequence) -> None:
                 anchor = item.source[-1] if item.source else end
                 with ir.InsertionPoint(anchor):
                     end = ir.Operation.create("builtin.unrealized_conversion_cast")
-                _Writer(block, anchor).nest(item)
+                equal.write(item, _Writer(block, anchor))
                 written.append((item, end, anchor))
         _find_sources(block, written)
         for op in reversed(to_erase):
@@ -131,6 +137,138 @@ def describe(attributes: Any, nest: Nest, name: str, estimate: Any) -> None:
         attributes[ESTIMATE_ATTRIBUTE] = estimate
 
 
+@dataclass
+class _Captured:
+    """Buffers, values and variables from outside of a nest, in the order of its nodes."""
+
+    buffers: list[Buffer]
+    values: list[Value]
+    variables: list[Var]
+
+    @staticmethod
+    def by(nest: Nest) -> _Captured:
+        """Collect it."""
+        buffers: dict[Buffer, None] = {}
+        values: dict[Value, None] = {}
+        variables: dict[Var, None] = {}
+        for node in walk(nest.body):
+            values.update((v, None) for v in node.uses if v.external is not None)
+            variables.update((v, None) for v in node.variables() if v.value is not None)
+            if isinstance(node, Access) and node.buffer.kind != "local":
+                buffers[node.buffer] = None
+            for fetch in node.prefetches if isinstance(node, For) else ():
+                buffers[fetch.buffer] = None
+                used = (v for e in fetch.index for v in e.variables())
+                variables.update((v, None) for v in used if v.value is not None)
+        return _Captured(list(buffers), list(values), list(variables))
+
+    def written(self, writer: _Writer) -> list[Any]:
+        """The MLIR values that say it."""
+        return [
+            *map(writer.memref, self.buffers),
+            *(v.external for v in self.values),
+            *(v.value for v in self.variables),
+        ]
+
+    @contextmanager
+    def standing_for(self, arguments: list[Any]) -> Iterator[None]:
+        """Let other MLIR values say it inside of the context."""
+        holders: list[tuple[Any, str]] = [
+            *((b, "value") for b in self.buffers),
+            *((v, "external") for v in self.values),
+            *((v, "value") for v in self.variables),
+        ]
+        before = [getattr(holder, name) for holder, name in holders]
+        try:
+            for (holder, name), argument in zip(holders, arguments, strict=True):
+                setattr(holder, name, argument)
+            yield
+        finally:
+            for (holder, name), value in zip(holders, before, strict=True):
+                setattr(holder, name, value)
+
+
+class _EqualNests:
+    """Nests that differ only in captured values are written once, and then copied.
+
+    MLIR copies an operation fifty times as fast as the writer makes one, and the layers of a
+    network are mostly equal. A function around the nest is copied, and its arguments replaced.
+
+    Args:
+        nests: all that will be written.
+    """
+
+    def __init__(self, nests: Iterable[Nest]) -> None:
+        sizes = {nest: _size(nest) for nest in nests}
+        counts = Counter(sizes.values())
+        self._repeated = {nest for nest, size in sizes.items() if counts[size] > 1}
+        self._keys = {nest: _key(nest) for nest in self._repeated}
+        self._counts = Counter(self._keys.values())
+        #: A function around a nest by its key and the types of what it captures, and which of its
+        #: operations say the nest's name.
+        self._written: dict[Hashable, tuple[Any, list[int]]] = {}
+
+    def write(self, nest: Nest, writer: _Writer) -> None:
+        """Write a nest before the writer's anchor."""
+        if nest not in self._repeated or self._counts[self._keys[nest]] == 1:
+            writer.nest(nest)
+            return
+        captured = _Captured.by(nest)
+        values = captured.written(writer)
+        key = self._keys[nest], tuple([v.type for v in values])
+        if key not in self._written:
+            self._written[key] = _as_function(nest, captured, values)
+        function, named = self._written[key]
+        copy = function.clone(ip=False)
+        block = copy.regions[0].blocks[0]
+        operations = [op.operation for op in block.operations][:-1]
+        for op in operations:
+            op.move_before(writer.anchor)
+        for argument, value in zip(list(block.arguments), values, strict=True):
+            argument.replace_all_uses_with(value)
+        for position in named:
+            describe(operations[position].attributes, nest, nest.name, nest.estimate)
+
+
+def _size(nest: Nest) -> Hashable:
+    nodes = list(walk(nest.body))
+    return len(nodes), tuple([node.var.extent for node in nodes if isinstance(node, For)])
+
+
+def _key(nest: Nest) -> Hashable:
+    """All that is written of a nest, but what it has from outside and what it is called."""
+    nodes = list(walk(nest.body))
+    paddings = tuple([n.padding for n in nodes if isinstance(n, (Load, Store)) and n.padding])
+    messages = tuple([n.message for n in nodes if isinstance(n, Check)])
+    described = bool(nest.name), nest.estimate is None
+    return likeness(nest.body), paddings, messages, described
+
+
+def _as_function(nest: Nest, captured: _Captured, values: list[Any]) -> tuple[Any, list[int]]:
+    """A function around a nest, in no module, and which of its operations say the nest's name."""
+    types = [v.type for v in values]
+    function = ir.Operation.create(
+        "func.func",
+        regions=1,
+        attributes={
+            "sym_name": ir.StringAttr.get("nest"),
+            "function_type": ir.TypeAttr.get(ir.FunctionType.get(types, [])),
+        },
+        ip=False,
+    )
+    block = function.regions[0].blocks.append(*types)
+    with ir.InsertionPoint(block):
+        end = ir.Operation.create("func.return")
+    with captured.standing_for(list(block.arguments)):
+        named = _Writer(block, end).nest(nest)
+    # Each copy has its own.
+    for node in walk(nest.body):
+        if isinstance(node, Alloca):
+            node.buffer.value = None
+    operations = [op.operation for op in block.operations]
+    return function, [operations.index(op) for op in named]
+
+
 class _Writer:
     def __init__(self, block: Any, anchor: Any) -> None:
         self.block = block
@@ -140,17 +278,20 @@ class _Writer:
         self.unknown = ir.Location.unknown()
         self.index = ir.IndexType.get()
 
-    def nest(self, nest: Nest) -> None:
-        """Write one nest before the anchor."""
+    def nest(self, nest: Nest) -> list[Any]:
+        """Write one nest before the anchor; returns what says the nest's name of it."""
+        named: list[Any] = []
         with ir.InsertionPoint(self.anchor):
             for node in nest.body:
                 written = self._node(node)
                 if isinstance(node, For) and nest.name:
-                    attributes = written.attributes
-                    describe(attributes, nest, nest.name, nest.estimate)
+                    named.append(written)
+                    describe(written.attributes, nest, nest.name, nest.estimate)
                     widths = {n.simd.width for n in walk([node]) if isinstance(n, For) and n.simd}
                     if widths:
-                        attributes[VECTOR_ATTRIBUTE] = ir.DenseI64ArrayAttr.get(sorted(widths))
+                        width = ir.DenseI64ArrayAttr.get(sorted(widths))
+                        written.attributes[VECTOR_ATTRIBUTE] = width
+        return named
 
     def _node(self, node: Node) -> Any:
         if isinstance(node, Op):

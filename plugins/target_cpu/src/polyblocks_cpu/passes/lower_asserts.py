@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
@@ -49,15 +50,18 @@ class LowerAssertsPass:
         with module.context, ir.Location.unknown():
             main = signature.main_of(module)
             given = _status_argument(module)
-            if given is None and not _asserts(main.operation):
+            checked = _checked(main)
+            if given is None and not checked:
                 return
-            # Bounds that are known to hold need no check.
-            mlir.run_textual(module, "func.func(sccp,cse)", verify=False)
+            with _held_back(main, checked):
+                # Bounds that are known to hold need no check.
+                mlir.run_textual(module, "func.func(sccp,cse)", verify=False)
             status = _own_status(main)
             if given is not None:
                 _drop_status_argument(module, main, given, status)
             end = _return_status(main, status)
-            found = [op for op in nested(main.operation) if op.name in ("cf.assert", "scf.while")]
+            inside = (op for top in checked for op in nested(top))
+            found = [op for op in inside if op.name in ("cf.assert", "scf.while")]
             _end_loops([op for op in found if op.name == "scf.while"], status)
             asserts = needed([op for op in found if op.name == "cf.assert"])
             messages: dict[str, int] = {}
@@ -76,6 +80,41 @@ class LowerAssertsPass:
 
 def _asserts(op: Any) -> bool:
     return any(inner.name == "cf.assert" for inner in nested(op))
+
+
+def _checked(main: Any) -> list[Any]:
+    """The operations of ``@main``'s block that are a check or have one inside, in order."""
+    found: dict[Any, None] = {}
+    for op in nested(main.operation):
+        if op.name == "cf.assert":
+            while op.parent.operation != main.operation:
+                op = op.parent.operation
+            found[op] = None
+    return list(found)
+
+
+@contextmanager
+def _held_back(main: Any, checked: Sequence[Any]) -> Iterator[None]:
+    """Let ``@main`` be without the loops that check nothing: most of a program are these.
+
+    An operation that MLIR does not know stands for each meanwhile, so that no element that is
+    loaded before it counts as known behind it.
+    """
+    from polyblocks.mlir import ir
+
+    holder = ir.Operation.create("builtin.module", regions=1, ip=False)
+    block = holder.regions[0].blocks.append()
+    held = []
+    for op in [op.operation for op in main.body.blocks[0].operations]:
+        if len(op.regions) and not len(op.results) and op not in checked:
+            held.append((ir.Operation.create("polyblocks.held", ip=ir.InsertionPoint(op)), op))
+            block.append(op)
+    try:
+        yield
+    finally:
+        for place, op in held:
+            op.move_before(place)
+            place.erase()
 
 
 def _end_loops(loops: Sequence[Any], status: Any) -> None:

@@ -79,11 +79,14 @@ class OutlineKernelsPass:
         with module.context, ir.Location.unknown():
             main = signature.main_of(module)
             taken = {op.attributes["sym_name"].value for op in _symbols(module)}
-            for op in list(_kernels(main.operation)):
+            around: list[Any] = [main.operation]
+            kernels = list(_kernels(main.operation, around))
+            uses = _uses_by_kernel(main.operation, kernels, around)
+            for op, outside in zip(kernels, uses, strict=True):
                 if ESTIMATE_ATTRIBUTE in op.attributes:
                     # Of one run of the program, in which a loop around it may call it often.
                     op.attributes[ESTIMATE_ATTRIBUTE] = to_attribute(_repeated_estimate(op))
-                _outline(module, op, _unique(op.attributes, taken))
+                _outline(module, op, _unique(op.attributes, taken), outside)
             left = [(inner.name, inner) for inner in nested(main.operation)]
             _hoist_allocas(left, main.body.blocks[0])
 
@@ -98,15 +101,49 @@ def _is_kernel(op: Any) -> bool:
     return op.name == "affine.for" and KERNEL_ATTRIBUTE in op.attributes
 
 
-def _kernels(op: Any) -> Iterator[Any]:
-    """Kernels inside ``op``, also below guards and serial loops, but none inside another."""
+def _kernels(op: Any, around: list[Any]) -> Iterator[Any]:
+    """Kernels inside ``op``, also below guards and serial loops, but none inside another.
+
+    All other operations are added to ``around``.
+    """
     for region in op.regions:
         for block in region.blocks:
             for inner in block.operations:
                 if _is_kernel(inner.operation):
                     yield inner.operation
                 else:
-                    yield from _kernels(inner.operation)
+                    around.append(inner.operation)
+                    yield from _kernels(inner.operation, around)
+
+
+def _uses_by_kernel(
+    main: Any, kernels: list[Any], around: list[Any]
+) -> list[list[tuple[Any, int]]]:
+    """For each kernel the operands in it that are defined outside of it: op and position.
+
+    They are found from their definitions: there are few, and looking at all operands takes long.
+    """
+    # While nothing changes: attributes and operands are part of an operation's hash.
+    found: dict[Any, list[tuple[Any, int]]] = {op: [] for op in kernels}
+    homes: dict[Any, Any] = {op: op for op in kernels}
+
+    def home(op: Any) -> Any:
+        if op not in homes:
+            homes[op] = None if op == main else home(op.parent.operation)
+        return homes[op]
+
+    for op in (*around, *kernels):
+        values = list(op.results)
+        if op not in found:
+            blocks = (block for region in op.regions for block in region.blocks)
+            values += [argument for block in blocks for argument in block.arguments]
+        for value in values:
+            for use in value.uses:
+                user = use.owner.operation
+                kernel = home(user)
+                if kernel is not None:
+                    found[kernel].append((user, use.operand_number))
+    return list(found.values())
 
 
 def _symbols(module: Any) -> Iterator[Any]:
@@ -128,13 +165,17 @@ def _unique(attributes: Any, taken: set[str]) -> str:
     return name
 
 
-def _outline(module: Any, op: Any, name: str) -> None:
+def _outline(module: Any, op: Any, name: str, outside: list[tuple[Any, int]]) -> None:
     from polyblocks import mlir
 
     ir = mlir.ir
     func = mlir.dialect("func")
     inside = [(inner.name, inner) for inner in nested(op)]
-    captured, repeated, written, uses = _captures(inside)
+    order = {inner: i for i, (_, inner) in enumerate(inside)}
+    outside.sort(key=lambda use: (order[use[0]], use[1]))
+    # Results of other kernels have become those of calls.
+    uses = [(user, place, user.operands[place]) for user, place in outside]
+    captured, repeated, written = _captures(uses)
     parallel = op.name == "affine.parallel"
     index = ir.IndexType.get()
     types = ([index, index] if parallel else []) + [v.type for v in captured]
@@ -250,22 +291,19 @@ def _repeated_estimate(nest: Any) -> dict[str, Any]:
     return estimate if times == 1 else scaled(estimate, times)
 
 
-def _captures(
-    ops: list[tuple[str, Any]],
-) -> tuple[list[Any], list[Any], set[Any], list[tuple[Any, int, Any]]]:
-    """The values from outside that a kernel of these ops uses.
+def _captures(uses: list[tuple[Any, int, Any]]) -> tuple[list[Any], list[Any], set[Any]]:
+    """The values from outside that a kernel uses.
+
+    Args:
+        uses: all uses of such values, in the order of its operations: op, position, value.
 
     Returns:
-        Values to pass, values to repeat, those of the passed that it may write, and the uses of all
-        of them: op, position of the operand, value.
+        Values to pass, values to repeat, and those of the passed that it may write.
     """
     from polyblocks.mlir import ir
 
-    inside: set[Any] = set()
-    uses: list[tuple[Any, int, Any]] = []
     passed: dict[Any, None] = {}
     repeated: dict[Any, None] = {}
-    targets: dict[Any, None] = {}
 
     def take(value: Any) -> None:
         if value in repeated or value in passed:
@@ -283,23 +321,27 @@ def _captures(
         else:
             passed[value] = None
 
-    for name, inner in ops:
-        inside.update(inner.results)
-        for position, value in enumerate(inner.operands):
-            if value not in inside:
-                take(value)
-                uses.append((inner, position, value))
-        if name.startswith(WITHOUT_MEMORY):
-            continue
-        if len(inner.regions):
-            for region in inner.regions:
-                for block in region.blocks:
-                    inside.update(block.arguments)
-        targets.update(dict.fromkeys(written_operands(inner)))
-    writes = [extent_of(value) for value in targets]
+    for _, _, value in uses:
+        take(value)
+    users = dict.fromkeys(user for user, _, _ in uses)
+    writes = [extent_of(value) for value in _targets(users)]
     extents = {v: extent_of(v) for v in passed if isinstance(v.type, ir.MemRefType)}
     written = {v for v, extent in extents.items() if any(map(extent.overlaps, writes))}
-    return list(passed), list(repeated), written, uses
+    return list(passed), list(repeated), written
+
+
+def _targets(users: Iterable[Any]) -> dict[Any, None]:
+    """Memrefs that some operations may write, or operations on views that these make."""
+    targets: dict[Any, None] = {}
+    waiting = list(users)
+    while waiting:
+        op = waiting.pop()
+        name = op.name
+        if name in VIEWS:
+            waiting += [use.owner.operation for result in op.results for use in result.uses]
+        if not name.startswith(WITHOUT_MEMORY):
+            targets.update(dict.fromkeys(written_operands(op)))
+    return targets
 
 
 def _begins_anywhere(value: Any) -> bool:
