@@ -46,3 +46,27 @@ def test_the_option_keeps_divisions() -> None:
         },
     )
     assert torch.equal(compiled(x, d), x / d)
+
+
+@pytest.mark.parametrize("shape", [(64, 64), (4096,)])
+def test_quotients_that_are_rounded(shape: tuple[int, ...]) -> None:
+    # 1 / 41 and the others are rounded such that a product with them is off where it is whole.
+    divisors = [41.0, 47.0, 55.0, 61.0, 83.0, 97.0, 0.1, 0.3]
+
+    def whole(x: torch.Tensor, d: torch.Tensor) -> list[torch.Tensor]:
+        found = [f(x / n) for n in divisors for f in (torch.floor, torch.ceil, torch.trunc)]
+        found += [(x / n).clamp(0, 255).to(torch.uint8) for n in divisors]
+        return [*found, (x / d).long()]
+
+    x = torch.arange(0.0, 4096.0).view(shape)
+    d = torch.tensor(divisors).repeat_interleave(512).view(shape)
+    largest = x.view(64, 64).amax(1, keepdim=True) + 1
+
+    def levels(x: torch.Tensor) -> torch.Tensor:
+        return (x.view(64, 64) / largest * 49).long()
+
+    ours = polyblocks_jit_torch(whole, compile_options={"strict_target": True})(x, d)
+    for mine, theirs in zip(ours, whole(x, d), strict=True):
+        assert torch.equal(mine, theirs)
+    ours = polyblocks_jit_torch(levels, compile_options={"strict_target": True})(x)
+    assert torch.equal(ours, levels(x))
