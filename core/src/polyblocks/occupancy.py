@@ -24,6 +24,9 @@ RESOURCES = ("warps", "blocks", "registers", "shared")
 #: Nests that one launch has, for too few blocks each, and what lies between two, at most.
 MOST_JOINED, JOINED_REACH = 4, 8
 
+#: Phases of a launch whose blocks wait for each other, at most.
+MOST_PHASES = 8
+
 
 @dataclass(frozen=True)
 class Occupancy:

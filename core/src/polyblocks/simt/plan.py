@@ -69,7 +69,8 @@ def run_plan(
                 launch["block"],
                 [_argument(simulator, a, buffers, workspace) for a in launch["arguments"]],
                 launch.get("shared_bytes", 0),
-                sample,
+                # Blocks that wait for others need all of them.
+                None if launch.get("waits") else sample,
                 launch.get("cluster", 1),
             )
             for launch in plan["launches"]

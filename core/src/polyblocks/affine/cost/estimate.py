@@ -112,6 +112,14 @@ def combine(estimates: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
     return total
 
 
+def without_work(estimate: dict[str, Any]) -> dict[str, Any]:
+    """An estimate of the same form, of what takes no time."""
+    nothing = dict.fromkeys(("iterations", "flops", "floor_bytes", "moved_bytes"), 0)
+    tables = {key: dict.fromkeys(estimate[key], 0) for key in ("bytes", "seconds")}
+    seconds = {"predicted_seconds": 0.0} if "predicted_seconds" in estimate else {}
+    return estimate | nothing | tables | seconds
+
+
 def mapped(
     estimate: dict[str, Any], prediction: Mapping[str, float | None], main: str
 ) -> dict[str, Any]:

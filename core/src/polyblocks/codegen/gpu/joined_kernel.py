@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import ceil
 from typing import Any
 
@@ -22,7 +23,16 @@ from polyblocks.attributes import (
     SOURCES_ATTRIBUTE,
 )
 from polyblocks.codegen.gpu.passes.place_shared_memory import workgroup_buffers
+from polyblocks.codegen.gpu.phases import (
+    count_done,
+    counters_type,
+    take_number,
+    ticket_type,
+    wait_for,
+    waiting_seconds,
+)
 from polyblocks.codegen.gpu.plan import name_of
+from polyblocks.codegen.gpu.touched_bytes import READ_ONLY, TouchedBytes, touched_bytes
 from polyblocks.codegen.memory import static_bytes
 from polyblocks.codegen.walk import nested
 from polyblocks.occupancy import occupancy
@@ -31,8 +41,6 @@ from polyblocks.target import TargetDescription
 Json = dict[str, Any]
 
 
-#: Of an argument of a kernel that it does not store to.
-READ_ONLY = "llvm.readonly"
 #: Attributes with an element for each launch.
 _OF_CALLS = (ESTIMATE_ATTRIBUTE, ESTIMATES_ATTRIBUTE, NESTS_ATTRIBUTE)
 #: Attributes that every kernel of ``emit-kernels`` has.
@@ -53,16 +61,23 @@ class Member:
         call: which of the kernel's launches it is, counted from 0.
         status: number of the program's argument that failed checks are reported in, if any are.
             Kernels may do so in any order.
+        phase: of the blocks, which wait for those of the phase before.
     """
 
     kernel: Any
     row: Json
     call: int
     status: int | None = None
+    phase: int = 0
 
     def reports(self, argument: Json) -> bool:
         """Whether an argument of the launch is the word for failed checks."""
         return self.status is not None and argument == {"argument": self.status}
+
+    @cached_property
+    def touched(self) -> list[TouchedBytes | None]:
+        """The memory that it may touch, for each argument."""
+        return touched_bytes(self.kernel, self.row, self.status)
 
     @property
     def blocks(self) -> int:
@@ -113,20 +128,30 @@ def can_be_joined(kernel: Any, row: Json) -> bool:
 
 def key_of(members: Sequence[Member]) -> tuple[Any, ...]:
     """Equal for members that are joined by the same kernel."""
-    return (*((name_of(m.kernel), m.blocks) for m in members), *_places(members))
+    kernels = ((name_of(m.kernel), m.blocks, m.phase) for m in members)
+    return (*kernels, *_places(members), *sorted(_changed(members)))
 
 
-def joined_row(members: Sequence[Member], name: str) -> Json:
-    """The launch of their kernel, which has that name."""
+def phases_of(members: Sequence[Member]) -> int:
+    """How many phases a launch has, and counters if these are several."""
+    return 1 + max(m.phase for m in members)
+
+
+def joined_row(members: Sequence[Member], name: str, counters: int) -> Json:
+    """The launch of their kernel, which has that name; ``counters`` lie there in the workspace."""
     given = [argument for m in members for argument in m.row["arguments"]]
     arguments = dict(zip(_places(members), given, strict=True))
-    return {
+    row = {
         **members[0].row,
         "kernel": name,
         "grid": [sum(m.blocks for m in members), 1, 1],
         "block": [max(m.threads for m in members), 1, 1],
         "arguments": [arguments[n] for n in range(len(arguments))],
     }
+    if phases_of(members) > 1:
+        row["arguments"].append({"workspace": counters})
+        row["waits"] = True
+    return row
 
 
 def shared_of(kernels: Sequence[Any]) -> tuple[list[Any], list[list[int]]]:
@@ -149,7 +174,19 @@ def shared_of(kernels: Sequence[Any]) -> tuple[list[Any], list[list[int]]]:
 
 
 def estimate_of(members: Sequence[Member], target: TargetDescription) -> Json | None:
-    """Estimate of members together: all work, and the longest one's time for each round of blocks.
+    """Estimate of members: that of each phase, and what it takes blocks to wait for others."""
+    phases = phases_of(members)
+    found = [_estimate_of([m for m in members if m.phase == n], target) for n in range(phases)]
+    known = [each for each in found if each is not None]
+    total = combine(known) if len(known) == phases else None
+    waiting = waiting_seconds(target, phases)
+    if total is not None and "predicted_seconds" in total and waiting:
+        total |= {"predicted_seconds": total["predicted_seconds"] + waiting}
+    return total
+
+
+def _estimate_of(members: Sequence[Member], target: TargetDescription) -> Json | None:
+    """Estimate of one phase: all work, and the longest one's time for each round of blocks.
 
     A round has as many blocks as the chip holds at once, as far as threads and shared memory tell.
     All share the main memory.
@@ -170,6 +207,17 @@ def estimate_of(members: Sequence[Member], target: TargetDescription) -> Json | 
         seconds = min(seconds, total["predicted_seconds"])
         total |= {"predicted_seconds": seconds, "bound": longest["bound"]}
     return total
+
+
+def saves_a_launch(
+    group: Sequence[Member], other: Member, together: Sequence[Member], target: TargetDescription
+) -> bool:
+    """Whether a launch that waits in a group takes less time than one of its own."""
+    estimates = [estimate_of(each, target) for each in (group, [other], together)]
+    times = [e["predicted_seconds"] for e in estimates if e and "predicted_seconds" in e]
+    if len(times) < len(estimates):
+        return False
+    return bool(times[2] < times[0] + times[1] + target.shared_level.overhead)
 
 
 def notes_of(calls: Sequence[Sequence[Member]], target: TargetDescription) -> dict[str, Any]:
@@ -199,19 +247,20 @@ def join(members: Sequence[Member], name: str) -> Any:
     block = function.regions[0].blocks[0]
     with ir.InsertionPoint(block):
         end = ir.Operation.create("gpu.return")
+    values, counters, ticket = _values(members, list(block.arguments))
     with ir.InsertionPoint(end):
-        number = ir.Operation.create(
-            "gpu.block_id",
-            results=[ir.IndexType.get()],
-            attributes={"dimension": ir.Attribute.parse("#gpu<dim x>")},
-        ).result
+        if counters is not None:
+            number = take_number(counters, ticket)
+        else:
+            axis = {"dimension": ir.Attribute.parse("#gpu<dim x>")}
+            index = ir.IndexType.get()
+            number = ir.Operation.create("gpu.block_id", results=[index], attributes=axis).result
     first = 0
-    given = zip(members, _values(members, list(block.arguments)), strict=True)
-    for position, (member, values) in enumerate(given):
+    for position, (member, given) in enumerate(zip(members, values, strict=True)):
         copy = member.kernel.clone()
         _mark(copy, position)
         body = copy.regions[0].blocks[0]
-        for value, new in zip(body.arguments, values, strict=True):
+        for value, new in zip(body.arguments, given, strict=True):
             value.replace_all_uses_with(new)
         with ir.InsertionPoint(end):
             own = number if not first else _arith("subi", number, _index(first))
@@ -222,6 +271,9 @@ def join(members: Sequence[Member], name: str) -> Any:
         for op in [op for op in nested(copy) if op.name == "gpu.block_id"]:
             op.results[0].replace_all_uses_with(own)
             op.erase()
+        if counters is not None:
+            with ir.InsertionPoint(then):
+                then = _in_phase(members, member.phase, counters)
         if member.threads < max(m.threads for m in members):
             with ir.InsertionPoint(then):
                 then = _first_threads(member.threads)
@@ -229,6 +281,32 @@ def join(members: Sequence[Member], name: str) -> Any:
             op.operation.move_before(then)
         copy.erase()
     return function
+
+
+def _in_phase(members: Sequence[Member], phase: int, counters: Any) -> Any:
+    """Where blocks of a phase do their work: behind those of the phase before."""
+    if phase:
+        before = sum(m.blocks for m in members if m.phase == phase - 1)
+        wait_for(counters, phase - 1, before)
+    # The work is written in front of this, so that the block is counted behind it.
+    here = _index(0)
+    if phase < phases_of(members) - 1:
+        count_done(counters, phase)
+    return here.owner.operation
+
+
+def _changed(members: Sequence[Member]) -> set[int]:
+    """Arguments of their kernel that are read in one phase and stored in another."""
+    if phases_of(members) == 1:
+        return set()
+    places = iter(_places(members))
+    touched = [(m.phase, t, next(places)) for m in members for t in m.touched]
+    return {
+        place
+        for phase, one, place in touched
+        for other_phase, other, _ in touched
+        if phase != other_phase and one is not None and other is not None and one.conflicts(other)
+    }
 
 
 def _mark(kernel: Any, member: int) -> None:
@@ -258,11 +336,18 @@ def _places(members: Sequence[Member]) -> list[int]:
     return places
 
 
-def _values(members: Sequence[Member], inside: list[Any]) -> list[list[Any]]:
-    """For each member the arguments of their kernel's block that it has in place of its own."""
+def _values(members: Sequence[Member], inside: list[Any]) -> tuple[list[list[Any]], Any, Any]:
+    """For each member the arguments of their kernel's block that it has in place of its own.
+
+    Then the counters, and the shared buffer of the block's number; None of one phase.
+    """
     places = iter(_places(members))
     types, shared = shared_of([m.kernel for m in members])
     count = 1 + max(_places(members))
+    counters = ticket = None
+    if phases_of(members) > 1:
+        counters = inside.pop(count)
+        ticket = inside.pop(count + len(types))
     private = iter(inside[count + len(types) :])
     found = []
     for member, mine in zip(members, shared, strict=True):
@@ -271,7 +356,7 @@ def _values(members: Sequence[Member], inside: list[Any]) -> list[list[Any]]:
         values += [inside[count + n] for n in mine]
         others = len(member.kernel.regions[0].blocks[0].arguments) - len(values)
         found.append([*values, *itertools.islice(private, others)])
-    return found
+    return found, counters, ticket
 
 
 def _function(members: Sequence[Member], name: str) -> Any:
@@ -291,6 +376,12 @@ def _function(members: Sequence[Member], name: str) -> Any:
     # Of those that are handed over once all are the same.
     order = dict(zip(_places(members), zip(types, given, strict=True), strict=True))
     arguments = [order[n] for n in range(len(order))]
+    # Stores of other blocks are seen by loads of memory that may change alone.
+    for place in _changed(members):
+        arguments[place] = arguments[place][0], ir.DictAttr.get({})
+    if phases_of(members) > 1:
+        arguments.append((counters_type(phases_of(members)), ir.DictAttr.get({})))
+        shared = [*shared, ticket_type()]
     inputs = [type_ for type_, _ in arguments]
     first = members[0].kernel.attributes
     sources = dict.fromkeys(s for m in members for s in m.kernel.attributes[SOURCES_ATTRIBUTE])

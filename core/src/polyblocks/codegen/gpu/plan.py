@@ -23,6 +23,8 @@ An argument of a kernel is one of
 ``cluster``, if it is there, is how many blocks that follow each other run at the same time and
 reach each other's shared memory; the machine code says it, too, so that launches ask for nothing.
 
+``waits``, if it is there, says that blocks wait for others of the launch: all of them are to run.
+
 ``shared_bytes`` is the shared memory that the launch has to ask for, on top of what the kernel
 declares itself; it is 0 unless that would be more than a kernel may declare.
 

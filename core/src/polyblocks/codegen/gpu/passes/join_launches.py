@@ -1,9 +1,8 @@
-"""join-launches: launches that do not need each other, and leave a chip idle, run together."""
+"""join-launches: launches that leave a chip idle run together, and wait for each other inside."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -14,25 +13,34 @@ from polyblocks.attributes import (
     UNIT_ATTRIBUTE,
 )
 from polyblocks.codegen.gpu.joined_kernel import (
-    READ_ONLY,
     Member,
     can_be_joined,
     join,
     joined_row,
     key_of,
     notes_of,
+    phases_of,
+    saves_a_launch,
     shared_of,
     write_notes,
 )
 from polyblocks.codegen.gpu.passes.lower_checks import COLLECTIVE
 from polyblocks.codegen.gpu.passes.place_shared_memory import shared_alignment, workgroup_buffers
+from polyblocks.codegen.gpu.phases import (
+    clearing_kernel,
+    clearing_row,
+    is_worth_waiting,
+    rounded,
+)
 from polyblocks.codegen.gpu.plan import kernels, name_of, read_launches, write_launches
 from polyblocks.codegen.memory import static_bytes
 from polyblocks.codegen.walk import nested
-from polyblocks.occupancy import JOINED_REACH, MOST_JOINED
+from polyblocks.occupancy import JOINED_REACH, MOST_JOINED, MOST_PHASES
 
 Json = dict[str, Any]
 
+#: Of the counters in the workspace, in bytes.
+_ALIGNMENT = 64
 #: Operations of all threads of a block, or of a warp, and that of how many there are.
 _TOGETHER = COLLECTIVE | {"gpu.block_dim"}
 
@@ -61,14 +69,20 @@ class JoinLaunchesPass:
           %is_q = arith.cmpi ult, %b, %c96
           scf.if %is_q { ... of @q ... } else { ... of @k, with %k as the block's number ... } }
 
+    Where that takes less than a launch, blocks may also wait for others, see
+    :mod:`polyblocks.codegen.gpu.phases`: the sum of a row that the next product reads, the rotated
+    keys of the product before. The first launch clears what the others count blocks with.
+
     Attributes:
         reach: launches that lie between two of them, at most.
-        most: of them together.
+        most: of them together, that do not wait for each other.
+        phases: of blocks that wait for those of the phase before, at most.
     """
 
     name: ClassVar[str] = "join-launches"
     reach: int = JOINED_REACH
     most: int = MOST_JOINED
+    phases: int = MOST_PHASES
 
     def run(self, module: Any, context: Any) -> bool:
         """Rewrite the plan and the kernels in place; returns whether launches were joined."""
@@ -78,24 +92,55 @@ class JoinLaunchesPass:
         with module.context, mlir.ir.Location.unknown():
             known = {name_of(kernel): kernel for kernel in kernels(module)}
             rows = _rows(read_launches(module), known, _status(module))
-            groups = []
+            groups: list[list[Member]] = []
+            waiting = is_worth_waiting(target) and _has_workspace(module)
             while rows:
-                found = self._group(rows, target)
-                groups.append([rows[n].member for n in found])
+                # Counters are cleared by a launch before.
+                found = self._group(rows, target, self.phases if groups and waiting else 1)
+                groups.append(_members(rows, found))
                 rows = [row for n, row in enumerate(rows) if n not in found]
             if all(len(group) == 1 for group in groups):
                 return False
-            write_launches(module, self._joined(groups, known, context))
+            counters = self._count(module, groups, known, target)
+            write_launches(module, self._joined(groups, known, counters, context))
         return True
 
+    def _count(
+        self, module: Any, groups: list[list[Member]], known: dict[str, Any], target: Any
+    ) -> list[int]:
+        """Where in the workspace the counters of each group are; the first one clears them."""
+        counts = [phases_of(group) for group in groups]
+        counts = [count if count > 1 else 0 for count in counts]
+        if not any(counts):
+            return counts
+        begin = _more_workspace(module, 4 * rounded(sum(counts)))
+        first = groups[0][0]
+        count, beside = rounded(sum(counts)), first.estimate
+        kernel = clearing_kernel("clear_counters", count, first.kernel, beside)
+        known[name_of(kernel)] = kernel
+        clearing = Member(kernel, clearing_row(name_of(kernel), begin), 0)
+        places = [begin + 4 * sum(counts[:n]) for n in range(len(counts))]
+        if _fit([_Launch(m) for m in (*groups[0], clearing)], target) and all(
+            can_be_joined(m.kernel, m.row) for m in groups[0]
+        ):
+            groups[0].append(clearing)
+        else:
+            groups.insert(0, [clearing])
+            places.insert(0, begin)
+        return places
+
     def _joined(
-        self, groups: list[list[Member]], known: dict[str, Any], context: Any
+        self,
+        groups: list[list[Member]],
+        known: dict[str, Any],
+        counters: list[int],
+        context: Any,
     ) -> list[Json]:
         """The launches of all groups, of kernels that are written."""
         made: dict[tuple[Any, ...], str] = {}
         calls: dict[str, list[list[Member]]] = {}
         out = []
-        for members in groups:
+        for members, place in zip(groups, counters, strict=True):
             name = name_of(members[0].kernel)
             row = members[0].row
             if len(members) > 1:
@@ -104,9 +149,10 @@ class JoinLaunchesPass:
                     made[key] = f"{name}_joined_{len(made) + 1}"
                     known[made[key]] = join(members, made[key])
                 name = made[key]
-                row = joined_row(members, name)
+                row = joined_row(members, name, place)
                 with_ = [m.nest for m in members[1:]]
-                context.decide(self.name, members[0].nest, "joined", with_=with_)
+                phases = {"phases": phases_of(members)} if phases_of(members) > 1 else {}
+                context.decide(self.name, members[0].nest, "joined", with_=with_, **phases)
             calls.setdefault(name, []).append(members)
             out.append(row)
         notes = {name: notes_of(found, context.target) for name, found in calls.items()}
@@ -116,24 +162,47 @@ class JoinLaunchesPass:
             known[name].erase()
         return out
 
-    def _group(self, rows: list[_Launch], target: Any) -> list[int]:
-        """Positions of the launches that run together with the first."""
-        first, group = rows[0], [0]
-        if not first.is_short(target):
+    def _group(self, rows: list[_Launch], target: Any, phases: int) -> dict[int, int]:
+        """Positions of the launches that run together with the first, and their phases."""
+        group = {0: 0}
+        if not rows[0].is_short(target):
             return group
         between = 0
         for position, row in enumerate(rows[1:], 1):
-            if between > self.reach or len(group) == self.most:
+            if between > self.reach:
                 break
-            if (
-                _fit([*(rows[n] for n in group), row], target)
-                and row.is_short(target)
-                and not any(row.conflicts(other) for other in rows[:position])
-            ):
-                group.append(position)
-            else:
+            phase = None
+            if row.is_short(target) and _fit([*(rows[n] for n in group), row], target):
+                phase = self._phase(position, rows, group, phases)
+            if phase is not None and phase > 0:
+                together = _members(rows, group | {position: phase})
+                if not saves_a_launch(_members(rows, group), row.member, together, target):
+                    phase = None
+            if phase is None:
                 between += 1
+            else:
+                group[position] = phase
         return group
+
+    def _phase(
+        self, position: int, rows: list[_Launch], group: dict[int, int], phases: int
+    ) -> int | None:
+        """The first phase of a group in which a launch may run, if there is any."""
+        row = rows[position]
+        before = [n for n in range(position) if row.conflicts(rows[n])]
+        if any(n not in group for n in before):
+            return None
+        first = 1 + max((group[n] for n in before), default=-1)
+        if first and not all(rows[n].is_plain for n in (*group, position)):
+            return None
+        present = list(group.values())
+        return next((n for n in range(first, phases) if present.count(n) < self.most), None)
+
+
+def _members(rows: list[_Launch], group: dict[int, int]) -> list[Member]:
+    """Those of a group, by their phases."""
+    found = (replace(rows[n].member, phase=phase) for n, phase in group.items())
+    return sorted(found, key=lambda member: member.phase)
 
 
 class _Launch:
@@ -169,26 +238,10 @@ class _Launch:
     def conflicts(self, other: _Launch) -> bool:
         """Whether one of them stores to what the other one touches."""
         return any(
-            (one.stores or two.stores) and one.overlaps(two)
-            for one in self._accesses()
-            for two in other._accesses()
+            one is not None and two is not None and one.conflicts(two)
+            for one in self.member.touched
+            for two in other.member.touched
         )
-
-    def _accesses(self) -> Iterator[_Bytes]:
-        function = self.kernel.attributes["function_type"].value
-        attributes: Any = [{}] * len(function.inputs)
-        if "arg_attrs" in self.kernel.attributes:
-            attributes = self.kernel.attributes["arg_attrs"]
-        for row, type_, given in zip(
-            self.row["arguments"], function.inputs, attributes, strict=True
-        ):
-            stores = READ_ONLY not in given
-            if self.member.reports(row):
-                continue
-            if "argument" in row:
-                yield _Bytes(row["argument"], row.get("offset", 0), static_bytes(type_), stores)
-            elif "workspace" in row:
-                yield _Bytes(-1, row["workspace"], static_bytes(type_), stores)
 
 
 def _fit(launches: list[_Launch], target: Any) -> bool:
@@ -209,21 +262,20 @@ def _fit(launches: list[_Launch], target: Any) -> bool:
     return total <= chip.shared_per_block and 2 * total <= chip.shared
 
 
-@dataclass(frozen=True)
-class _Bytes:
-    """Bytes that a launch touches: of an argument, or of the workspace, number -1."""
+def _has_workspace(module: Any) -> bool:
+    if ARGUMENTS_ATTRIBUTE not in module.operation.attributes:
+        return False
+    return any(row["role"] == "workspace" for row in signature.rows(module))
 
-    argument: int
-    first: int
-    size: int | None
-    stores: bool
 
-    def overlaps(self, other: _Bytes) -> bool:
-        if self.argument != other.argument:
-            return False
-        if self.size is None or other.size is None:
-            return True
-        return self.first < other.first + other.size and other.first < self.first + self.size
+def _more_workspace(module: Any, nbytes: int) -> int:
+    """Where in the workspace ``nbytes`` lie that nothing else uses."""
+    rows = signature.rows(module)
+    row = next(row for row in rows if row["role"] == "workspace")
+    begin: int = -(-row["shape"][0] // _ALIGNMENT) * _ALIGNMENT
+    row["shape"] = [begin + nbytes]
+    signature.keep_rows(module, rows)
+    return begin
 
 
 def _status(module: Any) -> int | None:

@@ -18,8 +18,9 @@ class ScopeAtomicsPass:
     """Atomics are seen by the device, those on shared memory by the block.
 
     MLIR's atomics order all of memory for the whole system, which costs many times the
-    operation. An atomic with an unused result, or in a retry loop, needs to order nothing
-    but itself. The value that such a loop starts with is loaded atomically too.
+    operation. One on global memory, and one with an unused result or in a retry loop, needs to
+    order nothing but itself: blocks that wait for others say so by fences, which are the device's.
+    The value that a retry loop starts with is loaded atomically too.
 
     Before::
 
@@ -48,9 +49,11 @@ class ScopeAtomicsPass:
                 for op in nested(kernel):
                     if op.name == "llvm.atomicrmw":
                         self._scope(op)
-                        if not list(op.results[0].uses):
+                        if not _is_shared(op) or not list(op.results[0].uses):
                             op.attributes["ordering"] = _ordering(_MONOTONIC)
                         found = True
+                    elif op.name == "llvm.fence" and "syncscope" not in op.attributes:
+                        op.attributes["syncscope"] = mlir.ir.StringAttr.get(self.device)
                     elif op.name == "llvm.cmpxchg":
                         self._scope(op)
                         op.attributes["success_ordering"] = _ordering(_MONOTONIC)
@@ -61,10 +64,8 @@ class ScopeAtomicsPass:
 
     def _scope(self, op: Any) -> None:
         if "syncscope" not in op.attributes:
-            shared = str(op.operands[0].type) == "!llvm.ptr<3>"
-            op.attributes["syncscope"] = mlir.ir.StringAttr.get(
-                self.block if shared else self.device
-            )
+            scope = self.block if _is_shared(op) else self.device
+            op.attributes["syncscope"] = mlir.ir.StringAttr.get(scope)
 
     def _first_values(self, exchange: Any) -> None:
         """Loads of the very address that is exchanged."""
@@ -78,6 +79,11 @@ class ScopeAtomicsPass:
                     ir.IntegerType.get_signless(64), width // 8
                 )
                 self._scope(load)
+
+
+def _is_shared(op: Any) -> bool:
+    """Whether an atomic is on the shared memory of a block."""
+    return str(op.operands[0].type) == "!llvm.ptr<3>"
 
 
 def _ordering(value: int) -> Any:
