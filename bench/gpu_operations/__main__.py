@@ -28,7 +28,7 @@ PATIENCE_S = 120.0
 KEYS = {
     "name": "of the operation",
     "floor": "the least time",
-    "bytes": "of operands and results",
+    "bytes": "of operands and results, each as often as it has to be moved",
     "flops": "of products",
     "operations": "time of the arithmetic of point-wise kernels, at the chip's rate",
     "predicted": "by the cost model, all kernels together; null if it knows no time of some kernel",

@@ -12,6 +12,7 @@ from torch.utils import _pytree as pytree
 from torch.utils.flop_counter import FlopCounterMode
 
 from bench.gpu_operations.products import FORMULAS
+from bench.gpu_operations.traffic import traffic
 from polyblocks.target import TargetDescription
 
 #: Seconds of the smallest kernel, from the start of one to that of the next in a replayed graph, on
@@ -24,7 +25,7 @@ class Floor:
     """What an operation has to do.
 
     Attributes:
-        bytes: of operands and results, each moved once.
+        bytes: of operands and results, each moved as often as it has to be.
         flops: of its products, a multiply-add as two.
         seconds: the largest of the times of these, and the smallest kernel's.
     """
@@ -46,6 +47,7 @@ def floor(
     flops = int(counter.get_total_flops())
     tensors = [x for x in pytree.tree_leaves(results) if isinstance(x, torch.Tensor)]
     nbytes = sum(x.numel() * x.element_size() for x in (*operands, *tensors))
+    nbytes += traffic(function, operands, target).beyond(operands)
     memory = target.memory[-1].bandwidth
     seconds = max(SMALLEST_KERNEL, nbytes / memory, flops / _rate(operands, target))
     return Floor(nbytes, flops, seconds)

@@ -18,6 +18,7 @@ def measured(name: str, arch: str) -> Json:
     import polyblocks
     from bench.gpu_operations.cases import operations
     from bench.gpu_operations.floor import floor
+    from bench.gpu_operations.traffic import is_elementwise
     from bench.gpu_static.build import describe
 
     operation = next(each for each in operations() if each.name == name)
@@ -32,9 +33,11 @@ def measured(name: str, arch: str) -> Json:
     seconds = time.perf_counter() - begin
     torch._dynamo.reset()
     times = [kernel["predicted"] for kernel in kernels]
-    # Kernels of that kind compute each element of their results once.
-    pointwise = [r["estimate"] for r in artifact.manifest["kernels"] if r["kind"] == "pointwise"]
-    operations = sum((each["seconds"] or {}).get("compute", 0.0) for each in pointwise)
+    # Kernels of that kind compute each element of their results once, and so do all kernels of
+    # functions of single elements.
+    every = is_elementwise(operation.function, operands)
+    rows = [r for r in artifact.manifest["kernels"] if every or r["kind"] == "pointwise"]
+    operations = sum((r["estimate"]["seconds"] or {}).get("compute", 0.0) for r in rows)
     return {
         "floor": max(least.seconds, operations),
         "bytes": least.bytes,

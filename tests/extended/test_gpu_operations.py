@@ -11,6 +11,7 @@ from bench.gpu_operations import cases, page, reasons
 from bench.gpu_operations.__main__ import KEYS, main
 from bench.gpu_operations.cases import gradients_of
 from bench.gpu_operations.floor import SMALLEST_KERNEL, floor
+from bench.gpu_operations.traffic import is_elementwise
 from bench.gpu_static.build import describe
 from torch.nn import functional
 
@@ -50,6 +51,44 @@ def test_floors_of_products_that_pytorch_does_not_count() -> None:
     assert floor(functional.pdist, points[:1], target).flops == 6 * 5 * 16
     given = [torch.empty(10, 4), torch.empty(10, 5), torch.empty(3, 4, 5)]
     assert floor(functional.bilinear, given, target).flops == 2 * 10 * 3 * (4 * 5 + 5)
+
+
+def test_floors_of_what_has_to_be_read_again() -> None:
+    target = describe("h200")
+    memory = target.memory[-1].bandwidth
+    large = [torch.empty(1 << 13, 1 << 14) for _ in range(2)]
+    # A gradient that the value of the loss scales, and one of rows that a multiprocessor holds.
+    loss = functional.mse_loss
+    least = floor(lambda *given: gradients_of(loss, given), large, target)
+    assert least.bytes == 6 * large[0].nbytes
+    least = floor(lambda x: x / x.sum(-1, keepdim=True), large[:1], target)
+    assert least.bytes == 2 * large[0].nbytes
+    least = floor(lambda x: x / x.sum(), large[:1], target)
+    assert (least.bytes, least.seconds) == (3 * large[0].nbytes, 3 * large[0].nbytes / memory)
+    # The last cache holds a smaller one.
+    small = torch.empty(1 << 20)
+    assert floor(lambda x: x / x.sum(), [small], target).bytes == 2 * small.nbytes
+
+
+def test_floors_of_sums_at_run_time_places() -> None:
+    target = describe("h200")
+    into, rows = torch.empty(1 << 16, 512), torch.empty(1 << 12, 512)
+    places = torch.empty(1 << 12, dtype=torch.int64)
+    once = 2 * into.nbytes + rows.nbytes + places.nbytes
+    least = floor(lambda x, i, y: x.index_add(0, i, y), [into, places, rows], target)
+    assert least.bytes == once + 2 * rows.nbytes
+    least = floor(lambda x, i, y: x.index_copy(0, i, y), [into, places, rows], target)
+    assert least.bytes == once
+    # Places that are known.
+    least = floor(lambda x, y: x.index_add(0, torch.arange(1 << 12), y), [into, rows], target)
+    assert least.bytes == once - places.nbytes
+
+
+def test_functions_of_single_elements() -> None:
+    x = torch.empty(8, 8)
+    assert is_elementwise(lambda x: x.exp() * 2, [x])
+    assert not is_elementwise(lambda x: x.softmax(0), [x])
+    assert not is_elementwise(lambda x: x.nonzero() + 1, [x])
 
 
 def test_reasons() -> None:
