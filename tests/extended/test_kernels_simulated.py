@@ -132,6 +132,11 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], Callable[[], list[torch.Tensor]]]]
         lambda x, w, b: functional.batch_norm(x, None, None, w, b, True),
         lambda: [r(2, 5, 17, 19), r(5), r(5)],
     ),
+    "batch norm in parts": (
+        lambda x: functional.batch_norm(x, None, None, training=True),
+        lambda: [r(3, 16, 112, 100)],
+    ),
+    "cross": (torch.linalg.cross, lambda: [r(700, 3), r(700, 3)]),
     "average pool": (lambda x: functional.avg_pool2d(x, 3, 1, 1), lambda: [r(2, 3, 40, 40)]),
     "convolution": (
         lambda x, w: functional.conv2d(x, w, padding=1),

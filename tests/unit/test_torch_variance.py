@@ -7,7 +7,7 @@ import warnings
 import pytest
 import torch
 
-from polyblocks_torch.decomp.variance import std, var, var_mean
+from polyblocks_torch.decomp.variance import _part, std, var, var_mean
 
 
 @pytest.mark.parametrize("shape", [(), (1,), (7,), (3, 5, 2), (0, 3)])
@@ -34,6 +34,47 @@ def test_variance(
                 torch.std(x, dim, correction=correction, keepdim=keep),
                 equal_nan=True,
             )
+
+
+@pytest.mark.parametrize(
+    ("shape", "dim", "part"),
+    [
+        ((16, 1 << 15), [1], 4096),
+        ((2, 16, 128, 129), [0, 2, 3], 2752),
+        ((17, 5, 6, 2048), [1, 3, 2], 4096),
+        ((40, 16, 29, 29), [-1, 0, 2], 841),
+        # Prime, few, in few rows, or not side by side.
+        ((16, 32771), [1], 0),
+        ((16, 1 << 14), [1], 0),
+        ((15, 1 << 15), [1], 0),
+        ((1 << 15, 16), [0], 0),
+    ],
+)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16])
+def test_many_elements_in_parts(
+    shape: tuple[int, ...], dim: list[int], part: int, dtype: torch.dtype
+) -> None:
+    assert _part(shape, [d % len(shape) for d in dim]) == part
+    x = (torch.randn(shape) + 3).to(dtype)
+    for keepdim in (False, True):
+        theirs = torch.var_mean(x.double(), dim, correction=0, keepdim=keepdim)
+        ours = var_mean(x, dim, correction=0, keepdim=keepdim)
+        torch.testing.assert_close(ours, tuple(y.to(dtype) for y in theirs))
+        deviation = std(x, dim, correction=0, keepdim=keepdim)
+        torch.testing.assert_close(deviation, theirs[0].sqrt().to(dtype))
+
+
+def test_parts_far_from_zero_equal_and_not_numbers() -> None:
+    x = torch.randn(16, 1 << 15) + 1e4
+    want = x.double().var(1).float()
+    torch.testing.assert_close(var(x, [1]), want, rtol=1e-4, atol=0)
+    torch.testing.assert_close(var_mean(x, [1])[0], want, rtol=1e-4, atol=0)
+    # One part is far from the others.
+    x[:, :4096] -= 1e4
+    torch.testing.assert_close(var(x, [1]), x.double().var(1).float(), rtol=1e-5, atol=0)
+    assert (var(torch.full((16, 40960), 0.1), [1]) == 0).all()
+    x[3, 70], x[5, 9000] = torch.nan, torch.inf
+    assert var(x, [1]).isnan().nonzero().flatten().tolist() == [3, 5]
 
 
 def test_far_from_zero() -> None:

@@ -1,4 +1,5 @@
-"""Fused multiply-adds, which Dynamo makes of ``addcmul_`` and ``addcdiv_`` with a scale."""
+"""Fused multiply-adds, which Dynamo makes of ``addcmul_`` and ``addcdiv_`` with a scale; the cross
+product, which is made of such."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from torch._prims_common import get_computation_dtype
 
 from polyblocks_torch.decomp.registry import decomposition
 
-prims = torch.ops.prims
+aten, prims = torch.ops.aten, torch.ops.prims
 
 
 @decomposition(prims.fma.default)
@@ -24,3 +25,11 @@ def fma(a: Tensor, b: Tensor | float, c: Tensor) -> Tensor:
         return a * b + c
     factor = b.to(wide) if isinstance(b, Tensor) else b
     return (a.to(wide) * factor + c.to(wide)).to(c.dtype)
+
+
+@decomposition(aten.linalg_cross.default)
+def cross(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
+    """PyTorch's own decomposition gathers at computed indices."""
+    a, b = (v.unbind(dim) for v in torch.broadcast_tensors(x, y))
+    pairs = ((1, 2), (2, 0), (0, 1))
+    return torch.stack([a[i] * b[j] - a[j] * b[i] for i, j in pairs], dim)

@@ -12,6 +12,13 @@ from polyblocks_torch.decomp.registry import decomposition
 
 aten = torch.ops.aten
 
+#: Elements from which on a mean is not known soon enough to read them again from a cache.
+MANY = 1 << 15
+#: Elements of a part of these, at least and at most.
+LEAST_PART, MOST_PART = 256, 1 << 12
+#: Fewer rows than these are shared by all threads, which read them twice.
+ROWS = 16
+
 
 def _variance(
     x: Tensor, dim: Sequence[int] | None, correction: float | None, keepdim: bool, *, exact: bool
@@ -31,22 +38,76 @@ def _variance(
     if x.dim() == 0:
         wide, dims = wide.reshape(1), [0]
     count = math.prod(wide.shape[d] for d in dims)
-    mean = wide.mean(dims, keepdim=True)
-    if exact and count > 1:
-        first = wide
-        for d in dims:
-            first = first.narrow(d, 0, 1)
-        shifted = wide - first
-        centered = shifted - shifted.mean(dims, keepdim=True)
+    part = _part(wide.shape, dims)
+    if part:
+        mean, squares = _of_parts(wide, dims, part, exact=exact)
+        squares = squares if keepdim else squares.reshape(_without(wide.shape, dims))
     else:
-        centered = wide - mean
+        mean = wide.mean(dims, keepdim=True)
+        centered = _centered(wide, dims) if exact and count > 1 else wide - mean
+        squares = (centered * centered).sum(dims, keepdim=keepdim)
     freedom = max(0.0, count - (1 if correction is None else correction))
-    variance = (centered * centered).sum(dims, keepdim=keepdim) / freedom
+    variance = squares / freedom
     if not keepdim:
         mean = mean.reshape(variance.shape)
     if x.dim() == 0:
         variance, mean = variance.reshape(()), mean.reshape(())
     return variance, mean
+
+
+def _without(shape: Sequence[int], dims: Sequence[int]) -> list[int]:
+    return [n for d, n in enumerate(shape) if d not in dims]
+
+
+def _part(shape: Sequence[int], dims: Sequence[int]) -> int:
+    """Neighbouring elements that are one part of what is reduced; 0 without parts.
+
+    Deviations from the mean of a part need no mean of all, so that a part is read from memory once.
+    """
+    run = 1
+    for d in reversed(range(len(shape))):
+        if d not in dims:
+            break
+        run *= shape[d]
+    rows = math.prod(_without(shape, dims))
+    if math.prod(shape[d] for d in dims) < MANY or run < LEAST_PART or rows < ROWS:
+        return 0
+    return next((n for n in range(min(run, MOST_PART), LEAST_PART - 1, -1) if run % n == 0), 0)
+
+
+def _centered(x: Tensor, dims: Sequence[int]) -> Tensor:
+    """Deviations from the mean; 0 of equal numbers."""
+    first = x
+    for d in dims:
+        first = first.narrow(d, 0, 1)
+    shifted = x - first
+    return shifted - shifted.mean(list(dims), keepdim=True)
+
+
+def _of_parts(x: Tensor, dims: Sequence[int], part: int, *, exact: bool) -> tuple[Tensor, Tensor]:
+    """The mean, and the sum of the squares of deviations from it, with dimensions of extent 1.
+
+    Of each part the same, and then of these (Chan, Golub, LeVeque: "Updating formulae and a
+    pairwise algorithm for computing sample variances", 1982).
+    """
+    kept = [1 if d in dims else n for d, n in enumerate(x.shape)]
+    ends = max((d + 1 for d in range(x.dim()) if d not in dims), default=0)
+    parts = x.reshape(*x.shape[:ends], -1, part)
+    if exact:
+        first = parts.narrow(-1, 0, 1)
+        shifted = parts - first
+        shift = shifted.mean(-1, keepdim=True)
+        centered, means = shifted - shift, first + shift
+    else:
+        means = parts.mean(-1, keepdim=True)
+        centered = parts - means
+    squares = (centered * centered).sum(-1)
+    means = means.squeeze(-1)
+    rest = [*(d for d in range(ends) if d in dims), ends]
+    mean = means.mean(rest, keepdim=True)
+    apart = _centered(means, rest) if exact else means - mean
+    total = (squares + part * (apart * apart)).sum(rest, keepdim=True)
+    return mean.reshape(kept), total.reshape(kept)
 
 
 def _moments(
