@@ -95,7 +95,7 @@ class Schedule:
         self.port = [[0.0] * _PIPES for _ in range(count)]
         #: Of each partition: the warp that issues next, and when at the earliest.
         self.next: list[tuple[float, _Warp] | None] = [None] * count
-        self.shared = self.cache = self.last = 0.0
+        self.shared = self.operands = self.cache = self.last = 0.0
         #: When each partition was served by the shared memory last.
         self.served = [0.0] * count
         self.ends: list[float] = []
@@ -184,10 +184,12 @@ class Schedule:
             self.served[warp.partition] = begun
             done = begun + step.latency
         elif instruction.asynchronous:
-            # It begins when those before it are done, and its operands come.
+            # It begins when those before it are done, and its operands come; what threads ask of
+            # the shared memory meanwhile is served in between.
             begun = max(at, self.free[warp.partition][step.pipe])
-            self.shared = max(self.shared, at) + instruction.bytes / self.machine.shared_rate
-            done = max(begun + step.busy, self.shared)
+            reads = instruction.bytes / self.machine.shared_rate
+            self.operands = max(self.operands, at) + reads
+            done = max(begun + step.busy, self.operands)
             self.free[warp.partition][step.pipe] = done
         else:
             self.free[warp.partition][step.pipe] = at + step.busy

@@ -162,6 +162,7 @@ def _anew(code: str) -> str:
 CHANGES: dict[str, tuple[Callable[[str], str], str]] = {
     "products that are no group": (without("wgmma.commit_group"), "unwaited product"),
     "no wait for products": (replaced("wgmma.wait.0.", "wgmma.wait.2."), "unwaited product"),
+    "no wait for the first product": (replaced("wgmma.wait.1.", "wgmma.wait.2."), ""),
     "registers that are not ordered": (without("wgmma.fence"), "missing fence"),
     "more bytes than are copied": (expecting(16), "wrong barrier"),
     "fewer bytes than are copied": (expecting(-16), "wrong barrier"),
@@ -216,11 +217,11 @@ def another_phase_of_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = BoxedCopies.columns_arrive
 
     def arrive(self: BoxedCopies) -> None:
-        kept = self.carried
+        kept = self._columns
         other = self.code.value("arith.xori", self.code.i32, kept[1], self.barriers.number(1))
-        self.carried = [kept[0], other]
+        self._columns = kept[0], other
         whole(self)
-        self.carried = kept
+        self._columns = kept
 
     monkeypatch.setattr(BoxedCopies, "columns_arrive", arrive)
 

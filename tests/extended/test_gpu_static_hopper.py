@@ -76,6 +76,22 @@ def test_units_of_several_warps_stay_asynchronous(
             assert not waits_for_all(loop[products[0] : products[-1]])
 
 
+@pytest.mark.parametrize(("size", "overlaps"), [("32x2048x64", True), ("16x4096x128", False)])
+def test_weights_are_computed_under_the_products_of_the_block_before(
+    size: str, overlaps: bool
+) -> None:
+    """Where what is between both products takes longer than these: of heads of 64."""
+    (launch,) = build(CASES[f"attention float16 {size}"], "sm_90a")
+    loop = split(launch.code).loop
+    powers = [at for at, each in enumerate(loop) if each.name.startswith("MUFU.EX2")]
+    waits = [at for at, each in enumerate(loop) if waits_for_all((each,))]
+    last = max(at for at, each in enumerate(loop) if each.kind is Kind.MATRIX)
+    end = min((at for at in waits if at > last), default=last)
+    under = [at for at in powers if last < at < end]
+    # Those that rows are scaled by may come later.
+    assert len(under) >= len(powers) - 2 if overlaps else not under
+
+
 def test_a_wait_in_a_loop_is_found() -> None:
     """As the assembler writes it where it puts calls in order."""
     product = sass.instruction("HGMMA.64x256x16.F32", 0)

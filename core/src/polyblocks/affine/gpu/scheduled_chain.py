@@ -5,6 +5,7 @@ from __future__ import annotations
 from polyblocks.affine.gpu.plans.chained import chained_products
 from polyblocks.affine.gpu.plans.chains import ChainPlan, chain_accesses, chain_plan
 from polyblocks.affine.gpu.plans.group_chains import group_chain_accesses, group_chain_plan
+from polyblocks.affine.gpu.tiles.chain_cost import overlapping
 from polyblocks.affine.model import Nest
 from polyblocks.affine.plan.schedule import Schedule
 from polyblocks.affine.plan.tiles import Tiles
@@ -37,7 +38,8 @@ def scheduled_chain(
     plan: ChainPlan | None = None
     by_groups, accesses = group_chain_accesses(parts, target), chain_accesses(parts, target)
     if by_groups is not None and by_groups[0].unit.name == wanted:
-        plan = group_chain_plan(parts, by_groups, *sizes)
+        groups = group_chain_plan(parts, by_groups, *sizes)
+        plan = groups and overlapping(groups, target, chip)
     elif accesses is not None:
         plan = chain_plan(parts, accesses, *sizes)
     if plan is None or plan.first.tiles != tiles or plan.unit.name != wanted:

@@ -27,7 +27,7 @@ from polyblocks_nvgpu.group_units import (
 
 _FIELD = (1 << 14) - 1
 #: Groups of products that may be under way, and registers of sums; PTX names none.
-_PENDING, _REGISTERS = range(4), (0, 32, 64, 96, 128)
+_PENDING, _REGISTERS = range(4), (0, 8, 16, 32, 64, 96, 128)
 
 
 def _tile(machine: Any, descriptor: Any, in_panels: bool) -> Tile:

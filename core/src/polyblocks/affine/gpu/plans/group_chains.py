@@ -8,7 +8,7 @@ from math import prod
 
 from polyblocks.affine.analysis.contractions import Operand
 from polyblocks.affine.gpu.plans.boxed_arrays import BoxedArray, boxed_array
-from polyblocks.affine.gpu.plans.chained import ChainedProducts
+from polyblocks.affine.gpu.plans.chained import ChainedProducts, is_at_border
 from polyblocks.affine.gpu.plans.chains import (
     ChainPlan,
     have_same_rows,
@@ -27,6 +27,9 @@ from polyblocks.target import BulkCopies, GroupUnit, Multiprocessor, TargetDescr
 #: Registers beside sums and operands: of addresses, of a row's numbers, and of loops. Three groups
 #: for heads of 64 have 160 and spill none.
 _OTHER = 44
+#: Those where products overlap: operands are made when registers of those before are free. And
+#: more of them where masks cut blocks.
+_OF_OVERLAP, _OF_MASKS = 32, 16
 #: Instructions of a block of steps that wait for barriers and arrive at them.
 _OF_BARRIERS = 30
 
@@ -44,11 +47,14 @@ class GroupChainPlan(ChainPlan):
         arrays: the operands that are copied, as these copies see them: of each first product rows
             and steps, and the columns of the second product.
         pool: registers of a multiprocessor, which are given to the warps of one block.
+        overlaps: whether the second product of a block runs beside the next block's first one, and
+            under what follows that.
     """
 
     bulk: BulkCopies = field(kw_only=True)
     arrays: tuple[BoxedArray, ...] = field(kw_only=True)
     pool: int = field(kw_only=True)
+    overlaps: bool = field(kw_only=True, default=False)
 
     @property
     def by_groups(self) -> tuple[GroupUnitPlan, ...]:
@@ -103,8 +109,18 @@ class GroupChainPlan(ChainPlan):
         """32-bit registers of a thread that multiplies, about."""
         (r, c), (_, d) = self.first.sizes.of_thread, self.second.sizes.of_thread
         elements = len(self.firsts) * r * c + self._of_columns * c
+        if self.overlaps:
+            # The second product's first operand is in registers until it is done.
+            held = r * c * self.first.element_bytes // 4
+            masks = any(map(is_at_border, self._of_steps))
+            return elements + held + r * d + _OF_OVERLAP + (_OF_MASKS if masks else 0)
         # Elements become operands one after the other, in place of sums.
         return elements + r * c // 8 + r * d + _OTHER
+
+    def overlapped(self) -> GroupChainPlan:
+        """The same with products that overlap, if one of them is a first one and there is room."""
+        plan = replace(self, overlaps=len(self.firsts) == 1)
+        return plan if plan.registers() <= plan.begins else self
 
     @property
     def begins(self) -> int:

@@ -10,7 +10,11 @@ from polyblocks.affine.cost import rates
 from polyblocks.affine.cost.predicted import IMPOSSIBLE, Predicted
 from polyblocks.affine.gpu.plans.chained import ChainedProducts
 from polyblocks.affine.gpu.plans.chains import ChainPlan, chain_accesses, chain_plan
-from polyblocks.affine.gpu.plans.group_chains import group_chain_accesses, group_chain_plan
+from polyblocks.affine.gpu.plans.group_chains import (
+    GroupChainPlan,
+    group_chain_accesses,
+    group_chain_plan,
+)
 from polyblocks.affine.gpu.plans.sizes import bytes_around, extent
 from polyblocks.affine.gpu.tiles.units_cost import rates_of_memory
 from polyblocks.occupancy import occupancy
@@ -53,10 +57,25 @@ def _of_groups(
     height = accesses[0].unit.shape[0]
     if 2 * extent(accesses[0].product.rows) < height:
         return
+    plans = []
     for groups, stages in product(_GROUPS, _GROUP_STAGES):
         plan = group_chain_plan(parts, accesses, chip, groups, height, stages)
         if plan is not None:
-            yield plan
+            plans.append(overlapping(plan, target, chip))
+    overlap = [plan for plan in plans if plan.overlaps]
+    yield from overlap or plans
+
+
+def overlapping(
+    plan: GroupChainPlan, target: TargetDescription, chip: Multiprocessor
+) -> GroupChainPlan:
+    """A plan whose products overlap, where they take less time than what is between them.
+
+    Else groups hide that for each other: on an H200 overlap inside of a group brought 7 % for heads
+    of 64, and nothing for those of 128.
+    """
+    matrix, issued = _seconds_of_block(plan, target, chip)
+    return plan.overlapped() if matrix <= issued else plan
 
 
 def predict_chain(
@@ -95,14 +114,9 @@ def predict_chain(
     if chip.latencies.known:
         latency = waves * 2 * chip.latencies.memory
     if on_chip is not None and plan.unit.flops:
-        # Instructions of many kinds take issue slots, one of a partition in each cycle, as shared
-        # memory moves a row of its banks.
-        cycles = on_chip / (chip.banks * chip.bank_bytes * chip.shared_units)
-        rate = cycles * chip.partitions * chip.warp
-        matrix = 2.0 * rows * block * (depth + width) * units / plan.unit.flops
+        matrix, issued = _seconds_of_block(plan, target, chip)
         warps = plan.first.sizes.threads // chip.warp
         shared = (plan.read + block * (depth + width)) * size * units / on_chip
-        issued = plan.first.sizes.threads * plan.issued * units / rate
         if chip.one_pipe:
             matrix, issued = matrix + issued, 0.0
         busy = rates.overlapped(resident * matrix, resident * shared, resident * issued)
@@ -113,6 +127,25 @@ def predict_chain(
         comes = chip.latencies.memory / (plan.stages - 0.5)
         compute = waves * turns * max(busy, alone, comes)
     return Predicted(memory, compute, latency)
+
+
+def _seconds_of_block(
+    plan: ChainPlan, target: TargetDescription, chip: Multiprocessor
+) -> tuple[float, float]:
+    """Seconds of a block of steps that take the unit, and issue slots.
+
+    Instructions of many kinds take the latter, one of a partition in each cycle, as shared memory
+    moves a row of its banks.
+    """
+    (on_chip, _), units = rates_of_memory(target), max(target.shared_level.size, 1)
+    rows, width, block = plan.tile
+    if on_chip is None or not plan.unit.flops:
+        return 0.0, 0.0
+    cycles = on_chip / (chip.banks * chip.bank_bytes * chip.shared_units)
+    rate = cycles * chip.partitions * chip.warp
+    depth = sum(p.tile[2] for p in plan.firsts)
+    matrix = 2.0 * rows * block * (depth + width) * units / plan.unit.flops
+    return matrix, plan.first.sizes.threads * plan.issued * units / rate
 
 
 def seconds_of_memory(nbytes: int, target: TargetDescription) -> float:

@@ -101,7 +101,7 @@ class ChainEmitter:
 
     def _compute(self, copies: ChainCopies) -> None:
         """Write the code of the threads that multiply."""
-        code, plan, tile = self.code, self.plan, self.second.tile
+        plan, tile = self.plan, self.second.tile
         copies.begin()
         if plan.holds_rows:
             copies.rows_arrive()
@@ -113,20 +113,8 @@ class ChainEmitter:
         zero = tile.nodes.zero(ir.F32Type.get())
         inits = [v for value in blocks.inits for v in self._rows(value)]
         inits += sums.packed([zero] * (r * c))
-        count, end = len(blocks.inits) * r, len(inits)
-        done = inits + copies.carried
-
-        def body(masks: bool, number: Any, carried: list[Any]) -> list[Any]:
-            for position, argument in enumerate(blocks.arguments):
-                self._set_rows(argument, carried[position * r : (position + 1) * r])
-            copies.carried = carried[end:]
-            totals = self._block(number, copies, sums.unpacked(carried[count:end]), masks)
-            rows = [v for value in blocks.yields for v in self._rows(value)]
-            return [*rows, *sums.packed(totals), *copies.carried]
-
-        for part in self.borders.parts(copies.first, copies.end):
-            given = part.first, part.end, code.integer(1), done
-            done = code.loop(*given, partial(body, part.masks), kept=True)
+        count = len(blocks.inits) * r
+        done = self._blocks(copies, inits)
         for position, result in enumerate(blocks.results):
             self._set_rows(result, done[position * r : (position + 1) * r])
         for node in self.parts.after:
@@ -134,7 +122,27 @@ class ChainEmitter:
                 self._store_numbers(node)
             else:
                 self._run([node])
-        self._finish(sums.unpacked(done[count:end]))
+        self._finish(sums.unpacked(done[count:]))
+
+    def _blocks(self, copies: ChainCopies, inits: list[Any]) -> list[Any]:
+        """Rows' numbers and sums after all blocks of steps; ``inits`` before them."""
+        done = inits + copies.carried
+        for part in self.borders.parts(copies.first, copies.end):
+            body = partial(self._carried, copies, len(inits), part.masks)
+            done = self.code.loop(part.first, part.end, self.code.integer(1), done, body, kept=True)
+        return done[: len(inits)]
+
+    def _carried(
+        self, copies: ChainCopies, end: int, masks: bool, number: Any, carried: list[Any]
+    ) -> list[Any]:
+        """A block of steps, and the values behind it; rows' numbers and sums end at ``end``."""
+        blocks, sums, r = self.parts.blocks, self.second.sums, self._height
+        for position, argument in enumerate(blocks.arguments):
+            self._set_rows(argument, carried[position * r : (position + 1) * r])
+        copies.carried, count = carried[end:], len(blocks.arguments) * r
+        totals = self._block(number, copies, sums.unpacked(carried[count:end]), masks)
+        rows = [v for value in blocks.yields for v in self._rows(value)]
+        return [*rows, *sums.packed(totals), *copies.carried]
 
     def _block(self, number: Any, copies: ChainCopies, totals: list[Any], masks: bool) -> list[Any]:
         """A block of steps; the totals after it. It may be at the border of masks, or is not."""
@@ -221,11 +229,18 @@ class ChainEmitter:
 
     def _make(self, loop: For, number: int) -> None:
         """A first product's sums of a block."""
-        product, plan = self.firsts[number], self.plan.firsts[number]
-        r, c = plan.sizes.of_thread
+        sums = self.firsts[number].multiply(None, self.stage, self._inits(loop, number))
+        self._set_sums(loop, number, sums)
+
+    def _inits(self, loop: For, number: int) -> list[Any]:
+        """Registers of what a first product is added to."""
+        product, (r, c) = self.firsts[number], self.plan.firsts[number].sizes.of_thread
         inits = [product.tile.of(loop.inits[0], i, j) for i in range(r) for j in range(c)]
-        sums = product.multiply(None, self.stage, product.sums.packed(inits))
-        values = product.sums.unpacked(sums)
+        return product.sums.packed(inits)
+
+    def _set_sums(self, loop: For, number: int, sums: list[Any]) -> None:
+        r, c = self.plan.firsts[number].sizes.of_thread
+        values = self.firsts[number].sums.unpacked(sums)
         self._set(loop.results[0], [values[i * c : (i + 1) * c] for i in range(r)])
 
     def _reduce(self, loop: For) -> None:
@@ -267,6 +282,18 @@ class ChainEmitter:
 
     def _use(self, totals: list[Any], copies: ChainCopies) -> list[Any]:
         """The totals with the second product of a block added."""
+        product = self.second
+        sums, operand = product.sums.packed(self._before(totals)), self._operand()
+        if self.plan.second.fence:
+            # Behind it, words are put together from registers that are not free till then.
+            operand.prepare()
+        copies.columns_arrive()
+        sums = product.multiply(operand.of_call, self.stage, sums)
+        copies.columns_are_used()
+        return product.sums.unpacked(sums)
+
+    def _before(self, totals: list[Any]) -> list[Any]:
+        """The sums in front of a block's second product."""
         product, plan, (loop,) = self.second, self.plan.second, self._loops()
         r, c = plan.sizes.of_thread
         before = plan.sizes.parts.before
@@ -277,19 +304,15 @@ class ChainEmitter:
             for j in range(c):
                 tile.found[load.result, i, j] = totals[i * c + j]
         tile.run([n for n in before if n is not load], tile.found)
-        inits = [tile.of(loop.inits[0], i, j) for i in range(r) for j in range(c)]
-        sums = product.sums.packed(inits)
+        return [tile.of(loop.inits[0], i, j) for i in range(r) for j in range(c)]
+
+    def _operand(self) -> PassedOperand:
+        """The second product's first operand, of this block."""
+        plan = self.plan.second
         given = self.passed[plan.product.operands[0].load.buffer]
-        zero = product.tile.nodes.zero(given[0][0].type)
+        zero = self.second.tile.nodes.zero(given[0][0].type)
         given = [[self._or(v, j, zero) for j, v in enumerate(row)] for row in given]
-        operand = PassedOperand(self.code, plan, self.plan.unit, self.first.scope.lane, given)
-        if plan.fence:
-            # Behind it, words are put together from registers that are not free till then.
-            operand.prepare()
-        copies.columns_arrive()
-        sums = product.multiply(operand.of_call, self.stage, sums)
-        copies.columns_are_used()
-        return product.sums.unpacked(sums)
+        return PassedOperand(self.code, plan, self.plan.unit, self.first.scope.lane, given)
 
     def _loops(self) -> list[For]:
         return [n for n in self.parts.used.body if isinstance(n, For)]

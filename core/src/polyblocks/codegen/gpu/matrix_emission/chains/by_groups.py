@@ -49,6 +49,8 @@ class BoxedCopies(ChainCopies):
         self.by_groups, self.products, self.barriers = plan, products, barriers
         self.copied = list(plan.copied())
         self._stage: Any = None
+        #: The stage, and the parity of its phase, whose columns come next.
+        self._columns: tuple[Any, Any] = (None, None)
 
     # Of threads that multiply
 
@@ -60,7 +62,9 @@ class BoxedCopies(ChainCopies):
     def turn(self, number: Any) -> Any:
         """See :meth:`ChainCopies.turn`."""
         del number
-        self._stage, parity = self._following((self.carried[0], self.carried[1]))
+        before = self.carried[0], self.carried[1]
+        self._stage, parity = self._following(before)
+        self._columns = before if self.by_groups.overlaps else (self._stage, parity)
         self.carried = [self._stage, parity]
         self.barriers.wait(self.barriers.filled(self._stage), parity)
         return self._stage
@@ -72,11 +76,21 @@ class BoxedCopies(ChainCopies):
 
     def columns_arrive(self) -> None:
         """See :meth:`ChainCopies.columns_arrive`."""
-        self.barriers.wait(self.barriers.filled(self._of_columns_at(self._stage)), self.carried[1])
+        stage, parity = self._columns
+        self.barriers.wait(self.barriers.filled(self._of_columns_at(stage)), parity)
 
     def columns_are_used(self) -> None:
         """See :meth:`ChainCopies.columns_are_used`."""
-        self._leave(self._of_columns_at(self._stage))
+        self._leave(self._of_columns_at(self._columns[0]))
+
+    @property
+    def stage_of_columns(self) -> Any:
+        """Where those are that come next."""
+        return self._columns[0]
+
+    def end_blocks(self) -> None:
+        """The last block's columns come next."""
+        self._columns = self.carried[0], self.carried[1]
 
     def _leave(self, place: Any) -> None:
         scope = self.first_products[0].scope
@@ -191,7 +205,7 @@ class GroupChainEmitter(ChainEmitter):
         given = warp, plan.consumers // threads, partial(self._consume, thread, warp, copies)
         roles.emit(*given, copies.copy_first, copies.copy_columns)
 
-    def _consume(self, thread: Any, warp: Any, copies: ChainCopies) -> list[Any]:
+    def _consume(self, thread: Any, warp: Any, copies: BoxedCopies) -> list[Any]:
         for product in self.products:
             product.scope.warp = warp
             product.place(thread)

@@ -11,6 +11,7 @@ from polyblocks.affine.model import Buffer
 from polyblocks.codegen.gpu.emission.code import Code
 from polyblocks.codegen.gpu.matrix_emission.chains.body import ChainEmitter
 from polyblocks.codegen.gpu.matrix_emission.chains.by_groups import GroupChainEmitter
+from polyblocks.codegen.gpu.matrix_emission.chains.overlapped import OverlappedChainEmitter
 from polyblocks.mlir import ir
 
 
@@ -38,6 +39,7 @@ class ChainBody:
         """See :class:`polyblocks.codegen.gpu.emission.bodies.Body`."""
         if isinstance(self.plan, GroupChainPlan):
             *tiles, barriers = values
-            GroupChainEmitter(code, self.plan, memrefs, known, tiles, barriers).emit()
+            kind = OverlappedChainEmitter if self.plan.overlaps else GroupChainEmitter
+            kind(code, self.plan, memrefs, known, tiles, barriers).emit()
         else:
             ChainEmitter(code, self.plan, memrefs, known, values).emit()

@@ -71,6 +71,12 @@ class GroupProduct(ChainProduct):
         self, rows: Callable[[int], list[list[Any]]] | None, stage: Any, sums: list[Any]
     ) -> list[Any]:
         """See :meth:`ChainProduct.multiply`; these sums are done."""
+        return self.calls.wait(0, self.issue(rows, stage, sums))
+
+    def issue(
+        self, rows: Callable[[int], list[list[Any]]] | None, stage: Any, sums: list[Any]
+    ) -> list[Any]:
+        """The same sums, as one group of products that is under way."""
         code, unit, calls = self.scope.code, self.calls.unit, range(self.plan.calls)
         given = [] if rows is None else [rows(call) for call in calls]
         code.intrinsic(unit.begin, [], [])
@@ -80,7 +86,7 @@ class GroupProduct(ChainProduct):
             else:
                 sums = self.calls.multiply_registers(given[call], stage, call, sums)
         code.intrinsic(unit.close, [], [])
-        return self.calls.wait(0, sums)
+        return sums
 
 
 class WarpProduct(ChainProduct):
