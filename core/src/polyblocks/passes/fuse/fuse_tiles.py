@@ -358,7 +358,7 @@ class _Grouping:
                 continue
             if staged is not None or len(group.stages) > 1:
                 found.append(staged or group)
-        return found
+        return [g for g in found if g.last not in self.spared]
 
     def _staged(self, group: _Group) -> _Group | None:
         copies = {b: b.like() for b in worth_copies(group.stages)}
@@ -642,6 +642,10 @@ def _in_windows(grouping: _Grouping, group: _Group, tiles: _Group) -> bool:
     instead, spared = (nest, set()) if absorbed is None else (absorbed.nest, absorbed.copies)
     in_tiles = tiles.staged is not None or copies
     if not copies <= spared or (absorbed is None and not in_tiles):
+        return False
+    # Tiles of other nests are not undone.
+    parts = [grouping.group_of[n] for n in spared - copies if n in grouping.group_of]
+    if any(len(part.stages) > 1 for part in parts):
         return False
     # The model of a chip's blocks is large.
     from polyblocks.affine.gpu.windows import compared
