@@ -260,6 +260,13 @@ def test_x64_dtypes(dtype):
         check(lambda a, b: (a * b + a, a.sum()), x, x[::-1], rtol=1e-14)
 
 
+def test_denormals_are_zeros_wherever_xla_takes_them_for_zeros():
+    # XLA's threads do; a zero by its bits would let 0 / 0 through.
+    x = np.array([1e-40, -1e-40, 0.0, -0.0, 8.0, np.inf, np.nan], np.float32)
+    roots = np.asarray(polyblocks_jit_jax(jax.numpy.cbrt, compile_options=STRICT)(x))
+    np.testing.assert_allclose(roots, [0, 0, 0, 0, 2, np.inf, np.nan], rtol=1e-6, atol=1e-13)
+
+
 def test_x64_mode_is_part_of_the_variant():
     f = polyblocks_jit_jax(lambda x: x + jnp.arange(3).astype(float))
     assert f(np.ones(3)).dtype == jnp.float32

@@ -47,6 +47,8 @@ class Machine:
         vector_bits: vector width that the vectorizers prefer; 0 leaves it to LLVM.
         opt_level: 0 to 3, of the passes and of the code generator.
         codemodel: LLVM's name of the code model.
+        threads_may_flush: whether threads that call the code may take denormal numbers for 0, as
+            those of XLA and TensorFlow do.
         options: of LLVM's command line (``-name=value``), where no other interface exists. They
             hold for the whole process once set, so they should name a family of chips.
     """
@@ -58,6 +60,7 @@ class Machine:
     vector_bits: int = 0
     opt_level: int = 3
     codemodel: str = "small"
+    threads_may_flush: bool = False
     options: tuple[str, ...] = ()
 
 
@@ -150,6 +153,9 @@ def function_attributes(machine: Machine) -> list[str]:
         '"no-builtins"',
         f'"target-cpu"="{machine.cpu}"',
     ]
+    if machine.threads_may_flush:
+        # Else x == 0 becomes a question about bits, which denormals answer differently.
+        attributes.append('"denormal-fp-math"="dynamic,dynamic"')
     if machine.features:
         attributes.append(f'"target-features"="{machine.features}"')
     if machine.vector_bits:

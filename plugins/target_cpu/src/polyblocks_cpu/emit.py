@@ -149,6 +149,7 @@ def machine(target: TargetDescription) -> llvm.Machine:
         features=",".join(properties["features"]),
         scalar_features=SCALAR_FEATURES.get(properties["family"], ""),
         vector_bits=target.vector_bits,
+        threads_may_flush=True,
         options=LLVM_OPTIONS.get(properties["family"], ()),
     )
 
