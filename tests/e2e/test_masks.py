@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
+import polyblocks
 from polyblocks.events import Event, listening
 from polyblocks_torch import polyblocks_jit_torch
 
@@ -29,6 +30,11 @@ def _scores(q: Tensor, k: Tensor) -> Tensor:
 
 def library(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+
+
+def unbatched(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """The library's operation of three dimensions, which PyTorch writes out."""
+    return library(q[0], k[0], v[0])[None]
 
 
 def boolean(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
@@ -73,7 +79,18 @@ def heads_last(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return chosen(q, k, v).transpose(1, 2).contiguous()
 
 
-ALL = (library, boolean, triangle, chosen, window, shifted, documents, capped, heads_last)
+ALL = (
+    library,
+    unbatched,
+    boolean,
+    triangle,
+    chosen,
+    window,
+    shifted,
+    documents,
+    capped,
+    heads_last,
+)
 #: A mask of the library, one with two ends, and one of blocks; the others are spelled otherwise.
 FIRST = (library, window, documents)
 
@@ -105,6 +122,17 @@ def test_masked_places_are_left_out(
         _check(function, _inputs(12, 640, 640, 32, torch.float32))
     cut = [e.data["loops"] for e in events if e.data.get("what") == "bounds of masks"]
     assert sum(cut) >= 5
+
+
+def test_an_operation_that_pytorch_writes_out_leaves_them_out_as_well() -> None:
+    inputs = _inputs(12, 640, 640, 32, torch.float32)
+    _check(unbatched, inputs)
+    flops = [
+        sum(kernel["estimate"]["flops"] for kernel in part["kernels"])
+        for function in (library, unbatched)
+        for part in polyblocks.explain(function, *inputs, frontend="torch").document()["parts"]
+    ]
+    assert flops[1] < 1.2 * flops[0]
 
 
 @pytest.mark.parametrize(

@@ -54,6 +54,10 @@ CASES: dict[str, tuple[Callable[..., Tensor], Shapes]] = {
     ),
     "heads last": (heads_last, [(2, 5, 3, 7), (2, 6, 3, 7), (2, 6, 3, 7)]),
     "three dimensions": (attend, [s[1:] for s in QKV]),
+    "three dimensions, boolean mask": (
+        lambda q, k, v: attend(q, k, v, attn_mask=SEEN),
+        [s[1:] for s in QKV],
+    ),
     "wider values": (attend, [*QKV[:2], (2, 3, 6, 9)]),
     "one element": (attend, [(1, 1, 1, 1)] * 3),
 }
@@ -69,7 +73,10 @@ def output_and_gradients(function: Callable[..., Tensor], inputs: list[Tensor]) 
 
 RUNS = [
     *((case, torch.float32) for case in CASES),
-    *((case, torch.bfloat16) for case in ("plain", "boolean mask", "grouped, causal")),
+    *(
+        (case, torch.bfloat16)
+        for case in ("plain", "boolean mask", "grouped, causal", "three dimensions, boolean mask")
+    ),
     *((case, torch.float16) for case in ("causal", "added mask", "grouped", "heads last")),
 ]
 #: With each kind of mask and without, of groups, of another layout, and of nothing but one.

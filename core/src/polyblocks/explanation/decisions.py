@@ -404,6 +404,8 @@ def _reciprocals(d: Decision) -> str:
 
 
 def _raised(d: Decision) -> str:
+    if "comparisons" in d:
+        return f"{units.several(d['comparisons'], 'comparison')} in {d['nest']} proved affine"
     count = "1 indirect access" if d["nodes"] == 1 else f"{d['nodes']} indirect accesses"
     return f"{count} in {d['nest']} proved affine"
 

@@ -139,6 +139,25 @@ def softmax(x: Tensor, dim: int, half_to_float: bool) -> Tensor:
     return torch.exp(x - x)
 
 
+@decomposition(aten._safe_softmax.default, rounds=True)
+def safe_softmax(x: Tensor, dim: int, dtype: torch.dtype | None = None) -> Tensor:
+    """A softmax whose fully masked rows are zeros; their largest element says that they are.
+
+    PyTorch's own decomposition looks at all elements once more, masked ones included.
+    """
+    result = x.dtype if dtype is None else dtype
+    if not x.numel():
+        return x.to(result, copy=True)
+    if not x.dim():
+        return safe_softmax(x.reshape(1), 0, dtype).reshape(())
+    rounded = x.to(result)
+    computed = rounded.to(torch.float32) if result in (torch.float16, torch.bfloat16) else rounded
+    largest = computed.amax(dim, keepdim=True)
+    weights = torch.exp(computed - torch.where(largest == -math.inf, 0.0, largest))
+    total = weights.sum(dim, keepdim=True)
+    return (weights / torch.where(total == 0, 1.0, total)).to(result)
+
+
 @decomposition(aten._log_softmax.default)
 def log_softmax(x: Tensor, dim: int, half_to_float: bool) -> Tensor:
     if not x.dim():
