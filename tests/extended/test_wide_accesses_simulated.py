@@ -10,7 +10,7 @@ import torch
 from tests.extended.test_kernels_simulated import simulate
 from torch.nn import functional
 
-from polyblocks.affine.gpu import choose, predict
+from polyblocks.affine.gpu import choose, predict, windows
 from polyblocks.affine.gpu.mapping.wide import is_one_walk, widest
 from polyblocks.affine.gpu.plans.groups import GroupPlan
 
@@ -128,6 +128,7 @@ def test_elements_are_moved_by_neighbours(
         chosen.append((plan.width, plan.as_one))
 
     monkeypatch.setattr(choose, "_widen", widen)
+    monkeypatch.setattr(windows, "quickest_windows", lambda nest, target: None)  # one way to widen
     inputs = make()
     outputs, launches = simulate(function, inputs, arch)
     assert chosen == [(width, as_one)]

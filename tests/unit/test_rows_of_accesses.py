@@ -78,6 +78,15 @@ def test_stores_are_whole_and_meet_no_load() -> None:
     assert row.stands_at is stores[3]
 
 
+def test_stores_do_not_pass_others_to_the_same_memory() -> None:
+    x, y = Expr.of(Var(16)) * 4, Expr.of(Var(64))
+    buffer = _buffer(64)
+    value = Value(buffer.element)
+    first, second = (Store(value, buffer, (x + k,)) for k in range(2))
+    assert _widths([first, Store(value, buffer, (y,)), second]) == []
+    assert _widths([first, Store(value, _buffer(64), (y,)), second]) == [2]
+
+
 def test_loads_do_not_pass_stores() -> None:
     x = Expr.of(Var(16)) * 4
     buffer = _buffer(64)

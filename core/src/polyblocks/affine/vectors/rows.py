@@ -66,8 +66,18 @@ def _rows(nodes: list[Node], most_bytes: int) -> Iterator[Row]:
         key = type(node), buffer, place.terms, frozenset(node.where)
         found.setdefault(key, []).append((place.const, node))
     for members in found.values():
-        if len(members) > 1:
+        if len(members) > 1 and not _overtakes(members, nodes):
             yield from _of_row(members, most_bytes)
+
+
+def _overtakes(members: list[tuple[int, Load | Store]], nodes: list[Node]) -> bool:
+    """Whether what members store may be stored by others as well, which stores must not pass."""
+    first = members[0][1]
+    if isinstance(first, Load):
+        return False
+    own = {node for _, node in members}
+    others = (n for n in walk(nodes) if isinstance(n, Access) and n.writes and n not in own)
+    return any(n.buffer.base is first.buffer.base for n in others)
 
 
 def _touched(nodes: list[Node]) -> tuple[set[Buffer], set[Buffer]]:
