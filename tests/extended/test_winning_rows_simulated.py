@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from tests.extended.test_kernels_simulated import simulate
+from torch.nn import functional
 
 pytestmark = [pytest.mark.cpu, pytest.mark.isolated]
 ARCHS = ("sm_80", "gfx1100")
@@ -109,3 +110,33 @@ def test_a_single_number_is_put_by_a_kernel_with_a_name(arch: str) -> None:
     expected[0, 7] = value.item()
     np.testing.assert_array_equal(output, expected)
     assert [launch.kernel for launch in launches] == ["full_like", "scatter"]
+
+
+@pytest.mark.parametrize("arch", ["sm_90a", "gfx1100"])
+def test_places_computed_of_counters_are_stored_as_by_a_loop(arch: str) -> None:
+    """No two updates meet: where their tables are part of the store, loops count their digits."""
+
+    def stored(x: torch.Tensor, part: torch.Tensor) -> torch.Tensor:
+        at = (torch.arange(3) * 180)[:, None] + (torch.arange(9) * 20)[None] + 3
+        at = (at[:, :, None] + torch.arange(6) * 2).flatten()
+        return (x * 2).flatten().index_put((at,), part.flatten()).view(x.shape)
+
+    x, part = torch.randn(3, 9, 20), torch.randn(3, 9, 6)
+    (output,), _ = simulate(stored, [x, part], arch)
+    expected = x * 2
+    expected[:, :, 3:15:2] = part
+    np.testing.assert_array_equal(output, expected.numpy())
+
+
+@pytest.mark.parametrize("arch", ["sm_90a", "gfx1100"])
+def test_gradients_of_circular_pads_store_no_updates(arch: str) -> None:
+    def gradients(x: torch.Tensor, given: torch.Tensor) -> torch.Tensor:
+        _, back = torch.func.vjp(lambda x: functional.pad(x, (2, 1, 1, 3), "circular"), x)
+        return back(given)[0] + x
+
+    x, given = torch.randn(2, 3, 7, 9), torch.randn(2, 3, 11, 12)
+    (output,), launches = simulate(torch.func.functionalize(gradients), [x, given], arch)
+    leaf = x.double().requires_grad_()
+    functional.pad(leaf, (2, 1, 1, 3), "circular").backward(given.double())
+    np.testing.assert_allclose(output, (leaf.grad + x).numpy(), rtol=1e-5, atol=1e-5)
+    assert not any("index" in launch.kernel for launch in launches), launches

@@ -225,6 +225,16 @@ def test_diagonal_scatter_equals_eager(offset: int, dims: tuple[int, int]) -> No
     same(got, torch.diagonal_scatter(x, source, offset, *dims), 0, 0)
 
 
+#: Views that are slices of an array of 5 x 4, or of 5 x 2 x 2, in each dimension.
+BOXES = [
+    ((5, 1), (4, 1), 3),
+    ((1, 3), (4, 1), 9),
+    ((2, 3), (1, 4), 5),
+    ((5, 2), (4, 2), 1),
+    ((2, 1, 3), (2, 1, 4), 8),
+]
+
+
 @pytest.mark.parametrize(
     "size, stride, offset",
     [
@@ -232,7 +242,10 @@ def test_diagonal_scatter_equals_eager(offset: int, dims: tuple[int, int]) -> No
         ((4, 3), (1, 4), 2),
         ((3, 3), (1, 1), 1),
         ((2, 5), (0, 3), 0),
+        ((5, 4), (2, 1), 1),
+        ((4, 2), (5, 1), 3),
         ((), (), 4),
+        *BOXES,
     ],
 )
 def test_strided_views_equal_eager(size: Any, stride: Any, offset: int) -> None:
@@ -240,6 +253,24 @@ def test_strided_views_equal_eager(size: Any, stride: Any, offset: int) -> None:
     got = REGISTRY[aten.as_strided.default](x, size, stride, offset)
     same(got, torch.as_strided(x, size, stride, offset), 0, 0)
     assert REGISTRY[aten.as_strided.default](x.T, size, stride, offset) is NotImplemented
+
+
+@pytest.mark.parametrize("size, stride, offset", [((4, 2), (5, 1), 3), ((3,), (6,), 1), *BOXES])
+def test_stores_into_strided_views_equal_eager(size: Any, stride: Any, offset: int) -> None:
+    x, part = torch.randn(5, 4), torch.randn(size)
+    got = REGISTRY[aten.as_strided_scatter.default](x, part, size, stride, offset)
+    same(got, torch.as_strided_scatter(x, part, size, stride, offset), 0, 0)
+
+
+@pytest.mark.parametrize("size, stride, offset", BOXES)
+def test_strided_boxes_are_slices(size: Any, stride: Any, offset: int) -> None:
+    def read_and_store(x: torch.Tensor, part: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        read = REGISTRY[aten.as_strided.default](x, size, stride, offset)
+        return read, REGISTRY[aten.as_strided_scatter.default](x, part, size, stride, offset)
+
+    graph = make_fx(read_and_store)(torch.randn(5, 4), torch.randn(size)).graph
+    targets = {node.target for node in graph.nodes}
+    assert not targets & {aten.index.Tensor, aten.index_put.default}
 
 
 @pytest.mark.parametrize("sizes", [((7, 9), (3, 4)), ((5, 5), (5, 5)), ((4, 3), (6, 7))])

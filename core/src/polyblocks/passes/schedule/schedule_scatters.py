@@ -12,12 +12,13 @@ from polyblocks.affine.gpu.winners import raced
 from polyblocks.affine.gpu.winning_rows import KnownNumbers
 from polyblocks.affine.mlir.source import merged_sources
 from polyblocks.affine.model import Buffer, IndirectStore, Nest, Sequence, walk
-from polyblocks.affine.rewrites.digit_loops import count_indices
+from polyblocks.affine.rewrites.digit_loops import count_indices, split_at_digits
 from polyblocks.affine.rewrites.simplify import eliminate_common
 from polyblocks.affine.scatters.copies import Copies, drop_repeated_checks
 from polyblocks.affine.scatters.fills import fill_before
 from polyblocks.affine.scatters.ranges import in_ranges
 from polyblocks.affine.scatters.scatter import Scatter
+from polyblocks.affine.subnests import perfect_loops
 from polyblocks.passes.base import NestPass
 from polyblocks.target import TargetDescription
 
@@ -71,6 +72,8 @@ class ScheduleScattersPass(NestPass):
             if any(isinstance(n, IndirectStore) for n in walk(nest.body)):
                 # Fused with what made their places, updates know more of these than before.
                 raise_places(nest)
+                if _split_at_places(nest):
+                    nest.replace()
             if count_indices(nest.body):
                 nest.replace()
             scatter = Scatter.of(nest)
@@ -124,6 +127,16 @@ class ScheduleScattersPass(NestPass):
                 nest.replace([*fill.body, *nest.body])
                 nest.sources = merged_sources([fill, nest])
                 sequence.items.remove(fill)
+
+
+def _split_at_places(nest: Nest) -> bool:
+    """Split loops whose stores are at run-time places no more; whether there was one.
+
+    With a loop for each digit that places have it is seen that updates never meet.
+    """
+    if any(isinstance(n, IndirectStore) for n in walk(nest.body)):
+        return False
+    return split_at_digits(perfect_loops(nest.body)[0])
 
 
 def _kept_fill(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 
 import torch
 from torch import Tensor
@@ -149,6 +151,47 @@ def _fills_storage(x: Tensor) -> bool:
     )
 
 
+@dataclass(frozen=True)
+class _Box:
+    """A strided view of memory that is a slice in each dimension of a row-major array there.
+
+    Attributes:
+        shape: of the array, which fills the memory.
+        slices: dimension, start and end of those that leave something out.
+        order: the dimensions of the view, in the order of the array's.
+    """
+
+    shape: list[int]
+    slices: list[tuple[int, int, int]]
+    order: list[int]
+
+    @classmethod
+    def of(
+        cls, numel: int, size: Sequence[int], stride: Sequence[int], offset: int
+    ) -> _Box | None:
+        """The slices for a view of ``numel`` elements; None if it is no such box."""
+        steps = sorted({1, *stride}, reverse=True)
+        if numel == 0 or steps[-1] != 1 or any(a % b for a, b in pairwise([numel, *steps])):
+            return None
+        order = sorted(range(len(size)), key=lambda axis: -stride[axis])
+        counts: dict[int, int] = {}
+        for axis in order:
+            if size[axis] != 1:
+                if stride[axis] in counts:
+                    return None
+                counts[stride[axis]] = size[axis]
+        shape = [a // b for a, b in pairwise([numel, *steps])]
+        slices = []
+        for dim, (step, extent) in enumerate(zip(steps, shape, strict=True)):
+            start, offset = divmod(offset, step)
+            end = start + counts.get(step, 1)
+            if end > extent:
+                return None
+            if (start, end) != (0, extent):
+                slices.append((dim, start, end))
+        return cls(shape, slices, order)
+
+
 @decomposition(aten.as_strided.default)
 def as_strided(
     x: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
@@ -167,6 +210,13 @@ def as_strided(
     else:
         dense = flat.narrow(0, offset, expected).reshape([size[axis] for axis in order])
         return dense.permute([order.index(axis) for axis in range(len(size))])
+    box = _Box.of(flat.shape[0], size, stride, offset)
+    if box is not None:
+        part = flat.reshape(box.shape)
+        for dim, start, end in box.slices:
+            part = aten.slice.Tensor(part, dim, start, end)
+        ordered = part.reshape([size[axis] for axis in box.order])
+        return ordered.permute([box.order.index(axis) for axis in range(len(size))])
     return aten.index.Tensor(flat, [_addresses(size, stride, offset, x.device)])
 
 
@@ -187,6 +237,16 @@ def as_strided_scatter(
 ) -> Tensor:
     if not _fills_storage(x):
         return NotImplemented
+    box = _Box.of(x.numel(), size, stride, storage_offset or 0)
+    if box is not None:
+        # Slices of slices, and each stored into what it was cut from.
+        wholes = [x.reshape(box.shape)]
+        for dim, start, end in box.slices:
+            wholes.append(aten.slice.Tensor(wholes[-1], dim, start, end))
+        part = src.permute(box.order).reshape(wholes.pop().shape)
+        for whole, (dim, start, end) in zip(reversed(wholes), reversed(box.slices), strict=True):
+            part = aten.slice_scatter.default(whole, part, dim, start, end)
+        return part.reshape(x.shape)
     address = _addresses(size, stride, storage_offset or 0, x.device)
     flat = x.reshape(-1).index_put((address.reshape(-1),), src.reshape(-1))
     return flat.reshape(x.shape)
