@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from polyblocks.affine.analysis.known_values import KnownValues
 from polyblocks.affine.fusion.producer_inlining import ProducerInlining
 from polyblocks.affine.fusion.weighing import against_traffic
-from polyblocks.affine.model import Nest, Sequence, remove_dead, replace_values
+from polyblocks.affine.model import (
+    IndirectStore,
+    Nest,
+    Sequence,
+    remove_dead,
+    replace_values,
+    walk,
+)
 from polyblocks.affine.operation_cost import MAX_NODES
 from polyblocks.affine.rewrites.inlining import Candidate
 from polyblocks.affine.rewrites.simplify import eliminate_common
-from polyblocks.affine.users import Users
+from polyblocks.affine.users import Item, Users
 from polyblocks.passes import facts
 from polyblocks.passes.base import NestPass
 from polyblocks.passes.fuse.stacking import stacked
@@ -57,8 +65,8 @@ class InlineStacksPass(NestPass):
             if buffer.kind != "alloc" or buffer.base is not buffer or buffer in viewed:
                 continue
             parts = users.writers(buffer)
-            # Lanes of a vector would load from two places.
-            wraps = not context.target.vector_bits
+            # Lanes of a vector would load from two places, and no tile cuts a loop at the steps.
+            wraps = not context.target.vector_bits and not _may_be_tiled(users.readers(buffer))
             whole = stacked(buffer, users, wraps) if len(parts) > 1 else None
             if whole is None:
                 continue
@@ -88,3 +96,11 @@ class InlineStacksPass(NestPass):
                 remove_dead(consumer.body)
                 consumer.replace()
                 users.refresh(consumer)
+
+
+def _may_be_tiled(readers: Iterable[Item]) -> bool:
+    """Whether one of these nests may be computed in tiles: it stores at no run-time place."""
+    return not all(
+        isinstance(reader, Nest) and any(isinstance(n, IndirectStore) for n in walk(reader.body))
+        for reader in readers
+    )

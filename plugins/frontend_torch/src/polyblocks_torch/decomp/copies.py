@@ -166,9 +166,7 @@ class _Box:
     order: list[int]
 
     @classmethod
-    def of(
-        cls, numel: int, size: Sequence[int], stride: Sequence[int], offset: int
-    ) -> _Box | None:
+    def of(cls, numel: int, size: Sequence[int], stride: Sequence[int], offset: int) -> _Box | None:
         """The slices for a view of ``numel`` elements; None if it is no such box."""
         steps = sorted({1, *stride}, reverse=True)
         if numel == 0 or steps[-1] != 1 or any(a % b for a, b in pairwise([numel, *steps])):
