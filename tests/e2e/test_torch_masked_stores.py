@@ -57,6 +57,7 @@ CASES = [
     (store, (2, 3, 4), TWO, ()),
     (store, (2, 3, 4), TWO, (3, 4)),
     (store, (2, 3, 4), TWO, (3, 1)),
+    (store, (2, 3), TWO, (1, 1, 3)),
     (store, (2, 3, 4), TWO & False, (4,)),
     (store, (2, 3, 4), TWO & False, (0, 4)),
     (store, (2, 3), TWO | True, (6,)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch.nn import functional
 
 from polyblocks.torch_polyblocks_compiler import polyblocks_jit_torch
 
@@ -70,3 +71,24 @@ def test_quotients_that_are_rounded(shape: tuple[int, ...]) -> None:
         assert torch.equal(mine, theirs)
     ours = polyblocks_jit_torch(levels, compile_options={"strict_target": True})(x)
     assert torch.equal(ours, levels(x))
+
+
+def test_quotients_that_are_moved_before_they_are_rounded() -> None:
+    places = torch.arange(4095, -1, -3)
+
+    def whole(x: torch.Tensor) -> list[torch.Tensor]:
+        y = x / 0.3
+        rows = y.view(64, 64)
+        return [
+            torch.cat([y, x / 0.1]).floor(),
+            torch.stack([y, x / 0.1], 1).floor(),
+            *(each.floor() for each in (y[places], y.flip(0), y.roll(5), rows.amax(1))),
+            *(y.cummax(0).values.floor(), functional.max_pool2d(rows[None], 2).floor()),
+            y.index_put((places[:1],), x[6:7] / 0.1).floor(),
+            *(y % 1.0, torch.fmod(y, 1.0)),
+        ]
+
+    x = torch.arange(0.0, 4096.0)
+    ours = polyblocks_jit_torch(whole, compile_options={"strict_target": True})(x)
+    for mine, theirs in zip(ours, whole(x), strict=True):
+        assert torch.equal(mine, theirs)

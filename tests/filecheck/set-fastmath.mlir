@@ -51,3 +51,50 @@ func.func @rounded(%x: tensor<8xf32>, %d: f32) -> (tensor<8xi32>, tensor<8xf32>)
   } -> tensor<8xi32>
   return %2, %1 : tensor<8xi32>, tensor<8xf32>
 }
+
+// Elements that are moved, or chosen, are the same quotients; sums round by themselves.
+
+// CHECK-LABEL: func.func @chosen
+// CHECK:         arith.divf %{{.*}}, %{{.*}} fastmath<contract> : tensor<4xf32>
+// CHECK:         arith.divf %{{.*}}, %{{.*}} fastmath<contract> : tensor<4xf32>
+// CHECK:         arith.divf %{{.*}}, %{{.*}} fastmath<reassoc,contract> : tensor<8xf32>
+// CHECK:         tensor.concat
+// CHECK:         arith.remf
+func.func @chosen(%x: tensor<4xf32>, %y: tensor<8xf32>, %z: tensor<f32>)
+    -> (tensor<f32>, tensor<f32>) {
+  %0 = arith.divf %x, %x : tensor<4xf32>
+  %1 = arith.divf %x, %x : tensor<4xf32>
+  %2 = arith.divf %y, %y : tensor<8xf32>
+  %3 = tensor.concat dim(0) %0, %1 : (tensor<4xf32>, tensor<4xf32>) -> tensor<8xf32>
+  %4 = linalg.generic {
+    indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> ()>], iterator_types = ["reduction"]
+  } ins(%3 : tensor<8xf32>) outs(%z : tensor<f32>) {
+  ^bb0(%in: f32, %out: f32):
+    %m = arith.maximumf %in, %out : f32
+    linalg.yield %m : f32
+  } -> tensor<f32>
+  %5 = linalg.generic {
+    indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> ()>], iterator_types = ["reduction"]
+  } ins(%2 : tensor<8xf32>) outs(%z : tensor<f32>) {
+  ^bb0(%in: f32, %out: f32):
+    %s = arith.addf %in, %out : f32
+    linalg.yield %s : f32
+  } -> tensor<f32>
+  %6 = arith.remf %4, %z : tensor<f32>
+  %7 = math.floor %5 : tensor<f32>
+  return %6, %7 : tensor<f32>, tensor<f32>
+}
+
+// CHECK-LABEL: func.func @branches
+// CHECK-COUNT-2: arith.divf %{{.*}}, %{{.*}} fastmath<contract> : f32
+func.func @branches(%x: f32, %c: i1) -> f32 {
+  %0 = scf.if %c -> f32 {
+    %1 = arith.divf %x, %x : f32
+    scf.yield %1 : f32
+  } else {
+    %2 = arith.divf %x, %x : f32
+    scf.yield %2 : f32
+  }
+  %3 = math.floor %0 : f32
+  return %3 : f32
+}

@@ -67,7 +67,7 @@ def test_many_elements_in_parts(
 def test_parts_far_from_zero_equal_and_not_numbers() -> None:
     x = torch.randn(16, 1 << 15) + 1e4
     want = x.double().var(1).float()
-    torch.testing.assert_close(var(x, [1]), want, rtol=1e-4, atol=0)
+    torch.testing.assert_close(var(x, [1]), want, rtol=2e-6, atol=0)
     torch.testing.assert_close(var_mean(x, [1])[0], want, rtol=1e-4, atol=0)
     # One part is far from the others.
     x[:, :4096] -= 1e4

@@ -238,7 +238,7 @@ def _size(nest: Nest) -> Hashable:
 def _key(nest: Nest) -> Hashable:
     """All that is written of a nest, but what it has from outside and what it is called."""
     nodes = list(walk(nest.body))
-    paddings = tuple([n.padding for n in nodes if isinstance(n, (Load, Store)) and n.padding])
+    paddings = tuple([n.padding for n in nodes if isinstance(n, (Load, Store))])
     messages = tuple([n.message for n in nodes if isinstance(n, Check)])
     described = bool(nest.name), nest.estimate is None
     return likeness(nest.body), paddings, messages, described

@@ -24,10 +24,11 @@ OPS = {
 #: Ops that a frontend marks where the rounding of a value is not the program's.
 CONVERSIONS = {"arith.extf", "arith.truncf"}
 
-#: Ops that make a whole number, which jumps where what they round is off by its last bit.
+#: Ops whose result jumps where an operand is off by its last bit: whole numbers and remainders.
 ROUNDS = {
     "arith.fptosi",
     "arith.fptoui",
+    "arith.remf",
     "math.ceil",
     "math.floor",
     "math.round",
@@ -35,17 +36,21 @@ ROUNDS = {
     "math.trunc",
 }
 
-#: Ops that hand on the last bit of an operand.
-HANDS_ON = {
-    *("arith.addf", "arith.divf", "arith.extf", "arith.mulf", "arith.negf", "arith.select"),
-    *("arith.maximumf", "arith.maxnumf", "arith.minimumf", "arith.minnumf", "arith.subf"),
-    *("arith.truncf", "math.absf"),
+#: Ops that hand on the last bit of one of their operands.
+CHOOSES = {
+    *("arith.maximumf", "arith.maxnumf", "arith.minimumf", "arith.minnumf", "arith.select"),
+    *("arith.extf", "arith.negf", "arith.truncf", "math.absf", "tensor.extract"),
 }
 
-#: Ops that rearrange the elements of their first operand.
+#: Ops that hand on that of all of them. Sums of many numbers round by themselves.
+COMPUTES = {"arith.addf", "arith.divf", "arith.mulf", "arith.subf"}
+
+#: Ops whose results have the elements of their operands.
 MOVES = {
-    *("linalg.transpose", "tensor.cast", "tensor.collapse_shape", "tensor.expand_shape"),
-    *("tensor.extract_slice", "tensor.pad"),
+    *("linalg.broadcast", "linalg.transpose", "tensor.cast", "tensor.collapse_shape"),
+    *("tensor.concat", "tensor.expand_shape", "tensor.extract_slice", "tensor.from_elements"),
+    *("tensor.gather", "tensor.insert", "tensor.insert_slice", "tensor.pad", "tensor.reshape"),
+    *("tensor.splat", "tm_tensor.scatter"),
 }
 
 
@@ -85,7 +90,7 @@ class SetFastmathPass:
                     elif FREE_ROUNDING_ATTRIBUTE in op.attributes:
                         del op.attributes[FREE_ROUNDING_ATTRIBUTE]
                 elif op.name in ROUNDS:
-                    rounded.append(op.operands[0])
+                    rounded.extend(op.operands)
                 return on
 
             module.operation.walk(visit)
@@ -94,7 +99,7 @@ class SetFastmathPass:
 
 
 def _quotients(values: list[Any]) -> list[Any]:
-    """The divisions whose last bit reaches any of these values, element by element."""
+    """The divisions whose last bit reaches any of these values."""
     found, seen = [], set(values)
     while values:
         value = values.pop()
@@ -116,21 +121,38 @@ def _maker(value: Any) -> Any:
 
 
 def _sources(value: Any) -> list[Any]:
-    """The values that an element of a value is made of."""
+    """The values whose last bit an element of a value has."""
     made = _maker(value)
     if made is None:
         around = value.owner.owner.operation
-        return [around.operands[value.arg_number]] if _is_elementwise(around) else []
-    if _is_elementwise(made):
-        body = made.regions[0].blocks[0].operations
-        return [body[len(body) - 1].operands[list(made.results).index(value)]]
-    if made.name in MOVES:
-        return [made.operands[0]]
-    return list(made.operands) if made.name in HANDS_ON else []
+        return (
+            _values_of_argument(around, value.arg_number) if around.name == "linalg.generic" else []
+        )
+    if made.name in ("linalg.generic", "scf.if"):
+        number = list(made.results).index(value)
+        return [_yielded(region)[number] for region in made.regions]
+    if made.name in CHOOSES or made.name in MOVES:
+        return list(made.operands)
+    return list(made.operands) if made.name in COMPUTES and not _is_reduced(made.parent) else []
 
 
-def _is_elementwise(op: Any) -> bool:
-    """Whether each element of the results is made of one of each operand."""
-    if op.name != "linalg.generic":
+def _values_of_argument(generic: Any, number: int) -> list[Any]:
+    """The values that the argument of that number has in the body of a ``linalg.generic``."""
+    carried = number - (len(generic.operands) - len(generic.results))
+    found = [generic.operands[number]]
+    if carried >= 0 and _is_reduced(generic):
+        found.append(_yielded(generic.regions[0])[carried])
+    return found
+
+
+def _yielded(region: Any) -> list[Any]:
+    """The values that become results, or elements of them."""
+    body = region.blocks[0].operations
+    return list(body[len(body) - 1].operands)
+
+
+def _is_reduced(around: Any) -> bool:
+    """Whether an operation reduces its operands."""
+    if around.name != "linalg.generic":
         return False
-    return all("parallel" in str(kind) for kind in op.attributes["iterator_types"])
+    return any("reduction" in str(kind) for kind in around.attributes["iterator_types"])

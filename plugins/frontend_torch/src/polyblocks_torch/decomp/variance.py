@@ -77,10 +77,7 @@ def _part(shape: Sequence[int], dims: Sequence[int]) -> int:
 
 def _centered(x: Tensor, dims: Sequence[int]) -> Tensor:
     """Deviations from the mean; 0 of equal numbers."""
-    first = x
-    for d in dims:
-        first = first.narrow(d, 0, 1)
-    shifted = x - first
+    shifted = x - _first(x, dims)
     return shifted - shifted.mean(list(dims), keepdim=True)
 
 
@@ -93,21 +90,28 @@ def _of_parts(x: Tensor, dims: Sequence[int], part: int, *, exact: bool) -> tupl
     kept = [1 if d in dims else n for d, n in enumerate(x.shape)]
     ends = max((d + 1 for d in range(x.dim()) if d not in dims), default=0)
     parts = x.reshape(*x.shape[:ends], -1, part)
+    rest = [*(d for d in range(ends) if d in dims), ends]
+    first = _first(parts, [*rest, ends + 1])
     if exact:
-        first = parts.narrow(-1, 0, 1)
-        shifted = parts - first
-        shift = shifted.mean(-1, keepdim=True)
-        centered, means = shifted - shift, first + shift
-    else:
-        means = parts.mean(-1, keepdim=True)
-        centered = parts - means
+        # The means of parts would be rounded as numbers that are far from 0.
+        parts = parts - first
+    means = parts.mean(-1, keepdim=True)
+    centered = parts - means
     squares = (centered * centered).sum(-1)
     means = means.squeeze(-1)
-    rest = [*(d for d in range(ends) if d in dims), ends]
     mean = means.mean(rest, keepdim=True)
-    apart = _centered(means, rest) if exact else means - mean
+    apart = means - mean
     total = (squares + part * (apart * apart)).sum(rest, keepdim=True)
+    if exact:
+        mean = mean + first.squeeze(-1)
     return mean.reshape(kept), total.reshape(kept)
+
+
+def _first(x: Tensor, dims: Sequence[int]) -> Tensor:
+    """The first element along dimensions, which stay."""
+    for d in dims:
+        x = x.narrow(d, 0, 1)
+    return x
 
 
 def _moments(

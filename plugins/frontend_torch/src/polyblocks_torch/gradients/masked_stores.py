@@ -86,6 +86,10 @@ def store_selected(
     x: Tensor, indices: list[Tensor | None], values: Tensor, accumulate: bool = False
 ) -> Tensor:
     """``x.index_put_(indices, values, accumulate)`` with one mask among the indices."""
+    # As x[mask] = values does; x.index_put_ has refused them before.
+    mask = next(i for i in indices if i is not None)
+    while values.dim() > x.dim() - mask.dim() + 1 and values.shape[0] == 1:
+        values = values.squeeze(0)
     stored = index_put(x, indices, values, accumulate)
     if not values.numel():
         # No values have a gradient, too.
