@@ -58,7 +58,8 @@ class UnrollReductionsPass(NestPass):
     max_trips: int = 32
     #: The same for several loops, none of which is long enough to be worth its start: 7 x 7. On
     #: chips with blocks of threads such code in a loop takes the registers that other threads would
-    #: have; by itself it is a stencil, whose tiles are in shared memory.
+    #: have; by itself it is a stencil, whose tiles are in shared memory, where it slides. The sum
+    #: of a whole image stays a reduction, which threads share.
     max_window: int = 64
     #: Nodes of the unrolled code.
     max_nodes: int = 400
@@ -92,13 +93,13 @@ class UnrollReductionsPass(NestPass):
         """The nodes, small reductions unrolled; ``mapping`` gets the values of their results."""
         out: list[Node] = []
         alone = around is None or not around.inits
-        window = self.max_window if tiles or alone else self.max_trips
         for node in nodes:
             if isinstance(node, For):
                 trips, count = _size(node)
                 small = node.inits and not (around is not None and _continues(around, node))
                 small = small and not any(isinstance(n, For) and n.bounded for n in walk([node]))
-                most = window if _is_window(node) else self.max_trips
+                stencil = tiles or (alone and _slides(node))
+                most = self.max_window if stencil and _is_window(node) else self.max_trips
                 if small and trips <= most and count * trips <= self.max_nodes:
                     _free(node)
                     out.extend(_flat(node, mapping))
@@ -126,6 +127,14 @@ def _is_window(loop: For) -> bool:
     """Whether loops in a loop run over a few neighbours each, in at least two directions."""
     loops = [n for n in walk([loop]) if isinstance(n, For) and n.var.extent > 1]
     return len(loops) > 1 and all(n.var.extent <= 8 for n in loops)
+
+
+def _slides(loop: For) -> bool:
+    """Whether what loops in a loop read moves along with the loops around, too."""
+    inside = {n.var for n in walk([loop]) if isinstance(n, For)}
+    loads = (n for n in walk([loop]) if isinstance(n, Load))
+    moved = ({*e.variables()} for load in loads for e in load.index)
+    return any(inside & found and found - inside for found in moved)
 
 
 def _size(loop: For) -> tuple[int, int]:
