@@ -45,12 +45,7 @@ class Remembered(Generic[T]):
 
     def __init__(self, nests: Iterable[Nest], *, anywhere: bool = False) -> None:
         self._anywhere = anywhere
-        alike: dict[Hashable, list[Nest]] = {}
-        for nest in nests:
-            nodes = list(walk(nest.body))
-            extents = tuple([node.var.extent for node in nodes if isinstance(node, For)])
-            alike.setdefault((len(nodes), extents), []).append(nest)
-        self._repeated = {n for group in alike.values() if len(group) > 1 for n in group}
+        self._repeated = of_equal_size(nests)
         self._found: dict[Hashable, T] = {}
 
     def get(self, nest: Nest, nodes: list[Node], find: Callable[[], T], *also: Hashable) -> T:
@@ -68,6 +63,16 @@ class Remembered(Generic[T]):
         if key not in self._found:
             self._found[key] = find()
         return self._found[key]
+
+
+def of_equal_size(nests: Iterable[Nest]) -> set[Nest]:
+    """The nests that have as many nodes and the same loops as another one."""
+    alike: dict[Hashable, list[Nest]] = {}
+    for nest in nests:
+        nodes = list(walk(nest.body))
+        extents = tuple([node.var.extent for node in nodes if isinstance(node, For)])
+        alike.setdefault((len(nodes), extents), []).append(nest)
+    return {n for group in alike.values() if len(group) > 1 for n in group}
 
 
 class _Names:

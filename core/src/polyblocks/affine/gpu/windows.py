@@ -56,15 +56,19 @@ def quickest_windows(nest: Nest, target: TargetDescription) -> Windows | None:
     Only of parallel loops around straight-line code that take clearly longer than their memory.
     """
     found = independent_code(nest)
-    if found is None:
-        return None
-    loops, body = found
+    best = None if found is None else _quickest(nest, *found, target)
+    return None if best is None or best.nest is nest else best
+
+
+def _quickest(nest: Nest, loops: list[For], body: list[Node], target: TargetDescription) -> Windows:
+    """The quickest way, with the nest itself where nothing gains."""
     alone = choose(copy_of(nest), target)[1].seconds
+    best = Windows(nest, (1,) * len(loops), alone, alone)
     # Caches that the model trusts too much make nothing faster than memory.
     bound = _memory_seconds(loops, body, target)
     if alone < SLOW * bound:
-        return None
-    best, least = None, GAIN * alone
+        return best
+    least = GAIN * alone
     for factors in _factors(loops, body, target):
         trial = _trial(nest, loops, body, factors)
         if trial is None:
@@ -83,10 +87,10 @@ def compared(
 
     Of the nest with as many neighbours for a thread as are best.
     """
-    if independent_code(nest) is None:
+    found = independent_code(nest)
+    if found is None:
         return None
-    found = quickest_windows(nest, target)
-    seconds = choose(copy_of(nest), target)[1].seconds if found is None else found.seconds
+    seconds = _quickest(nest, *found, target).seconds
     before = sum(choose(copy_of(Nest(body, [])), target)[1].seconds for body in others)
     return {"seconds": seconds, "seconds_before": before} if seconds <= before else None
 

@@ -12,7 +12,7 @@ from typing import Any
 from polyblocks.affine.buffers.copies import COPIES, Barrier, BoxCopy, Commit, Wait
 from polyblocks.affine.element import zero_of
 from polyblocks.affine.expr import Expr, Mod, Var
-from polyblocks.affine.likeness import likeness
+from polyblocks.affine.likeness import likeness, of_equal_size
 from polyblocks.affine.mlir.constant_tables import constant_table
 from polyblocks.affine.mlir.json_attributes import to_attribute
 from polyblocks.affine.model import (
@@ -199,10 +199,7 @@ class _EqualNests:
     """
 
     def __init__(self, nests: Iterable[Nest]) -> None:
-        sizes = {nest: _size(nest) for nest in nests}
-        counts = Counter(sizes.values())
-        self._repeated = {nest for nest, size in sizes.items() if counts[size] > 1}
-        self._keys = {nest: _key(nest) for nest in self._repeated}
+        self._keys = {nest: _key(nest) for nest in of_equal_size(nests)}
         self._counts = Counter(self._keys.values())
         #: A function around a nest by its key and the types of what it captures, and which of its
         #: operations say the nest's name.
@@ -210,12 +207,13 @@ class _EqualNests:
 
     def write(self, nest: Nest, writer: _Writer) -> None:
         """Write a nest before the writer's anchor."""
-        if nest not in self._repeated or self._counts[self._keys[nest]] == 1:
+        nests = self._keys.get(nest)
+        if nests is None or self._counts[nests] == 1:
             writer.nest(nest)
             return
         captured = _Captured.by(nest)
         values = captured.written(writer)
-        key = self._keys[nest], tuple([v.type for v in values])
+        key = nests, tuple([v.type for v in values])
         if key not in self._written:
             self._written[key] = _as_function(nest, captured, values)
         function, named = self._written[key]
@@ -228,11 +226,6 @@ class _EqualNests:
             argument.replace_all_uses_with(value)
         for position in named:
             describe(operations[position].attributes, nest, nest.name, nest.estimate)
-
-
-def _size(nest: Nest) -> Hashable:
-    nodes = list(walk(nest.body))
-    return len(nodes), tuple([node.var.extent for node in nodes if isinstance(node, For)])
 
 
 def _key(nest: Nest) -> Hashable:
