@@ -27,7 +27,8 @@ class Floor:
     Attributes:
         bytes: of operands and results, each moved as often as it has to be.
         flops: of its products, a multiply-add as two.
-        seconds: the largest of the times of these, and the smallest kernel's.
+        seconds: the largest of the times of these, that of all bytes through the last cache, and
+            the smallest kernel's.
     """
 
     bytes: int
@@ -47,9 +48,13 @@ def floor(
     flops = int(counter.get_total_flops())
     tensors = [x for x in pytree.tree_leaves(results) if isinstance(x, torch.Tensor)]
     nbytes = sum(x.numel() * x.element_size() for x in (*operands, *tensors))
-    nbytes += traffic(function, operands, target).beyond(operands)
-    memory = target.memory[-1].bandwidth
+    more = traffic(function, operands, target)
+    nbytes += more.beyond(operands)
+    memory, cache = (level.bandwidth for level in (target.memory[-1], target.memory[-2]))
+    assert memory is not None
     seconds = max(SMALLEST_KERNEL, nbytes / memory, flops / _rate(operands, target))
+    if cache is not None:
+        seconds = max(seconds, (nbytes + more.rows) / cache)
     return Floor(nbytes, flops, seconds)
 
 

@@ -8,6 +8,10 @@ Rows that a multiprocessor has room for are read once.
 What sums at places that are known at run time alone reads and writes elements of its result once
 more: all of it has its first values before the first sum. Results that the last cache holds do not
 go to memory for that.
+
+Rows that are read at run-time places come from the last cache each time but where a multiprocessor
+still has them: of a table in no order that is as likely as it has room for the table. All that is
+moved comes through that cache, at its rate.
 """
 
 from __future__ import annotations
@@ -38,6 +42,15 @@ NORMS = (
 )
 #: Sums at run-time places of elements, and which argument says these.
 SUMS = {aten.scatter_add: 2, aten.scatter_reduce: 2}
+#: What reads rows of a table at run-time places, and which arguments are the table and the places.
+ROWS = {
+    aten.index_select: (0, 2),
+    aten.embedding: (0, 1),
+    aten._embedding_bag: (0, 1),
+    aten._embedding_bag_forward_only: (0, 1),
+}
+#: What is of one element each beside operations that say so.
+ELEMENTWISE = (aten.detach, aten.alias, aten.clone)
 
 
 @dataclass(frozen=True)
@@ -47,10 +60,13 @@ class Traffic:
     Attributes:
         readings: how often each operand has to be read.
         updates: bytes of the elements that sums at run-time places read and write.
+        rows: bytes that come from the last cache for rows at run-time places, beyond their tables
+            once.
     """
 
     readings: tuple[int, ...]
     updates: int
+    rows: int = 0
 
     def beyond(self, operands: Sequence[torch.Tensor]) -> int:
         """Bytes beyond each operand and result once."""
@@ -78,14 +94,22 @@ def traffic(
     if graph is None:
         return Traffic((1,) * len(operands), 0)
     large = [x.nbytes > cache for x in operands]
-    return Traffic(tuple(_readings(graph, large, room)), _summed(graph, cache))
+    rows = _row_bytes(graph, chip.shared, chip.sector)
+    return Traffic(tuple(_readings(graph, large, room)), _summed(graph, cache), rows)
 
 
 def is_elementwise(function: Callable[..., Any], operands: Sequence[torch.Tensor]) -> bool:
     """Whether elements of the results are functions of one element of each operand."""
     graph = _traced(function, operands, {})
-    calls = [] if graph is None else [n.target for n in graph.nodes if n.op == "call_function"]
-    return bool(calls) and all(torch.Tag.pointwise in getattr(op, "tags", ()) for op in calls)
+    calls = [] if graph is None else [n for n in graph.nodes if n.op == "call_function"]
+    return bool(calls) and all(_is_elementwise(n) for n in calls)
+
+
+def _is_elementwise(node: fx.Node) -> bool:
+    """Whether elements of a result are functions of one element each, or numbers."""
+    number = not node.all_input_nodes and all(x.numel() == 1 for x in _tensors(node))
+    same = getattr(node.target, "overloadpacket", None) in ELEMENTWISE
+    return number or same or torch.Tag.pointwise in getattr(node.target, "tags", ())
 
 
 def _traced(
@@ -109,11 +133,13 @@ def _readings(graph: fx.Graph, large: Sequence[bool], room: int) -> list[int]:
     phases: dict[fx.Node, int] = {}
     # Of each node, the operands from which its elements are computed without a reduction.
     sources: dict[fx.Node, frozenset[int]] = {}
+    # Of each node, the operands that it needs anything of.
+    reached: dict[fx.Node, frozenset[int]] = {}
     found: list[set[int]] = [set() for _ in large]
     given = [node for node in graph.nodes if node.op == "placeholder"]
     for number, node in enumerate(given):
         phases[node] = 0
-        sources[node] = frozenset({number} if large[number] else ())
+        sources[node] = reached[node] = frozenset({number} if large[number] else ())
     for node in graph.nodes:
         if node in phases or node.op == "output":
             continue
@@ -123,7 +149,10 @@ def _readings(graph: fx.Graph, large: Sequence[bool], room: int) -> list[int]:
         for number in read:
             found[number].add(phase)
         reduced = torch.Tag.reduction in getattr(node.target, "tags", ())
-        phases[node] = phase + (reduced and _needed(node, inputs) > room)
+        reached[node] = frozenset(number for n in inputs for number in reached[n])
+        # One number of all rows needs what the numbers of all rows need.
+        of_all = bool(reached[node]) and all(x.numel() == 1 for x in _tensors(node))
+        phases[node] = phase + (reduced and (of_all or _needed(node, inputs) > room))
         sources[node] = frozenset() if reduced else read
     return [max(len(each), 1) for each in found]
 
@@ -146,6 +175,42 @@ def _summed(graph: fx.Graph, cache: int) -> int:
         if result is not None and result.nbytes > cache and not given.isdisjoint(places):
             total += min(_updates(node, places, result) * result.element_size(), result.nbytes)
     return total
+
+
+def _row_bytes(graph: fx.Graph, near: int, sector: int) -> int:
+    """Bytes of rows at run-time places that a multiprocessor does not have, beyond tables once.
+
+    Args:
+        graph: of a function.
+        near: bytes that a multiprocessor keeps.
+        sector: the fewest that are moved; of shorter rows more is moved, which is not counted.
+    """
+    total = 0.0
+    for node in graph.nodes:
+        found = _table_and_places(node)
+        if found is None:
+            continue
+        (table, places), row = found, found[0].nbytes // max(found[0].shape[0], 1)
+        if row >= sector and table.nbytes > near:
+            moved = row * places.numel() * (1 - near / table.nbytes)
+            total += max(0.0, moved - table.nbytes)
+    return int(total)
+
+
+def _table_and_places(node: fx.Node) -> tuple[torch.Tensor, torch.Tensor] | None:
+    """What a node reads rows of, and at which places; None where it does not."""
+    packet = getattr(node.target, "overloadpacket", None)
+    arguments = list(node.args)
+    if packet is aten.index:
+        at = [n for n in node.args[1] if n is not None]
+        if len(at) != 1 or node.args[1][0] is None:
+            return None
+        arguments = [node.args[0], at[0]]
+    elif packet not in ROWS or (packet is aten.index_select and node.args[1] != 0):
+        return None
+    first, second = ROWS.get(packet, (0, 1))
+    values = [arguments[n].meta["val"] for n in (first, second)]
+    return values[0], values[1]
 
 
 def _places(node: fx.Node) -> list[fx.Node]:

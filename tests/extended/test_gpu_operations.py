@@ -65,6 +65,10 @@ def test_floors_of_what_has_to_be_read_again() -> None:
     assert least.bytes == 2 * large[0].nbytes
     least = floor(lambda x: x / x.sum(), large[:1], target)
     assert (least.bytes, least.seconds) == (3 * large[0].nbytes, 3 * large[0].nbytes / memory)
+    # A loss over all rows of a few numbers each.
+    rows = torch.empty(1 << 15, 1000), torch.empty(1 << 15, dtype=torch.int64)
+    least = floor(lambda *given: gradients_of(functional.cross_entropy, given), rows, target)
+    assert 0 <= least.bytes - 3 * rows[0].nbytes - rows[1].nbytes <= 64
     # The last cache holds a smaller one.
     small = torch.empty(1 << 20)
     assert floor(lambda x: x / x.sum(), [small], target).bytes == 2 * small.nbytes
@@ -84,8 +88,29 @@ def test_floors_of_sums_at_run_time_places() -> None:
     assert least.bytes == once - places.nbytes
 
 
+def test_floors_of_rows_at_run_time_places() -> None:
+    target = describe("h200")
+    assert target.multiprocessor is not None
+    near, cache = target.multiprocessor.shared, target.memory[-2].bandwidth
+    assert cache is not None
+    table, places = torch.empty(1 << 14, 64), torch.empty(1 << 20, dtype=torch.int64)
+    for function in (
+        lambda x, i: x.index_select(0, i).sum(0),
+        lambda x, i: x[i].sum(0),
+        lambda x, i: functional.embedding_bag(i.reshape(1, -1), x),
+    ):
+        least = floor(function, [table, places], target)
+        rows = 256 * places.numel() * (1 - near / table.nbytes)
+        assert least.seconds == pytest.approx((rows + places.nbytes) / cache, rel=1e-3)
+    # A table that a multiprocessor holds, and columns.
+    for x, dim in ((table[:512], 0), (table, 1)):
+        least = floor(lambda x, i, d=dim: x.index_select(d, i).sum(), [x, places], target)
+        assert least.seconds == pytest.approx(least.bytes / target.memory[-1].bandwidth)
+
+
 def test_functions_of_single_elements() -> None:
     x = torch.empty(8, 8)
+    assert is_elementwise(lambda *given: gradients_of(torch.pow, given), [x, x])
     assert is_elementwise(lambda x: x.exp() * 2, [x])
     assert not is_elementwise(lambda x: x.softmax(0), [x])
     assert not is_elementwise(lambda x: x.nonzero() + 1, [x])

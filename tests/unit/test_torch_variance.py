@@ -43,10 +43,11 @@ def test_variance(
         ((2, 16, 128, 129), [0, 2, 3], 2752),
         ((17, 5, 6, 2048), [1, 3, 2], 4096),
         ((40, 16, 29, 29), [-1, 0, 2], 841),
-        # Prime, few, in few rows, or not side by side.
+        ((3, 1 << 15), [1], 4096),
+        ((160, 625), [0, 1], 4000),
+        # Prime, few, or not side by side.
         ((16, 32771), [1], 0),
         ((16, 1 << 14), [1], 0),
-        ((15, 1 << 15), [1], 0),
         ((1 << 15, 16), [0], 0),
     ],
 )
@@ -72,7 +73,11 @@ def test_parts_far_from_zero_equal_and_not_numbers() -> None:
     # One part is far from the others.
     x[:, :4096] -= 1e4
     torch.testing.assert_close(var(x, [1]), x.double().var(1).float(), rtol=1e-5, atol=0)
+    # Parts begin far from each other.
+    x += torch.arange(8).repeat_interleave(4096) * 100.0
+    torch.testing.assert_close(var(x, [1]), x.double().var(1).float(), rtol=1e-5, atol=0)
     assert (var(torch.full((16, 40960), 0.1), [1]) == 0).all()
+    assert var(torch.full((16, 40960), 0.1), None) == 0
     x[3, 70], x[5, 9000] = torch.nan, torch.inf
     assert var(x, [1]).isnan().nonzero().flatten().tolist() == [3, 5]
 

@@ -15,6 +15,7 @@ from polyblocks.affine.element import I64, dtype_of
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.gpu.winning_rows import (
     NUMBER_BYTES,
+    Before,
     KnownNumbers,
     WinningRows,
     keep_most,
@@ -68,6 +69,7 @@ def raced(
     body: list[Node],
     store: IndirectStore,
     known: KnownNumbers,
+    before: Before,
 ) -> list[Nest]:
     """Nests that do what one does: ready elements, the updates, the values of those that won.
 
@@ -76,6 +78,7 @@ def raced(
         nest: perfect loops around straight-line code with one store.
         loops, body, store: its parts; :func:`may_race` says that they may be raced.
         known: numbers of updates that were found before; the last of the nests is enough then.
+        before: what elements are that nothing is stored to.
     """
     rows = WinningRows.of(loops, body, store)
     if rows is not None:
@@ -83,7 +86,7 @@ def raced(
         emptied = _part(nest, "_ready", "pointwise", ready([board]))
         numbered = _part(nest, "_numbers", nest.kind, rows.numbered(board))
         numbers = known.get(sequence, nest, numbered, board)
-        taken = _part(nest, "", "pointwise", rows.taken(board if numbers is None else numbers))
+        taken = _part(nest, "", "pointwise", rows.taken(numbers or board, before))
         return [emptied, numbered, taken] if numbers is None else [taken]
     bits = dtype_of(store.buffer.element).bits
     count = -(-bits // BITS)
@@ -95,7 +98,7 @@ def raced(
     return [
         _part(nest, "_ready", "pointwise", ready(boards)),
         _part(nest, "_numbers", nest.kind, _numbered(loops, body, store, boards)),
-        _part(nest, "", "pointwise", _taken(store.buffer, boards)),
+        _part(nest, "", "pointwise", _taken(store.buffer, boards, before)),
     ]
 
 
@@ -134,14 +137,14 @@ def _bits(ops: Ops, value: Value, i64: object) -> list[Value]:
     return [low, ops.op("arith.shrui", [value, ops.constant(BITS, i64)])]
 
 
-def _taken(target: Buffer, boards: list[Buffer]) -> list[Node]:
-    """Each element is that of the update that won, if there was one."""
+def _taken(target: Buffer, boards: list[Buffer], before: Before) -> list[Node]:
+    """Each element is that of the update that won, if there was one; else that ``before``."""
     dims, index = _place(target)
     body: list[Node] = []
     ops, i64, dtype = Ops(body), boards[0].element, dtype_of(target.element)
     found = [Load(Value(i64), board, index) for board in boards]
-    old = Load(Value(target.element), target, index)
-    body.extend((*found, old))
+    body.extend(found)
+    old = before.value(target, index, body)
     bits = found[0].result
     if len(found) > 1:
         shift = ops.constant(BITS, i64)
@@ -152,7 +155,7 @@ def _taken(target: Buffer, boards: list[Buffer]) -> list[Node]:
     if dtype.kind == "float":
         bits = ops.op("arith.bitcast", [bits], target.element)
     met = ops.compare(Integers.NOT_EQUAL, found[0].result, ops.constant(0, i64))
-    body.append(Store(ops.select(met, bits, old.result), target, index))
+    body.append(Store(ops.select(met, bits, old), target, index))
     return around(dims, body)
 
 

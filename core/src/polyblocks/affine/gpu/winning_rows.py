@@ -13,6 +13,7 @@ from functools import cached_property
 from math import prod
 from typing import Any
 
+from polyblocks.affine.access import address
 from polyblocks.affine.analysis.dataflow import makers_of, slice_of, variables_of
 from polyblocks.affine.element import I64
 from polyblocks.affine.expr import Expr, Var
@@ -40,6 +41,7 @@ from polyblocks.affine.model import (
 )
 from polyblocks.affine.ops import Integers, Ops, integer
 from polyblocks.affine.rewrites.run_time_places import MovedCode
+from polyblocks.affine.subnests import straight_loops
 
 #: Bytes of an update's number, alone or with bits of a value behind it.
 NUMBER_BYTES = 8
@@ -68,6 +70,32 @@ def keep_most(ops: Ops, board: Buffer, index: list[Value], number: Value) -> Non
     ops.out.append(IndirectLoad(before, board, index, ops.location))
     most = ops.op("arith.maxsi", [before, number])
     ops.out.append(IndirectStore(most, board, index, ops.location))
+
+
+@dataclass
+class Before:
+    """What elements are before the updates: in memory, or what a nest has for all of them.
+
+    Attributes:
+        fill: the nest, as :func:`polyblocks.affine.scatters.fills.fill_before` finds it; None where
+            there is none.
+        used: whether its values are taken, so that it need not store them.
+    """
+
+    fill: Nest | None = None
+    used: bool = False
+
+    def value(self, target: Buffer, index: tuple[Expr, ...], out: list[Node]) -> Value:
+        """That of an element; its code goes to ``out``."""
+        extents = [v.extent for e in index for v, _ in e.terms if isinstance(v, Var)]
+        if self.fill is not None and extents == list(target.shape):
+            found = _filled_with(self.fill, target, index, out)
+            if found is not None:
+                self.used = True
+                return found
+        old = Value(target.element)
+        out.append(Load(old, target, index))
+        return old
 
 
 @dataclass
@@ -166,8 +194,8 @@ class WinningRows:
         keep_most(ops, board, index, mine)
         return around(list(fresh.values()), nodes)
 
-    def taken(self, board: Buffer) -> list[Node]:
-        """Each element is that of the update that won, if there was one."""
+    def taken(self, board: Buffer, before: Before) -> list[Node]:
+        """Each element is that of the update that won, if there was one; else that ``before``."""
         target = self.store.buffer
         exprs = index_exprs(self.body)
         dims: list[Var] = []
@@ -199,8 +227,7 @@ class WinningRows:
         moved = MovedCode(places, type_, body)
         new = self._value_at(moved, at)
         assert new is not None
-        old = Value(target.element)
-        body.append(Load(old, target, tuple(index)))
+        old = before.value(target, tuple(index), body)
         body.append(Store(ops.select(met, new, old), target, tuple(index)))
         return around(dims, body)
 
@@ -254,3 +281,30 @@ def _identity(nest: Nest, board: Buffer) -> Hashable:
     taken = [v for node in walk(nest.body) for v in node.uses if v not in made]
     buffers = [n.buffer for n in walk(nest.body) if isinstance(n, Access) and n.buffer is not board]
     return likeness(nest.body), tuple(v.external or v for v in taken), tuple(buffers)
+
+
+def _filled_with(
+    fill: Nest, buffer: Buffer, index: tuple[Expr, ...], out: list[Node]
+) -> Value | None:
+    """What a fill stores to an element of a buffer; None where its loops count other ones.
+
+    Args:
+        fill: as :func:`fill_before` finds it for the buffer.
+        buffer: that it fills.
+        index: of the element.
+        out: gets the code.
+    """
+    found = straight_loops(fill.body)
+    assert found is not None
+    loops, body = found
+    (store,) = (n for n in body if isinstance(n, Store))
+    if store.buffer.shape == buffer.shape:
+        places = list(index)
+    elif len(loops) == 1:
+        places = [address(buffer, index)]
+    else:
+        return None
+    values: dict[Value, Value] = {}
+    variables = {loop.var: place for loop, place in zip(loops, places, strict=True)}
+    out.extend(clone([n for n in body if n is not store], values, variables))
+    return values.get(store.value, store.value)

@@ -9,7 +9,7 @@ from polyblocks.affine.analysis.known_values import raise_places
 from polyblocks.affine.cost.constants import CACHE_SHARE
 from polyblocks.affine.cost.rates import private_cache
 from polyblocks.affine.gpu.winners import raced
-from polyblocks.affine.gpu.winning_rows import KnownNumbers
+from polyblocks.affine.gpu.winning_rows import Before, KnownNumbers
 from polyblocks.affine.mlir.source import merged_sources
 from polyblocks.affine.model import Buffer, IndirectStore, Nest, Sequence, walk
 from polyblocks.affine.rewrites.digit_loops import count_indices, split_at_digits
@@ -43,7 +43,8 @@ class ScheduleScattersPass(NestPass):
     * *atomic*: threads update elements by atomic operations, in any order, where there are such;
     * *numbered*: the last of the stores to an element is found by an atomic maximum of the numbers
       of the updates, see :mod:`polyblocks.affine.gpu.winners`; once for updates of rows, and for
-      several arrays at the same places.
+      several arrays at the same places. What writes all of the destination just before is part of
+      the nest that stores what has won.
 
     Before::
 
@@ -88,10 +89,8 @@ class ScheduleScattersPass(NestPass):
                 context.decide(self.name, nest.name, "atomic")
                 continue
             if target.updates_atomically and scatter.races(target):
-                context.decide(self.name, nest.name, "numbered")
-                at = sequence.items.index(nest)
-                code = scatter.loops, scatter.body, scatter.store
-                sequence.items[at : at + 1] = raced(sequence, nest, *code, known)
+                filled = _numbered(sequence, nest, scatter, known)
+                context.decide(self.name, nest.name, "numbered", filled=filled)
                 continue
             columns = scatter.columns(level.size, max(target.line, 1))
             parts = 0 if columns is None else -(-columns[0].var.extent // columns[1])
@@ -127,6 +126,18 @@ class ScheduleScattersPass(NestPass):
                 nest.replace([*fill.body, *nest.body])
                 nest.sources = merged_sources([fill, nest])
                 sequence.items.remove(fill)
+
+
+def _numbered(sequence: Sequence, nest: Nest, scatter: Scatter, known: KnownNumbers) -> bool:
+    """Let the last updates of elements be found; whether what was before is computed with them."""
+    before = Before(fill_before(sequence, nest, scatter.buffer))
+    nests = raced(sequence, nest, scatter.loops, scatter.body, scatter.store, known, before)
+    at = sequence.items.index(nest)
+    sequence.items[at : at + 1] = nests
+    if before.fill is not None and before.used:
+        nests[-1].sources = merged_sources([before.fill, nest])
+        sequence.items.remove(before.fill)
+    return before.used
 
 
 def _split_at_places(nest: Nest) -> bool:

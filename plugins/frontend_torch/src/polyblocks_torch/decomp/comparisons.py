@@ -16,6 +16,11 @@ from polyblocks_torch.decomp.registry import decomposition
 
 aten = torch.ops.aten
 
+#: Elements from which on an extremum is not known soon enough to read them again from a cache.
+_MANY = 1 << 20
+#: Elements of a part of these, at least and at most.
+_LEAST_PART, _MOST_PART = 256, 1 << 12
+
 
 def _is_float(*values: Tensor) -> bool:
     return any(value.dtype.is_floating_point for value in values)
@@ -129,6 +134,18 @@ def _arg_extremum(x: Tensor, dim: int, keepdim: bool, largest: bool) -> tuple[Te
     return best if keepdim else best.squeeze(dim), position
 
 
+def _first_of_all(x: Tensor, largest: bool) -> Tensor:
+    """The first position of the extremum of all elements, found in parts that are read once."""
+    count = x.numel()
+    part = next((n for n in range(_MOST_PART, _LEAST_PART - 1, -1) if count % n == 0), 0)
+    flat = x.reshape(-1)
+    if count < _MANY or not part:
+        return _arg_extremum(flat, 0, False, largest)[1]
+    best, position = _arg_extremum(flat.reshape(-1, part), 1, False, largest)
+    which = _arg_extremum(best, 0, False, largest)[1]
+    return which * part + position.index_select(0, which.reshape(1)).reshape(())
+
+
 def _max_dim(x: Tensor, dim: int, keepdim: bool, largest: bool) -> tuple[Tensor, Tensor]:
     if x.dim() == 0:
         return x.clone(), torch.zeros((), dtype=torch.int64, device=x.device)
@@ -151,7 +168,7 @@ def _argmax(x: Tensor, dim: int | None, keepdim: bool, largest: bool) -> Tensor:
     if not _is_float(x):
         return NotImplemented
     if dim is None:
-        position = _arg_extremum(x.reshape(-1), 0, False, largest)[1]
+        position = _first_of_all(x, largest)
         return position.reshape([1] * x.dim()) if keepdim else position
     return _arg_extremum(x, dim, keepdim, largest)[1]
 

@@ -113,3 +113,35 @@ def soft_margin_loss_backward(grad: Tensor, x: Tensor, target: Tensor, reduction
     # PyTorch's table has sigmoid(t x) - 1, in which everything cancels where the loss is small.
     result = -(grad * target * torch.sigmoid(-(target * x)))
     return result / x.numel() if reduction == _MEAN else result
+
+
+@decomposition(aten.nll_loss_backward.default, aten.nll_loss2d_backward.default)
+def nll_loss_backward(
+    grad: Tensor,
+    x: Tensor,
+    target: Tensor,
+    weight: Tensor | None,
+    reduction: int,
+    ignore_index: int,
+    total_weight: Tensor,
+) -> Tensor:
+    """A row has one element that is not 0, which comparisons find: nothing is stored at its place.
+
+    Eager mode and PyTorch's table store it among zeros.
+    """
+    dim = 0 if x.dim() < 2 else 1
+    classes = x.shape[dim]
+    if x.dim() == 1 and target.dim():
+        target = target[0]
+    if reduction == _MEAN:
+        grad = grad / total_weight
+    counts = target != ignore_index
+    place = torch.where(counts, target, 0)
+    require((place >= 0) & (place < classes), "Target is out of bounds.", IndexError)
+    shape = [1] * x.dim()
+    shape[dim] = classes
+    if weight is not None:
+        grad = grad * weight.index_select(0, place.reshape(-1)).reshape(place.shape)
+    value = torch.where(counts, -grad, 0.0).unsqueeze(dim)
+    named = torch.arange(classes, device=x.device).reshape(shape) == place.unsqueeze(dim)
+    return torch.where(named, value, 0.0).to(x.dtype)

@@ -16,8 +16,6 @@ aten = torch.ops.aten
 MANY = 1 << 15
 #: Elements of a part of these, at least and at most.
 LEAST_PART, MOST_PART = 256, 1 << 12
-#: Fewer rows than these are shared by all threads, which read them twice.
-ROWS = 16
 
 
 def _variance(
@@ -69,8 +67,7 @@ def _part(shape: Sequence[int], dims: Sequence[int]) -> int:
         if d not in dims:
             break
         run *= shape[d]
-    rows = math.prod(_without(shape, dims))
-    if math.prod(shape[d] for d in dims) < MANY or run < LEAST_PART or rows < ROWS:
+    if math.prod(shape[d] for d in dims) < MANY or run < LEAST_PART:
         return 0
     return next((n for n in range(min(run, MOST_PART), LEAST_PART - 1, -1) if run % n == 0), 0)
 
@@ -90,20 +87,22 @@ def _of_parts(x: Tensor, dims: Sequence[int], part: int, *, exact: bool) -> tupl
     kept = [1 if d in dims else n for d, n in enumerate(x.shape)]
     ends = max((d + 1 for d in range(x.dim()) if d not in dims), default=0)
     parts = x.reshape(*x.shape[:ends], -1, part)
-    rest = [*(d for d in range(ends) if d in dims), ends]
-    first = _first(parts, [*rest, ends + 1])
+    rest, inner = [*(d for d in range(ends) if d in dims), ends], ends + 1
+    firsts = parts.narrow(inner, 0, 1)
     if exact:
         # The means of parts would be rounded as numbers that are far from 0.
-        parts = parts - first
-    means = parts.mean(-1, keepdim=True)
+        parts = parts - firsts
+    means = parts.mean(inner, keepdim=True)
     centered = parts - means
-    squares = (centered * centered).sum(-1)
-    means = means.squeeze(-1)
+    squares = (centered * centered).sum(inner)
+    means, first = means.squeeze(inner), _first(firsts.squeeze(inner), rest)
+    if exact:
+        means = (firsts.squeeze(inner) - first) + means
     mean = means.mean(rest, keepdim=True)
     apart = means - mean
     total = (squares + part * (apart * apart)).sum(rest, keepdim=True)
     if exact:
-        mean = mean + first.squeeze(-1)
+        mean = mean + first
     return mean.reshape(kept), total.reshape(kept)
 
 
