@@ -351,7 +351,7 @@ def amdgpu_archs() -> str:
 
 
 def releases() -> str:
-    """Releases of the frameworks and of NumPy that the distributions accept."""
+    """Releases of Python, which their classifiers list, and of others that distributions accept."""
     projects = {
         "PyTorch": ("torch", "plugins/frontend_torch"),
         "JAX": ("jax", "plugins/frontend_jax"),
@@ -363,7 +363,16 @@ def releases() -> str:
         text = (DOCS.parent / project / "pyproject.toml").read_text()
         (needed,) = re.findall(rf'^    "{name}>=([\d.]+)(?:,<([\d.]+))?",$', text, re.MULTILINE)
         rows.append(f"| {title} | {_from_to(*needed)} |")
+    pythons = [_pythons(project) for project in ("core", projects["TensorFlow"][1])]
+    rows.append("| Python | {}; with TensorFlow {} |".format(*pythons))
     return "\n".join(rows)
+
+
+def _pythons(project: str) -> str:
+    """``3.11 to 3.14``."""
+    text = (DOCS.parent / project / "pyproject.toml").read_text()
+    minors = re.findall(r'^    "Programming Language :: Python :: 3\.(\d+)",$', text, re.MULTILINE)
+    return f"3.{minors[0]} to 3.{minors[-1]}"
 
 
 def _from_to(low: str, below: str) -> str:

@@ -152,6 +152,7 @@ def test_function_in_a_forked_worker(run_python):
     done = run_python(
         """
         import os
+        import warnings
         import torch
         from polyblocks.torch_polyblocks_compiler import polyblocks_jit_torch
 
@@ -161,6 +162,8 @@ def test_function_in_a_forked_worker(run_python):
 
         x = torch.ones(600_000)
         kept = scaled(x)
+        # Python 3.12 and newer warn of forks beside threads.
+        warnings.simplefilter("ignore", DeprecationWarning)
         pid = os.fork()
         if pid == 0:
             # One thread, as PyTorch's own data loaders: an OpenMP team does not survive a fork.

@@ -174,8 +174,10 @@ def test_a_pool_is_consistent_in_a_child_wherever_a_thread_was_in_it(state):
     assert exit_status(check) == 0
 
 
+#: Python 3.12 and newer warn of forks beside threads, which are what is tested.
 THREADS_THAT_FORK = """
-import os, threading
+import os, threading, warnings
+warnings.simplefilter("ignore", DeprecationWarning)
 from polyblocks.cache import key_lock
 from polyblocks.runtime import buffers
 from pathlib import Path
