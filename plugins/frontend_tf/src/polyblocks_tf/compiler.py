@@ -24,7 +24,7 @@ from polyblocks_tf import fingerprint
 from polyblocks_tf.capture import TfCapture
 from polyblocks_tf.launch.device_call import Finish, wherever_tensors_are
 from polyblocks_tf.launch.launcher import make_bound_call, make_call
-from polyblocks_tf.operations.substitutions import SUBSTITUTIONS
+from polyblocks_tf.operations.substitutions import substitutions_for
 from polyblocks_tf.partitioning.partition import TfOperations
 from polyblocks_tf.partitioning.partitioned_call import make_partitioned_call
 from polyblocks_tf.tracing.graph import Graph, holds, large_constants, trace_again
@@ -78,9 +78,10 @@ def _prepared(capture: TfCapture) -> TfCapture:
     graph = Graph.of(capture.concrete)
     constants = any(argument.kind == "array" for argument in capture.arguments)
     constants = constants or graph.is_general or bool(large_constants(graph))
-    if not constants and not holds(capture.concrete.graph, SUBSTITUTIONS):
+    substitutions = substitutions_for(graph)
+    if not constants and not holds(capture.concrete.graph, substitutions):
         return capture
-    return TfCapture.of(trace_again(graph, SUBSTITUTIONS), capture.name, capture.where)
+    return TfCapture.of(trace_again(graph, substitutions), capture.name, capture.where)
 
 
 def _compile(

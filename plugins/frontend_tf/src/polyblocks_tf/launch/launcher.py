@@ -317,10 +317,17 @@ def fitting(array: np.ndarray) -> np.ndarray:
     return np.require(array, requirements=("C", "A"))
 
 
+class CheckFailure(ExecutionError, tf.errors.InvalidArgumentError):
+    """A failed check; also the error that TensorFlow's own operations raise for such values."""
+
+    def __init__(self, message: str) -> None:
+        tf.errors.InvalidArgumentError.__init__(self, None, None, message)
+
+
 def _failure_of(checks: list[str]) -> Callable[[int], ExecutionError]:
     def failure(code: int) -> ExecutionError:
         known = 0 < code <= len(checks)
-        return ExecutionError(
+        return CheckFailure(
             checks[code - 1] if known else f"the compiled program returned code {code}"
         )
 

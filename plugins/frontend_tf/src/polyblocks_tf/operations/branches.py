@@ -1,4 +1,4 @@
-"""Branches and checks whose outcome is known when the function is traced."""
+"""Branches whose outcome is known when the function is traced."""
 
 from __future__ import annotations
 
@@ -8,13 +8,6 @@ from typing import Any
 import tensorflow as tf
 
 from polyblocks_tf.tracing.graph import Graph, Substitutions, called_graph, replay
-
-
-def known_check(op: Any, inputs: list[tf.Tensor]) -> Sequence[tf.Tensor] | None:
-    """``Assert``: one that holds for sure says nothing."""
-    del op
-    holds = tf.get_static_value(inputs[0])
-    return [] if holds is not None and holds.all() else None
 
 
 def known_branch(

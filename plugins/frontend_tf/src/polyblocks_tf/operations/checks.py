@@ -19,12 +19,28 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.compiler.tf2xla.ops import gen_xla_ops
 
-from polyblocks_tf.tracing.graph import CHECK_OPERATION, is_constant, only_if, repeat
+from polyblocks_tf.tracing.graph import (
+    CHECK_OPERATION,
+    OUTPUTS,
+    PENDING,
+    Graph,
+    called_graph,
+    is_constant,
+    only_if,
+    repeat,
+    replay,
+)
 
 Tensors = Sequence[tf.Tensor] | None
 
 #: Prefix of the text of a check.
 MARK = "polyblocks.check:"
+
+#: Beginning of the messages of assertions of the program's own.
+_ASSERTION = "assertion failed: "
+
+#: Operations of the branches that ``tf.debugging`` makes.
+_OF_GUARDS = frozenset(("Assert", "Const", "Identity", "NoOp", "Placeholder"))
 
 
 def checked(value: tf.Tensor, holds: tf.Tensor, message: str) -> tf.Tensor:
@@ -42,9 +58,135 @@ def checked(value: tf.Tensor, holds: tf.Tensor, message: str) -> tf.Tensor:
 
 
 def unchecked(op: Any, inputs: list[tf.Tensor]) -> Tensors:
-    """The operation that checks where TensorFlow runs what follows, and checks it again."""
+    """The operation that checks where TensorFlow runs what follows, and checks it again.
+
+    An assertion of the program's own is one of TensorFlow's again.
+    """
     del op
+    value, holds, text = inputs
+    known = tf.get_static_value(text)
+    message = "" if known is None else known.tobytes().decode().removeprefix(MARK)
+    if not message.startswith(_ASSERTION):
+        return inputs
+    with tf.control_dependencies([_asserted(tf.reduce_all(holds), message)]):
+        return [tf.identity(value), holds, text]
+
+
+def assertion(op: Any, inputs: list[tf.Tensor]) -> Tensors:
+    """``Assert``: results are those of a call in which it held. The message has the texts that
+    TensorFlow's has, not the values.
+    """
+    if not _is_known(inputs[0]) and not _can_require():
+        return None
+    _require(inputs[0], _text_of(inputs[1:]))
+    return []
+
+
+def known_assertion(op: Any, inputs: list[tf.Tensor]) -> Tensors:
+    """``Assert``: one that holds for sure says nothing."""
+    del op
+    return [] if _is_known(inputs[0]) else None
+
+
+def finite(op: Any, inputs: list[tf.Tensor]) -> Tensors:
+    """``CheckNumerics``: as :func:`assertion`, for elements that are not finite."""
+    (value,) = inputs
+    if not _can_require():
+        return None
+    given = op.get_attr("message").decode(errors="replace")
+    _require(
+        tf.reduce_all(tf.math.is_finite(value)),
+        f"{_ASSERTION}{given} : Tensor had NaN or Inf values",
+    )
     return inputs
+
+
+def guard(op: Any, inputs: list[tf.Tensor]) -> Tensors:
+    """``If`` around nothing but assertions, as ``tf.debugging`` writes them: they hold, or their
+    branch is not taken.
+    """
+    branches = [called_graph(op, name) for name in ("then_branch", "else_branch")]
+    if inputs[0].shape.rank != 0 or None in branches or not _can_require():
+        return None
+    types = [{each.type for each in branch.get_operations()} for branch in branches]
+    if "Assert" not in set.union(*types) or not set.union(*types) <= _OF_GUARDS:
+        return None
+    outputs = []
+    for taken, branch in zip((inputs[0], ~inputs[0]), branches, strict=True):
+        graph = Graph(branch)
+        values = dict(zip(graph.values, inputs[1:], strict=True))
+
+        def within(inner: Any, given: list[tf.Tensor], taken: tf.Tensor = taken) -> Tensors:
+            del inner
+            _require(tf.reduce_all(given[0]) | ~taken, _text_of(given[1:]))
+            return []
+
+        replay(graph.nodes, values, {"Assert": within})
+        outputs.append([values[value] for value in graph.outputs])
+    return [tf.where(inputs[0], a, b) for a, b in zip(*outputs, strict=True)]
+
+
+def _text_of(data: Sequence[tf.Tensor]) -> str:
+    """The text of an assertion, without the values that are not known."""
+    texts = [
+        known.item().decode(errors="replace")
+        for tensor in data
+        if tensor.dtype == tf.string and (known := tf.get_static_value(tensor)) is not None
+        if not known.shape
+    ]
+    return _ASSERTION + " ".join(f"[{text.strip()}]" for text in texts if text.strip())
+
+
+def _is_known(holds: tf.Tensor) -> bool:
+    known = tf.get_static_value(holds)
+    return known is not None and bool(known.all())
+
+
+def _can_require() -> bool:
+    """Whether what is being traced gives something that can be checked."""
+    outputs = tf.compat.v1.get_default_graph().get_collection(OUTPUTS)
+    return any(_is_number(t) and t.shape.num_elements() != 0 for t in outputs)
+
+
+def _require(holds: tf.Tensor, message: str) -> None:
+    """Fail unless a truth value holds: one of the outputs of what is being traced is checked."""
+    if _is_known(holds):
+        return
+
+    def passed(outputs: list[tf.Tensor]) -> list[tf.Tensor]:
+        places = [i for i, t in enumerate(outputs) if _may_be_checked(t)]
+        if not places:
+            # Their sizes are known now, and zero.
+            _asserted(holds, message)
+            return outputs
+        chosen = min(places, key=lambda i: _preference(outputs[i]))
+        value = outputs[chosen]
+        same = checked(value, tf.broadcast_to(tf.reduce_all(holds), value.shape), message)
+        return [*outputs[:chosen], same, *outputs[chosen + 1 :]]
+
+    tf.compat.v1.get_default_graph().add_to_collection(PENDING, passed)
+
+
+def _asserted(holds: tf.Tensor, message: str) -> tf.Operation:
+    text = message.removeprefix(_ASSERTION)
+    return tf.raw_ops.Assert(condition=holds, data=[tf.constant(text)], summarize=3)
+
+
+def _is_number(tensor: tf.Tensor) -> bool:
+    return bool(tensor.dtype.is_floating or tensor.dtype.is_integer or tensor.dtype.is_bool)
+
+
+def _may_be_checked(tensor: tf.Tensor) -> bool:
+    return _is_number(tensor) and bool(tensor.shape.num_elements())
+
+
+def _preference(tensor: tf.Tensor) -> tuple[bool, bool, int]:
+    """Counters and what passes through a loop are left as they are: they say how often it runs."""
+    return (
+        tensor.op.type == "Placeholder",
+        not tensor.dtype.is_floating,
+        tensor.shape.num_elements(),
+    )
 
 
 @only_if(lambda op: op.inputs[1].dtype.is_integer)
@@ -248,7 +390,11 @@ def _shape_of(handle: tf.Tensor) -> tf.TensorShape | None:
 
 _SCATTERS = ("Update", "Add", "Sub", "Min", "Max")
 
+#: Those that fail at the end of the program, whenever that is.
+ASSERTIONS = {"Assert": assertion, **dict.fromkeys(("CheckNumerics", "CheckNumericsV2"), finite)}
+
 SUBSTITUTIONS = {
+    **ASSERTIONS,
     **dict.fromkeys(("Div", "FloorDiv", "FloorMod", "Mod", "TruncateDiv", "TruncateMod"), division),
     "Pow": power,
     **{f"TensorScatter{kind}": scatter for kind in ("Update", "Add", "Sub")},

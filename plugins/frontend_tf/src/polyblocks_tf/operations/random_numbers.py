@@ -65,6 +65,33 @@ def uniform(op: Any, inputs: list[tf.Tensor]) -> Sequence[tf.Tensor] | None:
     return [tf.bitcast(bits, dtype) - tf.constant(1, dtype)]
 
 
+def normal(op: Any, inputs: list[tf.Tensor]) -> Sequence[tf.Tensor] | None:
+    """``StatelessRandomNormalV2``: two normal numbers of two uniform ones (Box and Muller, A note
+    on the generation of random normal deviates, 1958).
+    """
+    dtype = tf.as_dtype(op.get_attr("dtype"))
+    shape = tf.get_static_value(inputs[0])
+    wide = dtype == tf.float64
+    if shape is None or not dtype.is_floating or dtype.size > 8:
+        return None
+    count = int(np.prod(shape, dtype=np.int64))
+    words = _words([tf.constant([-(-count // 2)]), *inputs[1:]], 4 if wide else 2)
+    if words is None:
+        return None
+    if wide:
+        ones = [_mantissa(_joined(words[i + 1], words[i]), 52, 1023, tf.uint64) for i in (0, 2)]
+    else:
+        ones = [_mantissa(word, 23, 127, tf.uint32) for word in words]
+    kind = tf.float64 if wide else tf.float32
+    first, second = (tf.bitcast(bits, kind) - tf.constant(1, kind) for bits in ones)
+    radius = tf.sqrt(-2 * tf.math.log(tf.maximum(first, tf.constant(1e-7, kind))))
+    # TensorFlow rounds the angle of a float once.
+    angle = tf.cast(tf.cast(second, tf.float64) * (2 * np.pi), kind)
+    pairs = tf.stack([tf.sin(angle) * radius, tf.cos(angle) * radius], axis=1)
+    flat = tf.reshape(pairs, (-1,))[:count]
+    return [tf.cast(tf.reshape(flat, [int(n) for n in shape]), dtype)]
+
+
 def uniform_integers(op: Any, inputs: list[tf.Tensor]) -> Sequence[tf.Tensor] | None:
     """``StatelessRandomUniformIntV2``: integers in the non-empty range [low, high)."""
     *inputs, low, high = inputs

@@ -8,6 +8,7 @@ from typing import Any
 import tensorflow as tf
 
 from polyblocks_tf.operations import factorizations
+from polyblocks_tf.tracing.graph import CHECKS
 
 #: Draws from TensorFlow's generators: the bridge would translate them to draws from another one.
 RANDOM = frozenset(
@@ -17,9 +18,6 @@ RANDOM = frozenset(
     "StatefulStandardNormal StatefulStandardNormalV2 StatefulTruncatedNormal "
     "StatefulRandomBinomial RngSkip RngReadAndSkip AnonymousSeedGenerator".split()
 )
-
-#: The bridge drops them, and with them what they say.
-_CHECKS = frozenset(("Assert", "CheckNumerics", "CheckNumericsV2"))
 
 #: Their translation gives other bits than TensorFlow's own kernels. Those that
 #: :mod:`polyblocks_tf.operations.random_numbers` can stand for do not come so far.
@@ -43,7 +41,7 @@ def refused(op: Any) -> str | None:
     """Why an operation cannot be compiled; None if nothing speaks against trying."""
     if op.type in RANDOM:
         return "it draws from TensorFlow's own random generator"
-    if op.type in _CHECKS:
+    if op.type in CHECKS:  # the bridge drops them
         return "compiled code would leave its check out"
     if _OTHER_BITS.match(op.type):
         return "compiled code would draw other numbers than TensorFlow does from the same seed"

@@ -38,7 +38,7 @@ class Recorded:
         self._options = options
         self._report = report
         self._variables = [v for v in concrete.graph.variables if v.trainable]
-        effects = [node for node in Graph.of(concrete).nodes if node.has_effect]
+        effects = [node for node in Graph.of(concrete).nodes if node.runs_once]
         self._effect = effects[0].op if effects else None
         # Calling it under a tape, as going back does, adds outputs to it.
         self._outputs = [tf.TensorSpec(output.shape, output.dtype) for output in concrete.outputs]

@@ -6,7 +6,7 @@ traced from a function that runs the operations of the first one again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,6 +39,15 @@ _READS = frozenset(
     "PlaceholderWithDefault".split()
 )
 
+#: Collections of a graph that is being traced: those outputs of the one that it is a copy of that
+#: are read, and what its own have to go through at the end, since nothing reads it (checks):
+#: functions of these outputs that give them.
+OUTPUTS = "polyblocks.outputs"
+PENDING = "polyblocks.pending"
+
+#: Operations whose only effect is an error.
+CHECKS = frozenset(("Assert", "CheckNumerics", "CheckNumericsV2"))
+
 _OF_SHAPES = frozenset(("Shape", "ShapeN", "Size", "Rank"))
 
 #: Type of an operation -> a function of the operation and its inputs that computes its outputs,
@@ -67,8 +76,13 @@ class Node:
 
     @property
     def has_effect(self) -> bool:
-        """Whether it has side effects, such as assignments or output."""
+        """Whether it has side effects, such as assignments, output or checks."""
         return any(_has_effect(op) for op in self.everything())
+
+    @property
+    def runs_once(self) -> bool:
+        """Whether it has side effects that a second run would repeat: checks may be."""
+        return any(_has_effect(op) and op.type not in CHECKS for op in self.everything())
 
 
 class Graph:
@@ -79,7 +93,8 @@ class Graph:
         inputs: the placeholders of the function's arguments, then those of what it captured.
         captured: the arrays and resources that belong to the latter.
         values: what each input is called in the nodes.
-        outputs: one value per (flat) output.
+        results: the (flat) outputs, as they were traced.
+        outputs: one value per output.
     """
 
     def __init__(self, func_graph: Any, captured: Sequence[Any] = ()) -> None:
@@ -90,6 +105,7 @@ class Graph:
         nodes: list[Node] = []
         known = {name: (scope, name) for scope, name in self.values}
         self._collect(func_graph, 0, known, nodes)
+        self.results: list[Any] = list(func_graph.outputs)
         self.outputs: list[Value] = [known[tensor.name] for tensor in func_graph.outputs]
         self.nodes = _alive(nodes, self.outputs)
 
@@ -266,7 +282,12 @@ def _is_small_number(tensor: Any) -> bool:
     return bool(tensor.dtype.is_floating and elements <= FEW_ELEMENTS)
 
 
-def replay(nodes: Sequence[Node], values: dict[Value, Any], substitutions: Substitutions) -> None:
+def replay(
+    nodes: Sequence[Node],
+    values: dict[Value, Any],
+    substitutions: Substitutions,
+    read: Container[Value] = (),
+) -> None:
     """Run operations again in the graph that is being traced.
 
     Args:
@@ -275,6 +296,7 @@ def replay(nodes: Sequence[Node], values: dict[Value, Any], substitutions: Subst
             compute is added.
         substitutions: what to run in place of certain operations; one that gives None leaves its
             operation as it is.
+        read: values that are sure to be read.
     """
     current = tf.compat.v1.get_default_graph()
     for node in nodes:
@@ -287,14 +309,17 @@ def replay(nodes: Sequence[Node], values: dict[Value, Any], substitutions: Subst
             with tf.name_scope(f"{node.op.name}/"):
                 outputs = substitute(node.op, inputs)
         if outputs is None:
-            outputs = _copy(current, node.op, inputs, substitutions).outputs
+            live = [i for i, value in enumerate(node.outputs) if value in read]
+            outputs = _copy(current, node.op, inputs, substitutions, live).outputs
         for value, old, new in zip(node.outputs, node.op.outputs, outputs, strict=True):
             if old.shape.rank is not None:
                 new.set_shape(old.shape)
             values[value] = new
 
 
-def _copy(current: Any, op: Any, inputs: list[Any], substitutions: Substitutions) -> Any:
+def _copy(
+    current: Any, op: Any, inputs: list[Any], substitutions: Substitutions, live: list[int]
+) -> Any:
     attributes = {name: value for name, value in op.node_def.attr.items() if name != "_class"}
     for name, value in attributes.items():
         for function in (value.func, *value.list.func):
@@ -303,10 +328,18 @@ def _copy(current: Any, op: Any, inputs: list[Any], substitutions: Substitutions
         if value.func.name and substitutions:
             inner = called_graph(op, name)
             if inner is not None and holds(inner, substitutions):
-                value.func.name = _rewritten(current, inner, substitutions)
+                results = _read_of(name, live)
+                value.func.name = _rewritten(current, inner, substitutions, results)
     if op.type in _LOOPS and not all(t.shape.is_fully_defined() for t in op.outputs):
-        _specialize(current, op, inputs, attributes, substitutions)
+        _specialize(current, op, inputs, attributes, substitutions, live)
     return _created(current, op, inputs, attributes)
+
+
+def _read_of(function: str, live: list[int]) -> list[int]:
+    """The outputs that are read of a function that an operation names, given the operation's."""
+    if function == "cond":
+        return [0] if live else []
+    return live if function in ("then_branch", "else_branch", "body") else []
 
 
 def repeat(op: Any, inputs: list[Any]) -> list[Any]:
@@ -332,6 +365,7 @@ def _specialize(
     inputs: list[Any],
     attributes: dict[str, Any],
     substitutions: Substitutions,
+    live: list[int],
 ) -> None:
     """Make a loop that was traced for partly unknown shapes one of the shapes that come here.
 
@@ -341,12 +375,12 @@ def _specialize(
     body, condition = (called_graph(op, name) for name in ("body", "cond"))
     if body is None or condition is None:
         return
-    made = trace_again(Graph(body), substitutions, specs)
+    made = trace_again(Graph(body), substitutions, specs, _read_of("body", live))
     if any(old.shape != new.shape for old, new in zip(specs, made.outputs, strict=True)):
         return
     for name, function in (
         ("body", made),
-        ("cond", trace_again(Graph(condition), substitutions, specs)),
+        ("cond", trace_again(Graph(condition), substitutions, specs, _read_of("cond", live))),
     ):
         function.add_to_graph(current)
         attributes[name].func.name = str(compat.as_str(function.name))
@@ -395,15 +429,18 @@ def holds(func_graph: Any, substitutions: Substitutions) -> bool:
     return any(_substitute(op, substitutions) is not None for op in everything(func_graph))
 
 
-def _rewritten(current: Any, func_graph: Any, substitutions: Substitutions) -> str:
+def _rewritten(current: Any, func_graph: Any, substitutions: Substitutions, live: list[int]) -> str:
     """The name of a copy of a function (the body of a loop or branch) with substitutions."""
-    made = trace_again(Graph(func_graph), substitutions)
+    made = trace_again(Graph(func_graph), substitutions, live=live)
     made.add_to_graph(current)
     return str(compat.as_str(made.name))
 
 
 def trace_again(
-    graph: Graph, substitutions: Substitutions, specs: Sequence[Any] | None = None
+    graph: Graph,
+    substitutions: Substitutions,
+    specs: Sequence[Any] | None = None,
+    live: Sequence[int] | None = None,
 ) -> Any:
     """A copy of a traced function: flat, with substitutions, and constants as they are best held.
 
@@ -413,6 +450,7 @@ def trace_again(
         graph: the function.
         substitutions: see :func:`replay`.
         specs: of its arguments, where other shapes are known than those that it was traced for.
+        live: the outputs that are read; by default all.
 
     Returns:
         A ConcreteFunction of the same arguments that returns the list of flat outputs.
@@ -421,15 +459,25 @@ def trace_again(
     folded = fold(graph)
     # Bodies of loops and branches, copied while a function is traced, capture no arrays.
     large = large_constants(graph) if tf.executing_eagerly() else []
+    live = range(len(graph.outputs)) if live is None else live
+    read = {value for node in graph.nodes for value in node.inputs}
+    read.update(graph.outputs[i] for i in live)
     lifted = {node.outputs[0]: tf.constant(_elements(node.op.get_attr("value"))) for node in large}
 
     def run(*tensors: Any) -> list[Any]:
+        current = tf.compat.v1.get_default_graph()
+        for i in live:
+            current.add_to_collection(OUTPUTS, graph.results[i])
         held = [constant_or_captured(array) for array in graph.captured]
         values = dict(zip(graph.values, (*tensors, *held), strict=True))
         values.update((value, tf.constant(array)) for value, array in folded.items())
         values.update(lifted)
-        replay(graph.nodes, values, substitutions)
-        return [values[value] for value in graph.outputs]
+        replay(graph.nodes, values, substitutions, read)
+        outputs = [values[value] for value in graph.outputs]
+        for passed in current.get_collection(PENDING):
+            for i, tensor in zip(live, passed([outputs[i] for i in live]), strict=True):
+                outputs[i] = tensor
+        return outputs
 
     return traced(run, graph.inputs[:count] if specs is None else specs)
 
