@@ -126,6 +126,9 @@ def predict_chain(
         # Of one stage, each operand has half of a turn to come.
         comes = chip.latencies.memory / (plan.stages - 0.5)
         compute = waves * turns * max(busy, alone, comes)
+        if resident == 1 and isinstance(plan, GroupChainPlan):
+            # Nobody hides how the first operands come, the last products end and results leave.
+            compute += waves * alone
     return Predicted(memory, compute, latency)
 
 
