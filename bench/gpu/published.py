@@ -128,6 +128,7 @@ class Attention:
         causal: whether a row attends to those up to its own number only.
         threads: of a block.
         gigahertz: the clock that the measurement names; 0 for that of the chip's description.
+        boxes: bytes of each box of an iteration, which a group of four warps copies.
     """
 
     chip: str
@@ -143,6 +144,7 @@ class Attention:
     causal: bool = False
     threads: int = 128
     gigahertz: float = 0.0
+    boxes: tuple[int, ...] = ()
 
 
 _PROBE = Source(
@@ -211,6 +213,12 @@ _STEPS = Source(
     "PolyBlocks",
     2026,
     "bench/gpu_static/published/sm_90a-boxes.txt",
+)
+_ATTENTION_STEPS = Source(
+    "Attention in float16 on an H200, a technique after the other, at 1635 MHz (2026-11-28)",
+    "PolyBlocks",
+    2026,
+    "bench/gpu_static/published/sm_90a-attention-128.txt",
 )
 _MAMF = Source(
     "Machine Learning Engineering: Maximum Achievable Matmul FLOPS comparison table",
@@ -289,24 +297,31 @@ def _ours(listing: str, extents: tuple[int, int, int], ms: float, *needs: int) -
 
 
 def _boxes(
-    listing: str, extents: tuple[int, int, int], rate: float, columns: int, shared: int
+    listing: str,
+    extents: tuple[int, int, int],
+    rate: float,
+    columns: int,
+    shared: int,
+    *,
+    persistent: bool = True,
 ) -> Kernel:
     """On an H200 near its limit of power: a group of warps copies boxes, two others multiply.
 
-    Those whose results leave in boxes compute tile after tile.
+    Persistent blocks compute tile after tile.
     """
     m, n, k = extents
     tile, boxed = (128, columns), "stores" in listing
+    paired = boxed and "narrow" not in listing or "pairs" in listing
     tiles = -(-m // tile[0]) * -(-n // tile[1])
     return Kernel(
         *("h200", listing, extents, 2, 2e-9 * m * n * k / rate, tile, 384, 168, shared, _STEPS),
         gigahertz=1.635,
         between_launches=True,
         # Blocks in pairs share the boxes of columns.
-        boxes=(16384, columns * 64 if boxed else columns * 128),
+        boxes=(16384, columns * 64 if paired else columns * 128),
         leaves=columns * 128 if boxed else 0,
-        blocks=min(tiles, 132) if boxed else 0,
-        cluster=2 if boxed else 1,
+        blocks=min(tiles, 132) if persistent else 0,
+        cluster=2 if paired else 1,
         tolerance=0.15,
     )
 
@@ -337,15 +352,23 @@ KERNELS = (
     _ours("sm_90a-product-of-rows", (8192, 8192, 8192), 2.87, 237, 147456),
     _ours("sm_90a-product-of-rows", (4096, 4096, 1024), 0.147, 237, 147456),
     # Its stores fill half of a sector each, which the model does not see: sums of 1024 take longer.
-    _boxes("sm_90a-boxes", (8192, 8192, 8192), 612, 256, 197696),
-    _boxes("sm_90a-boxes", (4096, 4096, 4096), 570, 256, 197696),
+    _boxes("sm_90a-boxes", (8192, 8192, 8192), 612, 256, 197696, persistent=False),
+    _boxes("sm_90a-boxes", (4096, 4096, 4096), 570, 256, 197696, persistent=False),
+    _boxes("sm_90a-boxes", (1000, 1000, 1000), 120, 256, 197696, persistent=False),
+    _boxes("sm_90a-boxes", (8192, 8192, 8192), 629, 256, 197696),
+    _boxes("sm_90a-boxes", (4096, 4096, 4096), 585, 256, 197696),
     _boxes("sm_90a-boxes", (1000, 1000, 1000), 120, 256, 197696),
+    _boxes("sm_90a-boxes-pairs", (8192, 8192, 8192), 638, 256, 197696),
+    _boxes("sm_90a-boxes-pairs", (4096, 4096, 4096), 586, 256, 197696),
+    _boxes("sm_90a-boxes-pairs", (1000, 1000, 1000), 115, 256, 197696),
     _boxes("sm_90a-boxes-stores", (8192, 8192, 8192), 663, 256, 230464),
     _boxes("sm_90a-boxes-stores", (4096, 4096, 4096), 648, 256, 230464),
     _boxes("sm_90a-boxes-stores", (4096, 4096, 1024), 568, 256, 230464),
     _boxes("sm_90a-boxes-stores", (1000, 1000, 1000), 141, 256, 230464),
     _boxes("sm_90a-boxes-stores-small", (4096, 4096, 1024), 567, 128, 230496),
     _boxes("sm_90a-boxes-stores-small", (1000, 1000, 1000), 199, 128, 230496),
+    _boxes("sm_90a-boxes-stores-narrow", (4096, 4096, 1024), 424, 64, 230528),
+    _boxes("sm_90a-boxes-stores-narrow", (1000, 1000, 1000), 179, 64, 230528),
 )
 
 LIBRARIES = (
@@ -387,6 +410,24 @@ def _triton(causal: bool, of_peak: float) -> Attention:
     )
 
 
+def _by_groups(name: str, size: int, teraflops: float) -> Attention:
+    """On an H200 near its limit of power: a group of warps copies boxes, others multiply.
+
+    Blocks are persistent and compute 64 heads of 4096 rows.
+    """
+    groups, boxes = (2, 4) if size == 128 else (3, 2)
+    stages = 5 if size == 128 else 6
+    shared = 1024 + 256 * size * (groups + stages)
+    return Attention(
+        *("h200", f"sm_90a-attention-{name}", 64, 4096, size, teraflops, 64 * groups),
+        *(168 if groups == 2 else 128, shared, _ATTENTION_STEPS, name.endswith("causal")),
+        threads=128 * (groups + 1),
+        gigahertz=1.635,
+        # Panels of 64 columns, of keys and of values.
+        boxes=(16384,) * boxes,
+    )
+
+
 #: FlashAttention-2's kernels are those of 2.3.6, Triton's of 2.1.0, the releases of these months.
 #: For AMD's chips with such units no such number was found whose kernel is at hand.
 ATTENTION = (
@@ -405,4 +446,9 @@ ATTENTION = (
     # A half of the operations counts there for those that are not causal, too.
     _triton(False, 2 * 0.306),
     _triton(True, 0.542),
+    _by_groups("128", 128, 579),
+    _by_groups("128-causal", 128, 561),
+    _by_groups("128-overlapped", 128, 582),
+    _by_groups("64", 64, 450),
+    _by_groups("64-overlapped", 64, 482),
 )

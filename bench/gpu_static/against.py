@@ -11,7 +11,7 @@ from bench.gpu import published
 from bench.gpu.published import Attention, Kernel, Library, Rate
 from bench.gpu_static import listing
 from bench.gpu_static.build import describe
-from bench.gpu_static.machines import Machine, machine
+from bench.gpu_static.machines import machine
 from bench.gpu_static.model import Launch, Problem, predict
 
 LISTINGS = Path(__file__).parent / "published"
@@ -78,13 +78,13 @@ def kernel(row: Kernel) -> Compared:
     target = describe(row.chip)
     found = machine(target)
     if row.gigahertz:
-        found = _at(found, row.gigahertz * 1e9)
+        found = found.at(row.gigahertz * 1e9)
     m, n, k = row.extents
     parts = listing.load((LISTINGS / f"{row.listing}.txt").read_text())
     floor = (m + n) * k * OPERAND_BYTES + m * n * row.result_bytes
     tiles = -(-m // row.tile[0]) * -(-n // row.tile[1])
     blocks, needs = row.blocks or tiles, (row.threads, row.registers, row.shared_bytes)
-    launch = Launch(blocks, *needs, row.boxes, row.leaves, row.cluster)
+    launch = Launch(blocks, *needs, row.boxes, row.leaves, row.cluster, tiles)
     parts = replace(
         parts,
         boxes=len(row.boxes),
@@ -92,7 +92,7 @@ def kernel(row: Kernel) -> Compared:
         shared_boxes=int(row.cluster > 1),
     )
     estimate = predict(parts, launch, Problem(m, n, k, floor), found)
-    name = f"{row.listing} {m}x{n}x{k}"
+    name = f"{row.listing} {m}x{n}x{k}{f', {row.blocks} blocks' if row.blocks else ''}"
     seconds = estimate.seconds + target.parallel[0].overhead * row.between_launches
     predicted = 2e-12 * m * n * k / seconds
     return Compared(
@@ -104,8 +104,9 @@ def attention(row: Attention) -> Compared:
     """The model's rate of attention."""
     found = machine(describe(row.chip))
     if row.gigahertz:
-        found = _at(found, row.gigahertz * 1e9)
+        found = found.at(row.gigahertz * 1e9)
     parts = listing.load((LISTINGS / f"{row.listing}.txt").read_text())
+    parts = replace(parts, boxes=len(row.boxes))
     rows = row.heads * row.length
     problem = Problem(
         rows,
@@ -116,7 +117,7 @@ def attention(row: Attention) -> Compared:
         causal=row.causal,
     )
     blocks = row.heads * -(-row.length // row.rows)
-    launch = Launch(blocks, row.threads, row.registers, row.shared_bytes)
+    launch = Launch(blocks, row.threads, row.registers, row.shared_bytes, row.boxes)
     estimate = predict(parts, launch, problem, found)
     operations = 4 * rows * row.length * row.size / (2 if row.causal else 1)
     predicted = 1e-12 * operations / estimate.seconds
@@ -133,11 +134,6 @@ def library(row: Library) -> Compared:
     name = f"{row.name} {row.operands} {'x'.join(map(str, row.extents))}"
     value = 2e-12 * peak * found.multiprocessors * found.hertz
     return Compared(row.chip, name, row.teraflops, value, "TFLOP/s", 0, row.source.title)
-
-
-def _at(found: Machine, hertz: float) -> Machine:
-    """The machine at another clock; the caches keep their bytes per second."""
-    return replace(found, hertz=hertz, cache_rate=found.cache_rate * found.hertz / hertz)
 
 
 def everything() -> dict[str, list[Compared]]:

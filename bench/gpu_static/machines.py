@@ -12,7 +12,7 @@ are to the order of magnitude: they decide little where warps overlap.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bench.gpu_static.instructions import VECTOR, Instruction, Kind
 from polyblocks.target import Multiprocessor, TargetDescription
@@ -39,6 +39,7 @@ class Machine:
         launch_seconds: that one more kernel takes, from the end of the one before it.
         one_pipe: matrix instructions run in the pipe of the vector unit's.
         ports: instructions of different kinds are issued in the same cycle.
+        sustained: the clock near its limit of power; None if it is unknown.
     """
 
     chip: Multiprocessor
@@ -56,6 +57,7 @@ class Machine:
     launch_seconds: float = 0.0
     one_pipe: bool = False
     ports: bool = False
+    sustained: float | None = None
 
     def busy(self, instruction: Instruction) -> float:
         """Cycles that an instruction keeps its pipe of a partition, or the shared memory, busy.
@@ -76,6 +78,15 @@ class Machine:
             return max(instruction.bytes / self.shared_rate, 1.0)
         return self.cycles.get(instruction.kind, 0.0)
 
+    def at(self, hertz: float) -> Machine:
+        """The machine at another clock; the caches keep their bytes per second."""
+        return replace(self, hertz=hertz, cache_rate=self.cache_rate * self.hertz / hertz)
+
+    @property
+    def has_groups(self) -> bool:
+        """Whether there are instructions that warps call together, as fast as no others."""
+        return self.best != self.rates
+
     def pipe(self, kind: Kind) -> Kind:
         """The kind that stands for the pipe that executes another one."""
         return Kind.FLOAT if self.one_pipe and kind in (Kind.MATRIX, *VECTOR) else kind
@@ -89,6 +100,11 @@ _WIDE = {**_NARROW, Kind.FLOAT: 1.0}
 _SIMD = {Kind.FLOAT: 1.0, Kind.INTEGER: 1.0, Kind.SCALAR: 1.0, Kind.SPECIAL: 4.0}
 #: The first compute capability with 32 lanes for float32; 8.0 has 16 still.
 _WIDE_FROM = (8, 6)
+
+#: The clock that a chip held while products ran one after the other, near its limit of power:
+#: an H200 at 700 W, 677 to 685 W then (2026-11-28). An H100 of that form has the same
+#: multiprocessors and the same limit.
+SUSTAINED = {"h100": 1.635e9, "h200": 1.635e9}
 
 #: Bytes per cycle between a multiprocessor and the cache that all share.
 MOST_CACHE_RATE = 64.0
@@ -140,6 +156,7 @@ def machine(target: TargetDescription) -> Machine:
         launch_seconds=target.shared_level.overhead,
         one_pipe=is_amd,
         ports=is_amd,
+        sustained=SUSTAINED.get(target.properties["chip"]),
     )
 
 

@@ -30,6 +30,8 @@ KEYS = {
     "teraflops": "operations that are needed over the time",
     "memory_seconds": "of every argument and the result, once",
     "reach": "the larger of the unit's and the memory's time, over it",
+    "sustained": "at the clock that the chip holds near its limit of power: hertz, seconds, reach, "
+    "and reach of the nominal peak; null where it is unknown",
     "limit": "what limits the main loop",
     "cycles": "of an iteration of the blocks that are held: by resource, and as scheduled",
     "trips": "iterations",
@@ -88,11 +90,29 @@ def measured(case: Case, arch: str, machine: Machine, *, sample: int = 0) -> Jso
         "teraflops": 2e-12 * case.problem.products / seconds,
         "memory_seconds": estimate.memory_seconds,
         "reach": max(estimate.matrix_seconds, estimate.memory_seconds) / seconds,
+        "sustained": _sustained(built, parts[main], case, machine, other_seconds),
         **_of_kernel(built, parts[main], estimate, machine),
         "conflicts": conflicts(case, arch, sample) if sample else None,
     }
     assert row.keys() == KEYS.keys()
     return {key: row[key] for key in KEYS}
+
+
+def _sustained(
+    built: Built, parts: Parts, case: Case, machine: Machine, other_seconds: float
+) -> Json | None:
+    hertz = machine.sustained
+    if hertz is None:
+        return None
+    estimate = predict(parts, built.launch, case.problem, machine.at(hertz))
+    seconds = estimate.seconds + other_seconds
+    nominal = estimate.matrix_seconds * hertz / machine.hertz
+    return {
+        "hertz": hertz,
+        "seconds": seconds,
+        "reach": max(estimate.matrix_seconds, estimate.memory_seconds) / seconds,
+        "of_nominal": max(nominal, estimate.memory_seconds) / seconds,
+    }
 
 
 def _weight(parts: Parts) -> tuple[int, int]:

@@ -42,6 +42,7 @@ class Launch:
             first; a group of four warps starts these copies then.
         stored: bytes of a box of results; 0 where threads store them.
         cluster: blocks that get the same boxes, the smallest ones.
+        tiles: of the result; 0: one for each block, or as many as leave in boxes.
     """
 
     blocks: int
@@ -51,6 +52,7 @@ class Launch:
     boxes: tuple[int, ...] = ()
     stored: int = 0
     cluster: int = 1
+    tiles: int = 0
 
     def arriving_bytes(self, count: int, shared: int) -> int:
         """As :meth:`bulk_bytes`, with those that others of its cluster have copied to a block."""
@@ -247,15 +249,17 @@ def trips_of(parts: Parts, problem: Problem, launch: Launch, warps: int) -> int:
         outside = products((*parts.before, *parts.after), kind) / max(products(parts.loop, kind), 1)
         return max(1, ceil(met - outside))
     sums = sums_of_warp(parts.loop, kind)
-    covered = max(launch.blocks, tiles_of(parts, problem, warps)) * warps * sums
+    covered = max(launch.blocks, tiles_of(parts, problem, launch, warps)) * warps * sums
     parted = max(1, covered // (problem.rows * problem.columns))
     steps = ceil(problem.steps / parted)
     outside = products((*parts.before, *parts.after), kind)
     return max(1, ceil((steps * sums - outside) / max(products(parts.loop, kind), 1)))
 
 
-def tiles_of(parts: Parts, problem: Problem, warps: int) -> int:
-    """Tiles of a product's result that blocks store in boxes; 0 of any other kernel."""
+def tiles_of(parts: Parts, problem: Problem, launch: Launch, warps: int) -> int:
+    """Tiles of a product's result, where they are known or leave in boxes; else 0."""
+    if launch.tiles:
+        return launch.tiles
     if not parts.stored or problem.sequence:
         return 0
     return ceil(
@@ -294,8 +298,8 @@ def predict(parts: Parts, launch: Launch, problem: Problem, machine: Machine) ->
             leaves,
         )
 
-    def wave(blocks: int, of_grid: int) -> tuple[float, float]:
-        """Cycles of the loop's iterations, and of what is around them.
+    def wave(blocks: int, of_grid: int) -> tuple[float, float, float]:
+        """Cycles of the loop's iterations, of what is around them, and of these that copies wait.
 
         Where some multiprocessors have fewer blocks than others, these get more of the cache.
         """
@@ -303,25 +307,31 @@ def predict(parts: Parts, launch: Launch, problem: Problem, machine: Machine) ->
         given = replace(machine, cache_rate=min(more, machine.most_cache_rate))
         before, loop, after, leaves = cycles_with(blocks, given.cache_rate)
         used = busy(parts.loop, given, *(n * blocks for n in (warps, bulk, arrives)))
+        waits = max(0.0, used.cache - max(loop, used.matrix, used.issue, used.shared))
         loop = max(loop, used.most[1]) + NOT_HIDDEN * used.cache
-        return trips * loop, before + after + leaves
+        return trips * loop, before + after + leaves, trips * waits
 
-    at_once, tiles = count_of * resident, max(launch.blocks, tiles_of(parts, problem, warps))
+    at_once, tiles = (
+        count_of * resident,
+        max(launch.blocks, tiles_of(parts, problem, launch, warps)),
+    )
     full, rest = divmod(tiles, at_once)
-    cycles = ends = 0.0
+    cycles = ends = waits = 0.0
     if full:
-        loop, ends = wave(resident, at_once)
+        loop, ends, waits = wave(resident, at_once)
         cycles += full * loop
     if rest:
-        loop, last = wave(ceil(rest / count_of), rest)
+        loop, last, _ = wave(ceil(rest / count_of), rest)
         cycles, ends = cycles + loop, max(ends, last)
     used = busy(parts.loop, machine, *(n * resident for n in (warps, bulk, arrives)))
     prologue, scheduled, epilogue, leaves = cycles_with(resident, machine.cache_rate)
     # While one block begins or ends, the others that are held go on. One that goes on with another
-    # tile has operands of it already, and its boxes leave meanwhile.
+    # tile has operands of it already, and its boxes leave meanwhile; where copies are what it waits
+    # for, they go on.
     later = ends / resident
     if tiles > launch.blocks:
         later = epilogue + cycles_once(parts.before, machine, warps, resident, machine.cache_rate)
+        later = max(0.0, later - waits)
     cycles += ends + later * (full + (rest > 0) - 1)
     name, most = used.most
     matrix = count(parts.loop, Kind.MATRIX)

@@ -93,6 +93,8 @@ class Schedule:
         #: When each pipe of each partition is free, and when each port may issue again.
         self.free = [[0.0] * _PIPES for _ in range(count)]
         self.port = [[0.0] * _PIPES for _ in range(count)]
+        #: The warp of each partition whose group of products has begun and has not ended.
+        self.holds: list[_Warp | None] = [None] * count
         #: Of each partition: the warp that issues next, and when at the earliest.
         self.next: list[tuple[float, _Warp] | None] = [None] * count
         self.shared = self.operands = self.cache = self.last = 0.0
@@ -127,6 +129,8 @@ class Schedule:
                 warp.number, warp.iteration = 0, warp.iteration + 1
                 if warp.iteration == goal:
                     self.partitions[number].remove(warp)
+                    if self.holds[number] is warp:
+                        self.holds[number] = None
                     remaining -= 1
             warp.own = self._own(warp)
             self.next[number] = self._choose(number)
@@ -135,12 +139,12 @@ class Schedule:
     def _choose(self, number: int) -> tuple[float, _Warp] | None:
         """The warp of a partition that issues next; of several the one that waits the longest."""
         free, port, steps, shared = self.free[number], self.port[number], self.steps, self.shared
-        best: _Warp | None = None
+        holds, best = self.holds[number], None
         least = oldest = 0.0
         for warp in self.partitions[number]:
-            if warp.at_barrier:
-                continue
             step = steps[warp.number]
+            if warp.at_barrier or (step.instruction.asynchronous and holds not in (None, warp)):
+                continue
             at = warp.own
             if port[step.port] > at:
                 at = port[step.port]
@@ -191,6 +195,8 @@ class Schedule:
             self.operands = max(self.operands, at) + reads
             done = max(begun + step.busy, self.operands)
             self.free[warp.partition][step.pipe] = done
+            # Products of a group are called one behind the other; those of others come after them.
+            self.holds[warp.partition] = None if instruction.signals else warp
         else:
             self.free[warp.partition][step.pipe] = at + step.busy
             done += step.busy

@@ -239,6 +239,19 @@ def test_code_without_a_loop_runs_once() -> None:
     assert once.scheduled > looped.scheduled
 
 
+def test_groups_of_warps_compute_under_the_products_of_others() -> None:
+    """Of two groups one has all of its products before the other one."""
+    hopper = machine(describe("sm_90a"))
+    given = {"asynchronous": True, "products": 64 * 128 * 16 // 4, "shape": (64, 128, 16)}
+    one = matrix(0, name="HGMMA.64x128x16.F32", **given)
+    products = (one, one, one, replace(one, signals=("gsb0",)))
+    wait = Instruction("WARPGROUP.DEPBAR.LE", Kind.CONTROL, waits=(Wait("gsb0", 0),))
+    busy = 4 * hopper.busy(one)
+    code = (*products, wait, *[ADD] * int(busy / 4))
+    cycles = cycles_per_iteration(code, hopper, 8, 1, hopper.cache_rate)
+    assert cycles == pytest.approx(2 * busy, rel=0.1)
+
+
 def test_the_memory_is_a_bound() -> None:
     parts, launch, problem = product_of_halves()
     hopper = machine(describe("sm_90a"))
@@ -297,6 +310,19 @@ def test_a_row_of_nvidia_on_its_page(
     assert path.with_suffix(".md").read_text() == page.markdown(results)
 
 
+@pytest.mark.skipif(ptxas.find() is None, reason="no ptxas")
+def test_a_row_at_the_clock_near_the_limit_of_power(ampere: Machine) -> None:
+    hopper = machine(describe("sm_90a"))
+    row = measure.measured(SMALL, "sm_90a", hopper)
+    found = row["sustained"]
+    assert found["hertz"] == hopper.sustained < hopper.hertz
+    ratio = hopper.hertz / found["hertz"]
+    assert row["seconds"] < found["seconds"] < 1.001 * ratio * row["seconds"]
+    assert found["of_nominal"] <= found["reach"] < 1
+    assert "| at 1.635 GHz | ms |" in "\n".join(page._sustained([row]))
+    assert ampere.sustained is None
+
+
 def test_what_does_not_compile_is_listed(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
@@ -353,6 +379,13 @@ def row_of(**given: object) -> measure.Json:
 )
 def test_what_does_not_hold(given: dict[str, object], said: str | None, ampere: Machine) -> None:
     assert [str(miss) for miss in bars.misses(row_of(**given), ampere)] == [said] * bool(said)
+
+
+def test_what_does_not_hold_of_groups_of_warps() -> None:
+    row = row_of(arch="sm_90a", reach=0.79, matrix_cycles=64.0)
+    assert [str(miss) for miss in bars.misses(row, machine(describe("sm_90a")))] == [
+        "c for sm_90a: reach 0.79, at least 0.8"
+    ]
 
 
 def test_what_does_not_hold_of_amd(rdna3: Machine) -> None:
