@@ -14,6 +14,7 @@ from tests.extended.test_window_copies_simulated import predict_boxes
 
 from polyblocks.affine.gpu.plans.group_units import GroupUnitPlan
 from polyblocks.codegen.gpu.matrix_emission.role_steps import ConsumerSteps, ProducerSteps
+from polyblocks.simt import Simulator
 from polyblocks_nvgpu.passes import lower_group_units
 
 pytestmark = pytest.mark.cpu
@@ -113,6 +114,22 @@ def test_a_place_that_is_free_too_early_is_found(
     monkeypatch.setattr(ConsumerSteps, "_free", early)
     kinds, _ = found_kinds()
     assert kinds & {"unwaited product", "unwaited copy", "race", "wrong barrier"}
+
+
+def test_a_tensor_map_of_a_buffer_that_has_moved_is_found(
+    plans: list[GroupUnitPlan], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = Simulator.tensor_map
+
+    def kept(self: Simulator, place: Any, described: Any) -> Any:
+        with self.scratch():
+            before = self.buffer(place.buffer.nbytes) + place.offset
+        return made(self, before, described)
+
+    monkeypatch.setattr(Simulator, "tensor_map", kept)
+    a, b = r(64, 520).half(), r(520, 64).half()
+    _, (launch,) = simulate(torch.matmul, [a, b], ARCH)
+    assert any("a buffer that is no longer there" in f.message for f in launch.findings)
 
 
 @pytest.mark.parametrize("rows", [lambda n: n // 2, lambda n: n + 1], ids=["half", "and a row"])

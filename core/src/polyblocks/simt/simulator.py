@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -88,7 +88,8 @@ class Simulator:
         self._decoder = Decoder(self._functions, placed, semantics, self._layout)
         self._kernels: dict[str, Kernel] = {}
         self._tick = 0
-        self._tensor_maps: dict[int, TensorMap] = {}
+        #: Of the place of each: the buffer of its array, and the map.
+        self._tensor_maps: dict[int, tuple[Buffer, TensorMap]] = {}
 
     @property
     def kernels(self) -> tuple[str, ...]:
@@ -131,8 +132,17 @@ class Simulator:
             described: see :mod:`polyblocks.codegen.gpu.plan`.
         """
         buffer = self.buffer(TENSOR_MAP_BYTES, name="tensor map")
-        self._tensor_maps[(buffer + 0).value] = TensorMap.read(described, place.value)
+        found = TensorMap.read(described, place.value)
+        self._tensor_maps[(buffer + 0).value] = place.buffer, found
         return buffer
+
+    def _maps(self) -> dict[int, TensorMap]:
+        """All of them; those whose array's buffer is gone have no place."""
+        here = {id(region) for region in self._window.regions}
+        return {
+            at: found if id(array.region) in here else replace(found, place=None)
+            for at, (array, found) in self._tensor_maps.items()
+        }
 
     @contextmanager
     def scratch(self) -> Iterator[None]:
@@ -188,7 +198,7 @@ class Simulator:
             raise InputError(f"expected a grid of whole clusters of {cluster} blocks, got {total}")
         clock = Clock(total, lanes, width, self._tick + 1, cluster)
         machine = Machine(self.chip, windows, self._device, clock, program.granule, self.measure)
-        machine.tensor_maps = self._tensor_maps
+        machine.tensor_maps = self._maps()
         local = program.shared.used + lanes * program.private.used
         batch = max(1, min(_LANES // lanes, _LOCAL_BYTES // max(local, 1)) // cluster) * cluster
         finished = True

@@ -16,7 +16,7 @@ class TensorMap:
     """An array that kernels copy parts of, the innermost dimension first.
 
     Attributes:
-        place: of its first element: a slot of a plan, or an address.
+        place: of its first element: a slot of a plan, or an address; None: it is no longer there.
         element_bytes: of an element.
         extents: of the dimensions.
         strides: bytes between neighbours along each dimension but the first.

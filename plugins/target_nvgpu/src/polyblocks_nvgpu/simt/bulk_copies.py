@@ -35,6 +35,10 @@ def _map(machine: Any, map_: Any, rank: int, kind: str = TILED) -> TensorMap | N
         what = f"copies by a {kind} tensor map of {rank} dimensions, not by one"
         machine.report("out of bounds", what)
         return None
+    if found.place is None:
+        what = "copies by a tensor map of a buffer that is no longer there"
+        machine.report("out of bounds", what)
+        return None
     return found
 
 
