@@ -590,12 +590,13 @@ def test_references_are_kept_in_balance():
     x, z = ones(), ones(4)
     gc.collect()
     before = [sys.getrefcount(each) for each in (x, z)]
+    # In a list: of a local variable Python 3.14 sometimes holds a reference less.
+    arrays = [ones(), ones()]
     for k in range(20_000):
-        result = made.fast(x)
+        arrays[0] = made.fast(x)
         if k % 100 == 0:
             made.outcome("fast", z)
-    plain = ones()
-    assert sys.getrefcount(result) == sys.getrefcount(plain)
+    assert sys.getrefcount(arrays[0]) == sys.getrefcount(arrays[1])
     assert [sys.getrefcount(each) for each in (x, z)] == before
 
 
