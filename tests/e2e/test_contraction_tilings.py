@@ -59,6 +59,28 @@ def test_products(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize("seed", sweep(range(32), *range(3)))
+def test_heads(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Heads are side by side in the product, and one behind the other in the result."""
+    draw = random.Random(4000 + seed)
+    batch, places = draw.choice([1, 1, 2, 3]), draw.choice([7, 16, 33, 70, 100])
+    heads, width, k = draw.randint(2, 7), draw.choice([8, 12, 16, 20, 40, 64, 9]), 48
+    x, w = torch.randn(batch, places, k), torch.randn(heads * width, k)
+    bias = torch.randn(heads * width)
+    check(
+        lambda x, w, bias: (
+            functional.linear(x, w, bias)
+            .view(batch, places, heads, width)
+            .transpose(1, 2)
+            .contiguous()
+        ),
+        *(x, w, bias),
+        tmp_path=tmp_path,
+        monkeypatch=monkeypatch,
+        seed=seed,
+    )
+
+
+@pytest.mark.parametrize("seed", sweep(range(32), *range(3)))
 def test_einsums(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     draw = random.Random(3000 + seed)
     letters = iter("abcdefghij")

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import gcd
 
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import For, Node
 
+#: Parts of a vector at most for which results that move are stored: 4 of 16 lanes are worth it.
+PARTS = 4
+
 
 def counted(
-    extents: list[int], size: int, upper: tuple[Expr, ...]
+    extents: list[int], size: int, upper: tuple[Expr, ...], shortest: int | None = None
 ) -> tuple[Expr, Callable[[list[Node]], list[Node]]]:
     """A number from 0 to ``size`` as the loops that it stands for count it.
 
@@ -18,6 +22,8 @@ def counted(
         size: all of their iterations together, or as many as a whole number of the fastest
             ones have; otherwise it is counted by one loop.
         upper: bounds of the number; multiples of these as well.
+        shortest: the least iterations of a part of the fastest loop, where ``size`` has no whole
+            number of that; None: no parts.
 
     Returns:
         The number, and what puts the loops around code.
@@ -26,6 +32,9 @@ def counted(
     variables: list[Var] = []
     for extent in reversed(extents):
         if size % (inside * extent):
+            part = gcd(size, extent)
+            if inside == 1 and shortest is not None and part >= shortest:
+                inside, variables = part, [Var(part)]
             break
         inside *= extent
         variables.insert(0, Var(extent))

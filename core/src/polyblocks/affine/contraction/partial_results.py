@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from polyblocks.affine.access import row_of_lines
 from polyblocks.affine.contraction.frame import Frame
-from polyblocks.affine.contraction.loop_digits import counted
+from polyblocks.affine.contraction.loop_digits import PARTS, counted
 from polyblocks.affine.contraction.products.product import extents
 from polyblocks.affine.contraction.staging import Loops
 from polyblocks.affine.element import element_bytes
@@ -71,7 +71,10 @@ class PartialResults:
         row, upper = self.frame.row.full_steps()
         column, ends = self.frame.column.full_steps()
         product = self.product
-        at_row, rows = counted(self._loops(product.row, extents(product.rows)), row.extent, upper)
+        loops = self._loops(product.row, extents(product.rows))
+        # Where a vector is of rows, parts of a row's loop are vectors.
+        shortest = max(2, self.frame.width // PARTS) if self.strips else None
+        at_row, rows = counted(loops, row.extent, upper, shortest)
         if self.strips:
             return self._finish_strips(at_row, rows)
         at_column, columns_around = counted(

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from polyblocks.affine.access import address, divisions
 from polyblocks.affine.analysis.coverage import digits, iteration_at
 from polyblocks.affine.analysis.facts import facts_of
-from polyblocks.affine.expr import Var
+from polyblocks.affine.contraction.loop_digits import PARTS
+from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.fusion.candidates import count_nodes
 from polyblocks.affine.mlir.regions import stands_before
 from polyblocks.affine.mlir.source import merged_sources
@@ -69,7 +72,13 @@ class EpilogueFusion:
         body, loads, found = counted
         substitution = iteration_at(found, candidate.buffer.shape, store.index)
         plain = is_plain(substitution.values(), store.index)
-        if not plain and not _may_split(candidate, context.target):
+        # A consumer of its own that is better computed inside another keeps its freedom.
+        keep = (
+            candidate.buffer.kind == "output"
+            or not candidate.only_nests_read
+            or len(candidate.consumers) > 1
+        )
+        if not plain and not _may_split(candidate, context.target, keep, body, substitution):
             return None
         needs = {b.base for b in reads(consumer)} - {candidate.buffer}
         makes = {b.base for b in writes(consumer)}
@@ -81,12 +90,6 @@ class EpilogueFusion:
         if not _reduces(candidate.producer) and _large(moving, candidate.buffer.nbytes):
             # Of point-wise nests and stencils, tiles are made of longer chains if each stays.
             return None
-        # A consumer of its own that is better computed inside another keeps its freedom.
-        keep = (
-            candidate.buffer.kind == "output"
-            or not candidate.only_nests_read
-            or len(candidate.consumers) > 1
-        )
         stores = sum(isinstance(n, Store) for n in walk(candidate.producer.body))
         if stores > 1 and count_nodes(candidate.producer.body) + len(body) > self.max_nodes:
             return None
@@ -163,14 +166,55 @@ def _counted(
     return None
 
 
-def _may_split(candidate: Candidate, target: TargetDescription) -> bool:
-    """Whether the loops that count through what a reduction makes may become several each."""
-    if not target.launches_nests or not _reduces(candidate.producer):
-        return False
-    return all(
+def _may_split(
+    candidate: Candidate,
+    target: TargetDescription,
+    keep: bool,
+    body: list[Node],
+    substitution: Mapping[Var, Expr],
+) -> bool:
+    """Whether the loops that count through what a reduction makes may become several each.
+
+    Args:
+        candidate: the producer and what it makes.
+        target: what it is compiled for.
+        keep: whether others read that, too.
+        body: of the consumer.
+        substitution: its iteration by that of the producer.
+    """
+    plain = all(
         len(e.terms) <= 1 and e.const == 0 and all(factor == 1 for _, factor in e.terms)
         for e in candidate.store.index
     )
+    if not plain or not _reduces(candidate.producer):
+        return False
+    if target.launches_nests:
+        return True
+    # Sums that others read are stored in any case: then tiles of both do as well.
+    lanes = target.vector_bits // (8 * candidate.buffer.bytes_per_element)
+    return not keep and _moves(body, substitution, max(1, lanes // PARTS))
+
+
+def _moves(body: list[Node], substitution: Mapping[Var, Expr], shortest: int) -> bool:
+    """Whether a consumer stores in another order than the producer counts, as heads side by side.
+
+    Where it only counts in other steps, tiles of both do as well, and leave more room for what is
+    computed.
+
+    Args:
+        body: of the consumer.
+        substitution: its iteration by that of the producer.
+        shortest: elements side by side at least.
+    """
+    divisors = [
+        divisor
+        for n in body
+        if isinstance(n, Store)
+        for _, divisor in divisions(
+            address(n.buffer, [e.substitute(substitution) for e in n.index])
+        )
+    ]
+    return bool(divisors) and all(divisor % shortest == 0 for divisor in divisors)
 
 
 def _reduces(nest: Nest) -> bool:

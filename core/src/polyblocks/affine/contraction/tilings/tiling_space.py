@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from math import ceil, lcm
+from math import ceil, gcd, lcm
 
 from polyblocks.affine.analysis.reductions import ROUNDING
 from polyblocks.affine.contraction.copies import along_rows
@@ -62,6 +62,9 @@ class TilingSpace:
         along = product.windows is None and cost.unit is None
         along &= any(along_rows(product, o, cost.width) for o in product.operands if not o.kept)
         self._row_unit = product.rows[-1].extent if along and len(product.rows) > 1 else 1
+        if product.crossed and len(product.rows) > 1 and product.windows is None:
+            # Rows that are stored side by side, in vectors of the innermost of their loops.
+            self._row_unit = lcm(self._row_unit, gcd(product.rows[-1].extent, cost.width))
         sums = product.combiners
         self._rounds = sums is not None and any(op.name in ROUNDING for op in sums)
 
