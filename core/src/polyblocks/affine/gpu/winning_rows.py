@@ -74,11 +74,11 @@ def keep_most(ops: Ops, board: Buffer, index: list[Value], number: Value) -> Non
 
 @dataclass
 class Before:
-    """What elements are before the updates: in memory, or what a nest has for all of them.
+    """The elements before the updates: those in memory, or the value that a nest has for all.
 
     Attributes:
-        fill: the nest, as :func:`polyblocks.affine.scatters.fills.fill_before` finds it; None where
-            there is none.
+        fill: the nest, as :func:`polyblocks.affine.scatters.fills.fill_before` finds it; None if no
+            nest fills the buffer.
         used: whether its values are taken, so that it need not store them.
     """
 
@@ -286,7 +286,7 @@ def _identity(nest: Nest, board: Buffer) -> Hashable:
 def _filled_with(
     fill: Nest, buffer: Buffer, index: tuple[Expr, ...], out: list[Node]
 ) -> Value | None:
-    """What a fill stores to an element of a buffer; None where its loops count other ones.
+    """The value that a fill stores to an element; None where its loops count other ones.
 
     Args:
         fill: as :func:`fill_before` finds it for the buffer.

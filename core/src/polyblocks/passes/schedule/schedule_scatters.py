@@ -43,7 +43,7 @@ class ScheduleScattersPass(NestPass):
     * *atomic*: threads update elements by atomic operations, in any order, where there are such;
     * *numbered*: the last of the stores to an element is found by an atomic maximum of the numbers
       of the updates, see :mod:`polyblocks.affine.gpu.winners`; once for updates of rows, and for
-      several arrays at the same places. What writes all of the destination just before is part of
+      several arrays at the same places. A nest that fills the destination just before is part of
       the nest that stores what has won.
 
     Before::
