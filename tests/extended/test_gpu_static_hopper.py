@@ -76,12 +76,15 @@ def test_units_of_several_warps_stay_asynchronous(
             assert not waits_for_all(loop[products[0] : products[-1]])
 
 
-@pytest.mark.parametrize(("size", "overlaps"), [("32x2048x64", True), ("16x4096x128", False)])
+@pytest.mark.parametrize(
+    ("size", "overlaps", "groups"), [("32x2048x64", True, 3), ("16x4096x128", False, 2)]
+)
 def test_weights_are_computed_under_the_products_of_the_block_before(
-    size: str, overlaps: bool
+    size: str, overlaps: bool, groups: int
 ) -> None:
     """Where what is between both products takes longer than these: of heads of 64."""
     (launch,) = build(CASES[f"attention float16 {size}"], "sm_90a")
+    assert launch.launch.threads == 128 * (groups + 1)
     loop = split(launch.code).loop
     powers = [at for at, each in enumerate(loop) if each.name.startswith("MUFU.EX2")]
     waits = [at for at, each in enumerate(loop) if waits_for_all((each,))]

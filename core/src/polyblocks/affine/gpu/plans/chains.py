@@ -168,6 +168,11 @@ class ChainPlan:
         return 1
 
     @property
+    def slots_alone(self) -> float:
+        """Issue slots of an instruction of such a part while no other one has instructions."""
+        return 1.0
+
+    @property
     def has_idle_copiers(self) -> bool:
         """Whether some threads have nothing to copy in a round of a block of steps."""
         return any(p.pieces(p.product.operands[1]) % p.threads for p in self.plans)

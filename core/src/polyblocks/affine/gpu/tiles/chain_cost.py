@@ -122,7 +122,8 @@ def predict_chain(
         busy = rates.overlapped(resident * matrix, resident * shared, resident * issued)
         # A block's warps use as many partitions as there are warps.
         idle = max(1.0, chip.partitions / warps)
-        alone = idle * (matrix + issued) / plan.independent_parts + 2 * chip.latencies.exchange
+        alone = idle * (matrix + plan.slots_alone * issued) / plan.independent_parts
+        alone += 2 * chip.latencies.exchange
         # Of one stage, each operand has half of a turn to come.
         comes = chip.latencies.memory / (plan.stages - 0.5)
         compute = waves * turns * max(busy, alone, comes)
