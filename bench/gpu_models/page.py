@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from bench.cells import NONE, table
+from bench.gpu_models.published import times_of
 from bench.gpu_models.zoo import MODELS
 
 Json = dict[str, Any]
@@ -33,12 +34,15 @@ def markdown(results: Json) -> str:
         "matrix unit computes are read from their machine code, the others are predicted by the "
         "mapping. The reach is the sum over kernels of the least time (products on the unit, or "
         "arrays once from memory) over the sum of their times; bytes are those that kernels move "
-        "from the cache that all blocks share, or from memory, over those of their arrays.",
+        "from the cache that all blocks share, or from memory, over those of their arrays. What "
+        "blocks of a launch wait for others of it lies between, too.",
     ]
     for arch, batch in dict.fromkeys((row["arch"], row["batch"]) for row in rows):
         chosen = [row for row in rows if (row["arch"], row["batch"]) == (arch, batch)]
         lines += ["", f"## {arch}, batch {batch}", "", *_table(chosen)]
         lines += ["", "The longest kernels:", "", *_longest(chosen)]
+        if others := _published(chosen):
+            lines += ["", "Measured by others, beside the prediction:", "", *others]
     return "\n".join(lines) + "\n"
 
 
@@ -88,6 +92,26 @@ def _longest(rows: list[Json]) -> list[str]:
             for kernel in row.get("kernels", [])[:_NAMED]
         ],
     )
+
+
+def _published(rows: list[Json]) -> list[str]:
+    """What others have measured of the models; nothing of none."""
+    cells = [
+        [
+            row["model"],
+            each.system,
+            f"{each.milliseconds * 1e3:.0f}",
+            f"{row['seconds'] * 1e6:.0f}",
+            f"{row['seconds'] * 1e3 / each.milliseconds:.2f}",
+            each.conditions,
+            f"[{each.source.title}]({each.source.url})",
+        ]
+        for row in rows
+        if "problem" not in row
+        for each in times_of(row["model"], row["batch"], row["arch"])
+    ]
+    heads = ["model", "system", "µs measured", "µs predicted", "of it", "conditions", "source"]
+    return table(heads, cells) if cells else []
 
 
 def line(row: Json) -> str:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import ceil
 from pathlib import Path
 from typing import Any
 
 from bench.gpu_static.build import codes_of, launch_of
 from bench.gpu_static.instructions import Code
-from bench.gpu_static.loops import split
+from bench.gpu_static.loops import phases, split
 from bench.gpu_static.machines import Machine, machine
-from bench.gpu_static.model import Problem, predict
+from bench.gpu_static.model import Launch, Problem, predict
+from polyblocks.affine.cost.rates import waiting_seconds
 from polyblocks.artifact import Artifact
 from polyblocks.target import TargetDescription
 
@@ -33,22 +35,33 @@ def predicted(artifact: Artifact, folder: str, target: TargetDescription) -> Jso
     """
     found, manifest = machine(target), artifact.manifest
     codes = codes_of(artifact, Path(folder), target)
-    mapped = {
-        row["nest"]: row
-        for row in manifest["report"]["decisions"]
-        if row["what"] == "mapped" and "extents" in row
-    }
+    decisions = manifest["report"]["decisions"]
+    mapped = {row["nest"]: row for row in decisions if row["what"] == "mapped"}
+    joined = {row["nest"]: row["phases"] for row in decisions if "phases" in row}
     launches = {each["kernel"]: each for each in reversed(manifest["launches"])}
     kernels = []
     for row in manifest["kernels"]:
-        nests = [mapped[each] for each in row["nests"][0].split(" and ") if each in mapped]
-        kernels.append(_kernel(row, nests, launches[row["name"]], codes[row["name"]], found))
+        names = row["nests"][0].split(" and ")
+        nests = [mapped[each] for each in names if "extents" in mapped.get(each, {})]
+        launch, code = launches[row["name"]], codes[row["name"]]
+        kernels.append(_kernel(row, nests, launch, code, found))
+        if launch.get("waits"):
+            waiting = waiting_seconds(target, 1 + max(joined[names[0]])) or 0.0
+            order = joined[names[0]]
+            members = [{**mapped.get(n, {}), "phase": p} for n, p in zip(names, order, strict=True)]
+            kernels[-1] |= {"waiting": waiting, "bound": "phases"}
+            if nests:
+                kernels[-1] |= _of_phases(kernels[-1], members, launch_of(launch, row), code, found)
+            elif kernels[-1]["seconds"] is not None:
+                # The mapping knows what members share, and counts what they wait.
+                kernels[-1]["seconds"] -= waiting
     kernels.sort(key=lambda each: -(each["seconds"] or 0.0) * each["calls"])
 
     def total(key: str) -> float:
         return sum((each[key] or 0.0) * each["calls"] for each in kernels)
 
     between = found.launch_seconds * len(manifest["launches"])
+    between += sum(each.get("waiting", 0.0) * each["calls"] for each in kernels)
     return {
         "seconds": total("seconds") + between,
         "between": between,
@@ -100,6 +113,46 @@ def _kernel(row: Json, nests: list[Json], launch: Json, code: Code, machine: Mac
         "registers": resources["registers"],
         "private": resources["stack_bytes"] + resources["spill_bytes"],
     }
+
+
+def _of_phases(
+    kernel: Json, members: list[Json], launch: Launch, code: Code, machine: Machine
+) -> Json:
+    """The time of a launch whose blocks wait for others, without what they wait, and its floor.
+
+    Args:
+        kernel: its row, by the mapping.
+        members: the decisions about its nests, each with its phase.
+        launch: of all blocks.
+        code: of the kernel.
+        machine: what runs it.
+    """
+    parts = phases(code)
+    seconds = matrix = 0.0
+    for phase in range(1 + members[-1]["phase"]):
+        beside = [(n, each) for n, each in enumerate(members) if each["phase"] == phase]
+        longest = sum(each.get("predicted_seconds", 0.0) for _, each in beside)
+        nests = [each for _, each in beside if "extents" in each]
+        if nests and len(parts) == len(members):
+            blocks = sum(each.get("blocks", 1) for _, each in beside)
+            first = next(n for n, each in beside if "extents" in each)
+            touched = sum(_touched(each["extents"]) for each in nests)
+            try:
+                given = replace(launch, blocks=blocks), problem(nests, touched)
+                static = predict(split(parts[first]), *given, machine)
+            except (LookupError, ValueError, ZeroDivisionError):
+                pass  # Forms that are not read keep the mapping's time.
+            else:
+                longest, matrix = static.seconds, matrix + static.matrix_seconds
+        seconds += longest
+    floor = max(kernel["compulsory"] / machine.bandwidth, matrix)
+    return {"seconds": seconds, "floor": floor, "read": len(parts) == len(members)}
+
+
+def _touched(extents: list[int]) -> int:
+    """Bytes of the operands and the result of a product."""
+    rows, columns, steps, count = extents
+    return _ELEMENT_BYTES * count * (rows * steps + steps * columns + rows * columns)
 
 
 def moved(nests: list[Json], compulsory: float) -> float:

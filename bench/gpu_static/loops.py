@@ -7,6 +7,10 @@ from dataclasses import dataclass
 
 from bench.gpu_static.instructions import Code, Instruction, Kind, products
 
+#: A block says that it is done, for which others wait.
+_DONE = ("RED.E.ADD.STRONG.GPU",)
+#: It takes a number, or asks for how many others that holds.
+_WAITS = ("ATOMG.",)
 #: Where the code begins of warps that start copies.
 _OF_COPIES = ("USETMAXREG.DEALLOC", "ELECT")
 
@@ -97,6 +101,24 @@ def split(code: Code) -> Parts:
     after = i[end + 1 : role]
     stored = _boxes(after, "UTMASTG")
     return Parts(i[:begin], _usual(code, begin, end), after, True, boxes, stored, shared)
+
+
+def phases(code: Code) -> list[Code]:
+    """The code of each kernel of a launch whose blocks wait for each other, in their order.
+
+    All but those of the last phase end with what counts blocks that are done. What takes a number
+    or waits for others, up to the barrier behind it, is left out.
+    """
+    given = code.instructions
+    ends = [n + 1 for n, i in enumerate(given) if i.name.startswith(_DONE)]
+    found = []
+    for begin, end in zip([0, *ends], [*ends, len(given)], strict=True):
+        waits = [n for n in range(begin, end) if given[n].name.startswith(_WAITS)]
+        barriers = (n + 1 for n in range(begin, end) if given[n].kind is Kind.BARRIER)
+        begin = next((n for n in barriers if waits and n > waits[-1]), begin)
+        labels = {name: n - begin for name, n in code.labels.items() if begin <= n < end}
+        found.append(Code(code.name, code.instructions[begin:end], labels))
+    return found
 
 
 def _boxes(instructions: Sequence[Instruction], name: str = "UTMALDG", part: str = "") -> int:

@@ -92,6 +92,45 @@ def clears_nothing(*given: Any) -> Any:
     return kernel
 
 
+def block(x: torch.Tensor, w: torch.Tensor, v: torch.Tensor, scales: torch.Tensor) -> torch.Tensor:
+    """Products of rows, which units compute, with a norm in front and one behind."""
+    y = norm(x, scales)
+    return norm(torch.relu(y @ w) @ v + y, scales)
+
+
+def rows_of_products() -> list[torch.Tensor]:
+    torch.manual_seed(0)
+    shapes = (32, 64), (64, 136), (136, 64), (64,)
+    return [torch.randn(shape).half() / (1 if n in (0, 3) else 8) for n, shape in enumerate(shapes)]
+
+
+@pytest.mark.parametrize("arch", CHIPS)
+@pytest.mark.parametrize("ptx", [False, True])
+def test_products_of_units_wait_for_norms(arch: str, ptx: bool) -> None:
+    """On sm_90a units copy operands by themselves, and these are launches of their own."""
+    if ptx and not arch.startswith("sm_8"):
+        pytest.skip("the PTX interpreter runs one chip's")
+    given = rows_of_products()
+    (found,), launches = simulate(block, given, arch, ptx=ptx)
+    exact = block(*(x.double() for x in given))
+    error = (torch.from_numpy(found).double() - exact).abs().max()
+    assert error <= 2 * (block(*given).double() - exact).abs().max()
+    assert findings(launches) == []
+    if arch == "sm_80":
+        assert len(launches) == 2
+
+
+@pytest.mark.parametrize("fault", ["no fence", "no wait"])
+def test_faults_between_products_are_found(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if fault == "no fence":
+        monkeypatch.setattr(phases, "_fence", lambda ordering: None)
+    else:
+        wait = phases.wait_for
+        monkeypatch.setattr(joined_kernel, "wait_for", lambda c, p, blocks: wait(c, p, 0))
+    _, launches = simulate(block, rows_of_products(), "sm_80")
+    assert set(findings(launches)) & {"race", "unwritten read"}
+
+
 @pytest.mark.parametrize("arch", CHIPS)
 def test_a_layer_of_a_decoder_is_right(arch: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A token at a place of a cache."""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 from bench.gpu_models import __main__ as command
-from bench.gpu_models import page, zoo
+from bench.gpu_models import page, published, zoo
 from bench.gpu_models.predicted import moved, problem
 from bench.gpu_models.worker import period
+from bench.gpu_static.instructions import Code, Instruction, Kind
+from bench.gpu_static.loops import phases
 
 KERNEL = {
     "name": "mm", "kind": "contraction", "calls": 12, "seconds": 1e-5, "floor": 5e-6,
@@ -33,6 +35,25 @@ def test_launches_of_a_layer(names: list[str], found: int) -> None:
     assert period(names) == found
 
 
+def test_a_layer_may_be_one_launch() -> None:
+    assert period(["e", *"a" * 11, "b", "h"], 12) == 1
+    assert period(["e", *"ab" * 12], 12) == 2
+
+
+def test_kernels_of_a_launch_end_where_blocks_are_counted() -> None:
+    names = ["HMMA", "RED.E.ADD.STRONG.GPU", "LDG", "HMMA", "RED.E.ADD.STRONG.GPU"]
+    names += ["ATOMG.E.OR", "BAR.SYNC", "STG"]
+    kinds = [Kind.BARRIER if name == "BAR.SYNC" else Kind.CONTROL for name in names]
+    code = Code("k", tuple(map(Instruction, names, kinds)), {"a": 3, "b": 0, "c": 5})
+    found = phases(code)
+    assert [[i.name[:4] for i in each.instructions] for each in found] == [
+        ["HMMA", "RED."],
+        ["LDG", "HMMA", "RED."],
+        ["STG"],
+    ]
+    assert [each.labels for each in found] == [{"b": 0}, {"a": 1}, {}]
+
+
 def test_products_side_by_side_are_one() -> None:
     nests = [{"extents": [128, 768, 512, 1], "tile": [1]}, {"extents": [128, 256, 512, 1]}]
     found = problem(nests, 10.0)
@@ -56,6 +77,19 @@ def test_the_page_says_which_bars_are_missed() -> None:
     assert "| BERT-base 128 | 87 | 7 | 6 missed | 381 | 261 | 60 | 0.50 | 1.50 |" in text
     assert "128x768x768" in text
     assert page.reach(ROW) == pytest.approx(0.5)
+
+
+def test_the_page_compares_with_what_others_measured() -> None:
+    text = page.markdown({"date": "2026-11-30", "rows": [ROW]})
+    assert "| BERT-base 128 | TensorRT | 670 | 381 | 0.57 |" in text
+    assert page.markdown({"date": "2026-11-30", "rows": [ROW | {"arch": "x"}]}).count("\n## ") == 1
+
+
+def test_citations_are_of_models_of_the_table() -> None:
+    sources = {time.source.url for time in published.TIMES}
+    assert len(sources) >= 5
+    assert {time.model for time in published.TIMES} <= zoo.MODELS.keys()
+    assert all(url.startswith("https://") for url in sources)
 
 
 def test_a_row_without_a_result_says_why() -> None:

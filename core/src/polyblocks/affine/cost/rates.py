@@ -13,6 +13,10 @@ from polyblocks.affine.cost.constants import BEYOND_CACHE, CACHE_SHARE, LARGE_OU
 from polyblocks.affine.model import Buffer
 from polyblocks.target import MemoryLevel, TargetDescription
 
+#: Trips to memory from the last store of a phase to the first load of the next one: until all
+#: stores are seen, until a block is counted, and until another one sees that.
+_TRIPS = 3
+
 
 def unknown_rates(target: TargetDescription) -> tuple[str, ...]:
     """Rates that predictions need and a target's description lacks.
@@ -176,3 +180,15 @@ def overlapped(*seconds: float) -> float:
     """Bottleneck time plus a part of all other times."""
     longest = max(seconds)
     return longest if isinf(longest) else longest + NOT_HIDDEN * (sum(seconds) - longest)
+
+
+def waiting_seconds(target: TargetDescription, phases: int) -> float | None:
+    """Seconds that blocks of a launch wait for others, in all of its phases but the first.
+
+    None if that is not known. See :mod:`polyblocks.codegen.gpu.phases`.
+    """
+    chip = target.multiprocessor
+    if chip is None or not chip.latencies.known:
+        return None
+    # The number of a block is one trip more.
+    return (_TRIPS * (phases - 1) + 1) * chip.latencies.memory if phases > 1 else 0.0

@@ -87,6 +87,24 @@ def choose(
     return kernel, predict(kernel, target)
 
 
+def choose_with(
+    nest: Nest, target: TargetDescription, threads: int
+) -> tuple[Kernel, Predicted] | None:
+    """The quickest kernel of groups of threads whose blocks have this number of threads.
+
+    None if a grid cannot have it, or if threads would have private memory.
+    """
+    chip = target.multiprocessor
+    assert chip is not None
+    found = _groups(nest, target, chip, threads)
+    if found is None or found[0][0] or found[1].blocks > chip.grid_limits[0]:
+        return None
+    _, plan = found
+    place_barriers(plan)
+    kernel = Kernel(nest, plan)
+    return kernel, predict(kernel, target)
+
+
 def copy_of(nest: Nest) -> Nest:
     """Another nest that does the same: to choose a kernel of a nest may change it."""
     copied = Nest(clone(nest.body, {}, {}), [])
@@ -104,11 +122,11 @@ def _chained(nest: Nest, target: TargetDescription) -> Kernel | None:
 
 
 def _groups(
-    nest: Nest, target: TargetDescription, chip: Multiprocessor
+    nest: Nest, target: TargetDescription, chip: Multiprocessor, threads: int = 0
 ) -> tuple[tuple[bool, float], GroupPlan] | None:
     """The quickest plan whose groups of threads do outer iterations, after the key of choice.
 
-    None if a block has the shared memory for none.
+    None if a block has the shared memory for none, or if it should have ``threads`` of them.
     """
     plans = _Plans(nest, chip)
     found: list[tuple[tuple[bool, float], GroupPlan]] = []
@@ -125,6 +143,8 @@ def _groups(
         else:
             _shrink(plan, target.shared_level.size)
         if plan.shared_bytes() + SCRATCH > chip.shared_per_block_optin:
+            continue
+        if threads and plan.threads != threads:
             continue
         seconds = predict(Kernel(nest, plan), target).seconds
         # Private memory that is no register is worse than anything the model knows of.

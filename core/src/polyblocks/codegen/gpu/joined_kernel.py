@@ -11,7 +11,7 @@ from typing import Any
 
 from polyblocks import mlir
 from polyblocks.affine.cost.estimate import combine
-from polyblocks.affine.cost.rates import main_bandwidth
+from polyblocks.affine.cost.rates import main_bandwidth, waiting_seconds
 from polyblocks.affine.mlir.json_attributes import from_attribute, to_attribute
 from polyblocks.attributes import (
     CLUSTER_ATTRIBUTE,
@@ -21,15 +21,16 @@ from polyblocks.attributes import (
     NESTS_ATTRIBUTE,
     RESIDENT_ATTRIBUTE,
     SOURCES_ATTRIBUTE,
+    UNIT_ATTRIBUTE,
 )
-from polyblocks.codegen.gpu.passes.place_shared_memory import workgroup_buffers
+from polyblocks.codegen.gpu.passes.assign_memory_spaces import WORKGROUP
+from polyblocks.codegen.gpu.passes.place_shared_memory import shared_alignment, workgroup_buffers
 from polyblocks.codegen.gpu.phases import (
     count_done,
     counters_type,
     take_number,
     ticket_type,
     wait_for,
-    waiting_seconds,
 )
 from polyblocks.codegen.gpu.plan import name_of
 from polyblocks.codegen.gpu.touched_bytes import READ_ONLY, TouchedBytes, touched_bytes
@@ -154,23 +155,40 @@ def joined_row(members: Sequence[Member], name: str, counters: int) -> Json:
     return row
 
 
-def shared_of(kernels: Sequence[Any]) -> tuple[list[Any], list[list[int]]]:
-    """Types of the shared buffers of kernels together, and which of them are those of each.
+@dataclass(frozen=True)
+class SharedBuffers:
+    """Shared memory of blocks that run one of several kernels each: none needs that of two.
 
-    No block runs two of them, so buffers of one type are one.
+    Attributes:
+        types: of the buffers.
+        offsets: where in the only one, which is of bytes, those of each kernel begin; None if all
+            kernels have the same.
     """
-    types: list[Any] = []
-    places: list[list[int]] = []
-    for kernel in kernels:
-        mine: list[int] = []
-        for buffer in workgroup_buffers(kernel):
-            free = (n for n, t in enumerate(types) if t == buffer.type and n not in mine)
-            place = next(free, len(types))
-            if place == len(types):
-                types.append(buffer.type)
-            mine.append(place)
-        places.append(mine)
-    return types, places
+
+    types: list[Any]
+    offsets: list[list[int]] | None = None
+
+    @property
+    def size(self) -> int:
+        """Bytes of all."""
+        return sum(static_bytes(type_) or 0 for type_ in self.types)
+
+
+def shared_of(kernels: Sequence[Any]) -> SharedBuffers:
+    """The shared memory of kernels together."""
+    types = [[buffer.type for buffer in workgroup_buffers(kernel)] for kernel in kernels]
+    most = max(types, key=len)
+    if all(each == most[: len(each)] for each in types):
+        return SharedBuffers(most)
+    alignment = max(map(shared_alignment, kernels))
+    offsets, size = [], 0
+    for each in types:
+        sizes = [-(-(static_bytes(type_) or 0) // alignment) * alignment for type_ in each]
+        offsets.append([sum(sizes[:n]) for n in range(len(sizes))])
+        size = max(size, sum(sizes))
+    space = mlir.ir.Attribute.parse(WORKGROUP)
+    i8 = mlir.ir.IntegerType.get_signless(8)
+    return SharedBuffers([mlir.ir.MemRefType.get([size], i8, memory_space=space)], offsets)
 
 
 def estimate_of(members: Sequence[Member], target: TargetDescription) -> Json | None:
@@ -196,9 +214,8 @@ def _estimate_of(members: Sequence[Member], target: TargetDescription) -> Json |
     if total is not None and "predicted_seconds" in total and len(members) > 1:
         chip = target.multiprocessor
         assert chip is not None
-        types, _ = shared_of([m.kernel for m in members])
-        sizes = [static_bytes(type_) or 0 for type_ in types]
-        held = occupancy(chip, 0, sum(sizes), max(m.threads for m in members)).blocks
+        nbytes = shared_of([m.kernel for m in members]).size
+        held = occupancy(chip, 0, nbytes, max(m.threads for m in members)).blocks
         rounds = ceil(sum(m.blocks for m in members) / (held * max(target.shared_level.size, 1)))
         longest = max(found, key=lambda e: e["predicted_seconds"])
         rate = main_bandwidth(target, target.shared_level.size)
@@ -247,8 +264,8 @@ def join(members: Sequence[Member], name: str) -> Any:
     block = function.regions[0].blocks[0]
     with ir.InsertionPoint(block):
         end = ir.Operation.create("gpu.return")
-    values, counters, ticket = _values(members, list(block.arguments))
     with ir.InsertionPoint(end):
+        values, counters, ticket = _values(members, list(block.arguments))
         if counters is not None:
             number = take_number(counters, ticket)
         else:
@@ -342,21 +359,30 @@ def _values(members: Sequence[Member], inside: list[Any]) -> tuple[list[list[Any
     Then the counters, and the shared buffer of the block's number; None of one phase.
     """
     places = iter(_places(members))
-    types, shared = shared_of([m.kernel for m in members])
+    shared = shared_of([m.kernel for m in members])
     count = 1 + max(_places(members))
     counters = ticket = None
     if phases_of(members) > 1:
         counters = inside.pop(count)
-        ticket = inside.pop(count + len(types))
-    private = iter(inside[count + len(types) :])
+        ticket = inside.pop(count + len(shared.types))
+    buffers = inside[count : count + len(shared.types)]
+    private = iter(inside[count + len(buffers) :])
     found = []
-    for member, mine in zip(members, shared, strict=True):
-        arguments = len(member.row["arguments"])
-        values = [inside[next(places)] for _ in range(arguments)]
-        values += [inside[count + n] for n in mine]
+    for number, member in enumerate(members):
+        own = [buffer.type for buffer in workgroup_buffers(member.kernel)]
+        values = [inside[next(places)] for _ in member.row["arguments"]]
+        if shared.offsets is None:
+            values += buffers[: len(own)]
+        else:
+            given = zip(own, shared.offsets[number], strict=True)
+            values += [_view(type_, buffers[0], offset) for type_, offset in given]
         others = len(member.kernel.regions[0].blocks[0].arguments) - len(values)
         found.append([*values, *itertools.islice(private, others)])
     return found, counters, ticket
+
+
+def _view(type_: Any, memory: Any, offset: int) -> Any:
+    return mlir.dialect("memref").ViewOp(type_, memory, _index(offset), []).result
 
 
 def _function(members: Sequence[Member], name: str) -> Any:
@@ -365,7 +391,7 @@ def _function(members: Sequence[Member], name: str) -> Any:
     types: list[Any] = []
     given: list[Any] = []
     private: list[Any] = []
-    shared, _ = shared_of([m.kernel for m in members])
+    shared = shared_of([m.kernel for m in members]).types
     for member in members:
         inputs = member.kernel.attributes["function_type"].value.inputs
         types += inputs
@@ -386,6 +412,7 @@ def _function(members: Sequence[Member], name: str) -> Any:
     first = members[0].kernel.attributes
     sources = dict.fromkeys(s for m in members for s in m.kernel.attributes[SOURCES_ATTRIBUTE])
     resident = min(int(m.kernel.attributes[RESIDENT_ATTRIBUTE].value) for m in members)
+    units = [m.kernel.attributes for m in members if UNIT_ATTRIBUTE in m.kernel.attributes]
     attributes = {n: first[n] for n in first if n not in _OF_CALLS} | {
         "sym_name": ir.StringAttr.get(name),
         "function_type": ir.TypeAttr.get(ir.FunctionType.get(inputs, [])),
@@ -396,6 +423,8 @@ def _function(members: Sequence[Member], name: str) -> Any:
         RESIDENT_ATTRIBUTE: ir.IntegerAttr.get(ir.IntegerType.get_signless(32), resident),
         SOURCES_ATTRIBUTE: ir.ArrayAttr.get(list(sources)),
     }
+    if units:
+        attributes[UNIT_ATTRIBUTE] = units[0][UNIT_ATTRIBUTE]
     with ir.InsertionPoint(members[0].kernel):
         function = ir.Operation.create("gpu.func", attributes=attributes, regions=1)
     inside = [*inputs, *shared, *private]

@@ -16,27 +16,16 @@ from typing import Any
 
 from polyblocks import mlir
 from polyblocks.affine.cost.estimate import without_work
+from polyblocks.affine.cost.rates import waiting_seconds
 from polyblocks.affine.mlir.json_attributes import to_attribute
 from polyblocks.attributes import ESTIMATE_ATTRIBUTE, RESIDENT_ATTRIBUTE, SOURCES_ATTRIBUTE
 from polyblocks.codegen.gpu.passes.assign_memory_spaces import WORKGROUP
 from polyblocks.target import TargetDescription
 
-#: Trips to memory from the last store of a phase to the first load of the next one: until all
-#: stores are seen, until a block is counted, and until another one sees that.
-_TRIPS = 3
 #: Threads that clear counters.
 _THREADS = 32
 #: Unsigned less than, and equality, of arith.cmpi.
 _ULT, _EQ = 6, 0
-
-
-def waiting_seconds(target: TargetDescription, phases: int) -> float | None:
-    """Seconds that blocks wait for others in all phases but the first; None if not known."""
-    chip = target.multiprocessor
-    if chip is None or not chip.latencies.known:
-        return None
-    # The number of a block is one trip more.
-    return (_TRIPS * (phases - 1) + 1) * chip.latencies.memory if phases > 1 else 0.0
 
 
 def is_worth_waiting(target: TargetDescription) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 #: For the hook ``preload`` of targets: each forked compilation would import them again.
 MODULES = (
+    "polyblocks.affine.gpu.neighbours",
     "polyblocks.affine.gpu.scheduled",
     "polyblocks.affine.gpu.split_k",
     "polyblocks.affine.gpu.windows",

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from polyblocks.affine.gpu.plans.sizes import Grid
+from polyblocks.affine.cost.predicted import Predicted
+from polyblocks.affine.gpu.plans.kernel import Kernel
+from polyblocks.affine.gpu.plans.numbers import Numbers
 from polyblocks.affine.model import ControlFlow, For, Nest, Sequence
 from polyblocks.attributes import ESTIMATE_ATTRIBUTE, REGION_ATTRIBUTE, SCHEDULE_ATTRIBUTE
 from polyblocks.passes import facts
@@ -21,8 +23,10 @@ class ChooseKernelsPass:
     buffers of an iteration live in registers or in shared memory, and threads wait for each other
     where one needs what another one did. Reductions whose operands several outer iterations read
     are contractions: blocks compute tiles of them. Products that join-launches can launch together
-    get the tile that is best for the blocks of all. A loop or branch about which a number in memory
-    decides is one kernel of one block, with all nests in it.
+    get the tile that is best for the blocks of all, and groups of threads beside a product that
+    few blocks compute may get as many threads as that has, so that both can be one launch. A loop
+    or branch about which a number in memory decides is one kernel of one block, with all nests in
+    it.
 
     :mod:`polyblocks.affine.plan.keys` describes the numbers. The time that
     the nest's estimate predicts is from here on the one by which its schedule was chosen. Nothing
@@ -67,12 +71,19 @@ class _Choice:
 
     def sequence(self, sequence: Sequence) -> None:
         """Choose for the nests of a block, and for those of loops and branches in it."""
+        from polyblocks.affine.gpu.choose import choose
+        from polyblocks.affine.gpu.neighbours import adopt_threads
         from polyblocks.affine.gpu.regions import decided_by_memory
         from polyblocks.passes.map.products_together import products_together
 
-        together: dict[Nest, list[Grid]] = {}
-        if not self.context.options.polyblocks_disable_affine_fusion:
-            together = products_together(sequence, self.context.target)
+        target = self.context.target
+        fused = not self.context.options.polyblocks_disable_affine_fusion
+        together = products_together(sequence, target) if fused else {}
+        nests = [item for item in sequence.items if isinstance(item, Nest) and item.body]
+        numbers = {nest: Numbers(nest) for nest in nests}
+        chosen = {nest: choose(nest, target, together.get(nest, [])) for nest in nests}
+        if fused:
+            adopt_threads(chosen, target)
         for item in sequence.items:
             if isinstance(item, ControlFlow):
                 if decided_by_memory(item.operation):
@@ -82,18 +93,14 @@ class _Choice:
                         self.sequence(body)
             elif isinstance(item, Nest) and item.body:
                 if not any(isinstance(n, For) for n in item.body):
-                    _describe(item, sequence, self.context.target)
-                self._nest(item, together.get(item, []))
+                    _describe(item, sequence, target)
+                self._nest(item, numbers[item], *chosen[item])
 
-    def _nest(self, nest: Nest, beside: list[Grid]) -> None:
-        from polyblocks.affine.gpu.choose import choose
+    def _nest(self, nest: Nest, numbers: Numbers, kernel: Kernel, predicted: Predicted) -> None:
         from polyblocks.affine.gpu.plans.kernel import resident_blocks
-        from polyblocks.affine.gpu.plans.numbers import Numbers
         from polyblocks.affine.gpu.schedule import schedule_of, unique_name
 
         target = self.context.target
-        numbers = Numbers(nest)
-        kernel, predicted = choose(nest, target, beside)
         plan = kernel.plan
         units = max(target.shared_level.size, 1)
         resident = resident_blocks(plan, target.multiprocessor, units)
@@ -116,7 +123,6 @@ class _Choice:
     def _block(self, region: ControlFlow) -> None:
         """A loop or branch that memory decides about: one block runs all of it."""
         from polyblocks.affine.gpu.choose import choose_block
-        from polyblocks.affine.gpu.plans.numbers import Numbers
         from polyblocks.affine.gpu.regions import check_shared, nests_of
         from polyblocks.affine.gpu.schedule import schedule_of, unique_name
 

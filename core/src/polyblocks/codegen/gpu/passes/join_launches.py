@@ -33,7 +33,7 @@ from polyblocks.codegen.gpu.phases import (
     rounded,
 )
 from polyblocks.codegen.gpu.plan import kernels, name_of, read_launches, write_launches
-from polyblocks.codegen.memory import static_bytes
+from polyblocks.codegen.memory import extent_of, static_bytes
 from polyblocks.codegen.walk import nested
 from polyblocks.occupancy import JOINED_REACH, MOST_JOINED, MOST_PHASES
 
@@ -41,6 +41,8 @@ Json = dict[str, Any]
 
 #: Of the counters in the workspace, in bytes.
 _ALIGNMENT = 64
+#: Loads into registers.
+_LOADS = {"memref.load", "vector.load", "vector.maskedload"}
 #: Operations of all threads of a block, or of a warp, and that of how many there are.
 _TOGETHER = COLLECTIVE | {"gpu.block_dim"}
 
@@ -70,8 +72,10 @@ class JoinLaunchesPass:
           scf.if %is_q { ... of @q ... } else { ... of @k, with %k as the block's number ... } }
 
     Where that takes less than a launch, blocks may also wait for others, see
-    :mod:`polyblocks.codegen.gpu.phases`: the sum of a row that the next product reads, the rotated
-    keys of the product before. The first launch clears what the others count blocks with.
+    :mod:`polyblocks.codegen.gpu.phases`: a product for the norm before it, which waits for another
+    product. All have as many threads, unless those of the smaller blocks do not wait for each
+    other, and their shared memory is the same bytes. Kernels that copy in bulk, which no fence
+    orders, do not wait. The first launch clears what the others count blocks with.
 
     Attributes:
         reach: launches that lie between two of them, at most.
@@ -115,13 +119,16 @@ class JoinLaunchesPass:
             return counts
         begin = _more_workspace(module, 4 * rounded(sum(counts)))
         first = groups[0][0]
-        count, beside = rounded(sum(counts)), first.estimate
-        kernel = clearing_kernel("clear_counters", count, first.kernel, beside)
+        count = rounded(sum(counts))
+        kernel = clearing_kernel("clear_counters", count, first.kernel, first.estimate)
         known[name_of(kernel)] = kernel
         clearing = Member(kernel, clearing_row(name_of(kernel), begin), 0)
         places = [begin + 4 * sum(counts[:n]) for n in range(len(counts))]
-        if _fit([_Launch(m) for m in (*groups[0], clearing)], target) and all(
-            can_be_joined(m.kernel, m.row) for m in groups[0]
+        beside = [_Launch(m) for m in (*groups[0], clearing)]
+        if (
+            _are_alike(beside)
+            and _fit(beside, target)
+            and all(can_be_joined(m.kernel, m.row) for m in groups[0])
         ):
             groups[0].append(clearing)
         else:
@@ -151,7 +158,7 @@ class JoinLaunchesPass:
                 name = made[key]
                 row = joined_row(members, name, place)
                 with_ = [m.nest for m in members[1:]]
-                phases = {"phases": phases_of(members)} if phases_of(members) > 1 else {}
+                phases = {"phases": [m.phase for m in members]} if phases_of(members) > 1 else {}
                 context.decide(self.name, members[0].nest, "joined", with_=with_, **phases)
             calls.setdefault(name, []).append(members)
             out.append(row)
@@ -163,7 +170,11 @@ class JoinLaunchesPass:
         return out
 
     def _group(self, rows: list[_Launch], target: Any, phases: int) -> dict[int, int]:
-        """Positions of the launches that run together with the first, and their phases."""
+        """Positions of the launches that run together with the first, and their phases.
+
+        A group ends where its first two kernels come again, so that the layers of a model are
+        launches of one kernel.
+        """
         group = {0: 0}
         if not rows[0].is_short(target):
             return group
@@ -175,6 +186,8 @@ class JoinLaunchesPass:
             if row.is_short(target) and _fit([*(rows[n] for n in group), row], target):
                 phase = self._phase(position, rows, group, phases)
             if phase is not None and phase > 0:
+                if _come_again(rows, position):
+                    break
                 together = _members(rows, group | {position: phase})
                 if not saves_a_launch(_members(rows, group), row.member, together, target):
                     phase = None
@@ -193,10 +206,21 @@ class JoinLaunchesPass:
         if any(n not in group for n in before):
             return None
         first = 1 + max((group[n] for n in before), default=-1)
-        if first and not all(rows[n].is_plain for n in (*group, position)):
+        if any(rows[n].copies_in_bulk for n in (*group, position)):
+            phases = 1
+        if any(row.streams_from(rows[n]) for n in before):
             return None
-        present = list(group.values())
-        return next((n for n in range(first, phases) if present.count(n) < self.most), None)
+        for phase in range(first, phases):
+            beside = [rows[n] for n, other in group.items() if other == phase]
+            if len(beside) < self.most and _are_alike([*beside, row]):
+                return phase
+        return None
+
+
+def _come_again(rows: list[_Launch], position: int) -> bool:
+    """Whether the first two of the kernels are the next two from a position on, too."""
+    found = rows[position : position + 2]
+    return len(found) == 2 and all(a.kernel == b.kernel for a, b in zip(found, rows, strict=False))
 
 
 def _members(rows: list[_Launch], group: dict[int, int]) -> list[Member]:
@@ -217,14 +241,43 @@ class _Launch:
 
     @cached_property
     def is_plain(self) -> bool:
-        """Whether its blocks may have other ones beside them: no matrix unit says what they are."""
-        attributes = self.kernel.attributes
-        return UNIT_ATTRIBUTE not in attributes and SHARED_ALIGNMENT_ATTRIBUTE not in attributes
+        """Whether no matrix unit says what its blocks are."""
+        return UNIT_ATTRIBUTE not in self.kernel.attributes
+
+    @cached_property
+    def copies_in_bulk(self) -> bool:
+        """Whether units of a multiprocessor copy by themselves, which no fence orders."""
+        return SHARED_ALIGNMENT_ATTRIBUTE in self.kernel.attributes
 
     @cached_property
     def waits(self) -> bool:
         """Whether threads wait for others of their block, or ask how many there are."""
         return any(op.name in _TOGETHER for op in nested(self.kernel))
+
+    @cached_property
+    def streamed(self) -> set[int]:
+        """Arguments from which threads load in loops in which they wait for each other."""
+        arguments = {a: n for n, a in enumerate(self.kernel.regions[0].blocks[0].arguments)}
+        found = set()
+        for loop in nested(self.kernel):
+            if loop.name == "scf.for" and any(op.name == "gpu.barrier" for op in nested(loop)):
+                loads = [op for op in nested(loop) if op.name in _LOADS]
+                roots = [extent_of(op.operands[0]).root for op in loads]
+                found |= {arguments[r] for r in roots if r in arguments}
+        return found
+
+    def streams_from(self, other: _Launch) -> bool:
+        """Whether tiles for a unit come through registers from what another launch stores.
+
+        Loads of memory that may change stay behind what threads wait for, and the loop's products
+        wait for them.
+        """
+        if self.is_plain:
+            return False
+        touched = enumerate(self.member.touched)
+        mine = [each for n, each in touched if each is not None and n in self.streamed]
+        theirs = [each for each in other.member.touched if each is not None]
+        return any(one.conflicts(two) for one in mine for two in theirs)
 
     def is_short(self, target: Any) -> bool:
         """Whether there is no second block for every multiprocessor."""
@@ -244,22 +297,29 @@ class _Launch:
         )
 
 
+def _are_alike(launches: list[_Launch]) -> bool:
+    """Whether blocks of these may be beside each other in one phase."""
+    same = all(launch.shape == launches[0].shape for launch in launches)
+    return same or all(launch.is_plain for launch in launches)
+
+
 def _fit(launches: list[_Launch], target: Any) -> bool:
-    """Whether blocks of these may be of one kernel, one for each multiprocessor twice at a time."""
+    """Whether blocks of these may be of one kernel, and a chip holds all of each launch at once."""
     first = launches[0]
     if all(launch.shape == first.shape for launch in launches):
         return True
-    if not all(launch.is_plain for launch in launches):
+    if any(launch.copies_in_bulk for launch in launches):
         return False
     threads = max(launch.member.threads for launch in launches)
     if any(launch.waits and launch.member.threads < threads for launch in launches):
         return False
-    types, _ = shared_of([launch.kernel for launch in launches])
-    sizes = [static_bytes(type_) for type_ in types]
-    if None in sizes:
+    buffers = [buffer for launch in launches for buffer in workgroup_buffers(launch.kernel)]
+    if any(static_bytes(buffer.type) is None for buffer in buffers):
         return False
-    total, chip = sum(filter(None, sizes)), target.multiprocessor
-    return total <= chip.shared_per_block and 2 * total <= chip.shared
+    size, chip = shared_of([launch.kernel for launch in launches]).size, target.multiprocessor
+    blocks = max(launch.member.blocks for launch in launches)
+    held = -(-blocks // max(target.shared_level.size, 1))
+    return size <= chip.shared_per_block_optin and held * size <= chip.shared
 
 
 def _has_workspace(module: Any) -> bool:
