@@ -92,3 +92,19 @@ def test_quotients_that_are_moved_before_they_are_rounded() -> None:
     ours = polyblocks_jit_torch(whole, compile_options={"strict_target": True})(x)
     for mine, theirs in zip(ours, whole(x), strict=True):
         assert torch.equal(mine, theirs)
+
+
+def test_quotients_that_are_compared_or_sorted() -> None:
+    x, limits = 3 * torch.arange(4096.0), 10 * torch.arange(4096.0)
+
+    def sort(x: torch.Tensor) -> torch.Tensor:
+        return (x / 0.3).sort().values.long()
+
+    def compare(x: torch.Tensor) -> list[torch.Tensor]:
+        y = x / 0.3
+        return [y >= limits, y == limits, torch.where(y < limits, 1, 0)]
+
+    for f in (sort, compare):
+        ours = polyblocks_jit_torch(f, compile_options={"strict_target": True})(x)
+        for mine, theirs in zip(ours, f(x), strict=True):
+            assert torch.equal(mine, theirs)

@@ -98,3 +98,38 @@ func.func @branches(%x: f32, %c: i1) -> f32 {
   %3 = math.floor %0 : f32
   return %3 : f32
 }
+
+// Quotients that are compared with other numbers are divisions; signs, NaN and the larger of two
+// numbers are found of products as well.
+
+// CHECK-LABEL: func.func @compared
+// CHECK:         arith.divf %{{.*}}, %{{.*}} fastmath<contract> : f32
+// CHECK:         arith.divf %{{.*}}, %{{.*}} fastmath<reassoc,contract> : f32
+// CHECK:         arith.cmpf oge
+func.func @compared(%x: f32, %d: f32) -> (i1, i1, i1, i1, f32) {
+  %zero = arith.constant 0.0 : f32
+  %inf = arith.constant 0x7F800000 : f32
+  %0 = arith.divf %x, %d : f32
+  %1 = arith.divf %d, %d : f32
+  %2 = arith.cmpf oge, %0, %d : f32
+  %3 = arith.cmpf ogt, %1, %zero : f32
+  %4 = arith.cmpf uno, %1, %1 : f32
+  %5 = arith.cmpf oeq, %1, %inf : f32
+  %6 = arith.cmpf ugt, %1, %d : f32
+  %7 = arith.select %6, %1, %d : f32
+  return %2, %3, %4, %5, %7 : i1, i1, i1, i1, f32
+}
+
+// CHECK-LABEL: func.func @sorted
+// CHECK:         arith.divf %{{.*}}, %{{.*}} fastmath<contract> : tensor<4xf32>
+// CHECK:         tm_tensor.sort
+func.func @sorted(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = arith.divf %x, %x : tensor<4xf32>
+  %1 = tm_tensor.sort dimension(0) outs(%0 : tensor<4xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    %c = arith.cmpf olt, %a, %b : f32
+    tm_tensor.yield %c : i1
+  } -> tensor<4xf32>
+  %2 = math.floor %1 : tensor<4xf32>
+  return %2 : tensor<4xf32>
+}

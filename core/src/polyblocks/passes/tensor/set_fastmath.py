@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -39,7 +40,8 @@ ROUNDS = {
 #: Ops that hand on the last bit of one of their operands.
 CHOOSES = {
     *("arith.maximumf", "arith.maxnumf", "arith.minimumf", "arith.minnumf", "arith.select"),
-    *("arith.extf", "arith.negf", "arith.truncf", "math.absf", "tensor.extract"),
+    *("arith.bitcast", "arith.extf", "arith.negf", "arith.truncf", "arith.xori", "math.absf"),
+    "tensor.extract",
 }
 
 #: Ops that hand on that of all of them. Sums of many numbers round by themselves.
@@ -50,8 +52,11 @@ MOVES = {
     *("linalg.broadcast", "linalg.transpose", "tensor.cast", "tensor.collapse_shape"),
     *("tensor.concat", "tensor.expand_shape", "tensor.extract_slice", "tensor.from_elements"),
     *("tensor.gather", "tensor.insert", "tensor.insert_slice", "tensor.pad", "tensor.reshape"),
-    *("tensor.splat", "tm_tensor.scatter"),
+    *("tensor.splat", "tm_tensor.scatter", "tm_tensor.sort"),
 }
+
+#: Predicates of ``arith.cmpf`` that look at NaN alone, if at anything: false, ord, uno, true.
+BLIND = {0, 7, 14, 15}
 
 
 @dataclass(frozen=True)
@@ -63,8 +68,8 @@ class SetFastmathPass:
     and signed zeros keep their meaning. With ``mlir_disable_fast_math`` arithmetic stays as it is,
     and conversions round even where the frontend has marked them as ones that need not.
 
-    A quotient that is rounded to a whole number may be contracted only: of ``123 / 41`` a product
-    with the reciprocal of 41 makes less than 3, and of its floor 2.
+    A quotient that is rounded to a whole number, or compared, may be contracted only: of
+    ``123 / 41`` a product with the reciprocal of 41 makes less than 3, and of its floor 2.
     """
 
     name: ClassVar[str] = "set-fastmath"
@@ -89,13 +94,45 @@ class SetFastmathPass:
                         op.attributes["fastmath"] = flags
                     elif FREE_ROUNDING_ATTRIBUTE in op.attributes:
                         del op.attributes[FREE_ROUNDING_ATTRIBUTE]
-                elif op.name in ROUNDS:
+                elif op.name in ROUNDS or op.name == "arith.cmpf" and _jumps(op):
                     rounded.extend(op.operands)
                 return on
 
             module.operation.walk(visit)
             for quotient in [] if disabled else _quotients(rounded):
                 quotient.attributes["fastmath"] = exact
+
+
+def _jumps(comparison: Any) -> bool:
+    """Whether a comparison may come out otherwise where an operand is off by its last bit.
+
+    The sign of a number does not depend on it, nor whether it is finite. The choice of the larger
+    or smaller of two numbers does, but is off by that bit as well.
+    """
+    if comparison.attributes["predicate"].value in BLIND or any(
+        _is_zero_or_infinite(value) for value in comparison.operands
+    ):
+        return False
+    compared = set(comparison.operands)
+    return not all(
+        use.owner.name == "arith.select" and set(list(use.owner.operands)[1:]) == compared
+        for use in comparison.results[0].uses
+    )
+
+
+def _is_zero_or_infinite(value: Any) -> bool:
+    """Whether a value is a constant that is 0 or infinite, at each element."""
+    from polyblocks.mlir import ir
+
+    made = _maker(value)
+    if made is None or made.name != "arith.constant":
+        return False
+    number = made.attributes["value"]
+    if isinstance(number, ir.DenseElementsAttr):
+        if not number.is_splat:
+            return False
+        number = number.get_splat_value()
+    return isinstance(number, ir.FloatAttr) and (number.value == 0 or math.isinf(number.value))
 
 
 def _quotients(values: list[Any]) -> list[Any]:
