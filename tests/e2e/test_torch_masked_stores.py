@@ -40,6 +40,18 @@ def store_last(x: Tensor, mask: Tensor, values: Tensor) -> Tensor:
     return x
 
 
+def store_column(x: Tensor, mask: Tensor, values: Tensor) -> Tensor:
+    x = x * 2
+    x[mask, 1] = values
+    return x
+
+
+def store_between(x: Tensor, mask: Tensor, values: Tensor) -> Tensor:
+    x = x * 2
+    x[-1, ..., mask, 1:3] = values
+    return x
+
+
 def store_in_view(x: Tensor, mask: Tensor, values: Tensor) -> Tensor:
     x = x * 2
     x[1:][mask[1:]] = values
@@ -65,6 +77,11 @@ CASES = [
     (store_behind, (2, 2, 3), TWO, (3,)),
     (store_last, (4, 2, 3), TWO[0], (2,)),
     (store_last, (4, 2, 3), TWO, (3,)),
+    (store_column, (5, 4), torch.tensor([True, False, True, False, True]), (3,)),
+    (store_column, (2, 3, 4, 5), TWO, (3, 5)),
+    (store_column, (2, 3, 4, 5), TWO, ()),
+    (store_between, (2, 4, 3, 5), TWO[0], (4, 2, 2)),
+    (store_between, (2, 3, 5), TWO[0], (2, 2)),
     (store_in_view, (3, 4), torch.tensor([True, False, True]), (1, 4)),
     (add, (2, 3), TWO, (3,)),
 ]
@@ -90,9 +107,11 @@ def test_as_many_values_as_places() -> None:
 
 
 def test_other_stores_stay_with_pytorch() -> None:
+    places = torch.tensor([1, 3])
+
     def at_mask_and_index(x: Tensor, mask: Tensor, values: Tensor) -> Tensor:
         x = x * 2
-        x[mask, 1] = values
+        x[mask, places] = values
         return x
 
     compiled = polyblocks_jit_torch(at_mask_and_index, compile_options={"target": "cpu"})

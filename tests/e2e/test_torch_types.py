@@ -117,22 +117,6 @@ def test_integers_of_more_than_64_bits_are_refused() -> None:
     assert torch.equal(function(X, 6), X + 6)
 
 
-@pytest.mark.parametrize("mode", sweep(["bilinear", "bicubic"], "bilinear", extended=["bicubic"]))
-def test_images_of_bytes_are_resized_by_pytorch(mode: str) -> None:
-    x = torch.randint(0, 255, (1, 3, 9, 9), dtype=torch.uint8)
-
-    def function(x: Tensor) -> tuple[Tensor, ...]:
-        y = x ^ 1
-        by = [functional.interpolate(y, mode=mode, scale_factor=(2.0, 1.5)) + 1]
-        return *by, functional.interpolate(y, mode=mode, size=(7, 5)) * 2
-
-    with pytest.raises(FallbackError, match="resizes bytes with fixed-point weights"):
-        polyblocks_jit_torch(compile_options=STRICT)(function)(x)
-    torch._dynamo.reset()
-    ours = polyblocks_jit_torch(compile_options={"target": "cpu"})(function)(x)
-    assert all(map(torch.equal, ours, function(x)))
-
-
 def test_what_the_program_converts_is_rounded_before() -> None:
     """2.0001 and 20.001 are no halves, so products with them are computed in float32."""
     x = torch.tensor([1.0, 100.0, 0.3, 60000.0])

@@ -45,6 +45,7 @@ from polyblocks_torch.location import source_location
 from polyblocks_torch.partitioning.partitioned_call import BoxedCall
 from polyblocks_torch.partitioning.plan import FRONTEND
 from polyblocks_torch.recording import direct
+from polyblocks_torch.recording.covered_windows import windows_covered
 from polyblocks_torch.recording.shared_outputs import keep_wrappers, shares_alike
 from polyblocks_torch.recurrent import as_loops
 from polyblocks_torch.recurrent.shapes import shapes_alone
@@ -159,6 +160,7 @@ def _compile_once(
         infer = partial(infer, weights=weights_of(gm, example_inputs))
     as_loops(gm)
     masks_selected(gm)
+    windows_covered(gm)
     with operations_kept():
         recorded = direct.record(gm, example_inputs)
     if recorded is not None:

@@ -84,7 +84,7 @@ class AxisMap:
         if self.present is not None:
             present = torch.tensor(self.present, device=x.device)
             found = torch.where(present.reshape(outputs, terms, *behind), found, 0)
-        return found.sum(dim + 1)
+        return found.sum(dim + 1, dtype=x.dtype)
 
     def _term(self, x: Tensor, dim: int, k: int) -> Tensor:
         """One term of every output."""

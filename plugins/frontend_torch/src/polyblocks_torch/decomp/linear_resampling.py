@@ -14,8 +14,10 @@ import torch
 from torch import Tensor
 from torch._prims_common import suggest_memory_format
 
+from polyblocks_torch.decomp.byte_resampling import resize_bytes
 from polyblocks_torch.decomp.registry import decomposition
-from polyblocks_torch.decomp.resampling import all_scales
+from polyblocks_torch.decomp.resampling import all_scales, all_sizes
+from polyblocks_torch.decomp.resampling_weights import linear
 from polyblocks_torch.importing.opmath import NARROW
 
 aten = torch.ops.aten
@@ -40,9 +42,7 @@ def resample_linearly(
         ``[N, C, *output_size]``, of the dtype of ``x``.
     """
     factors = all_scales(scales, named, x.dim() - 2)
-    if output_size is None:
-        pairs = zip(x.shape[2:], factors, strict=True)
-        output_size = [int(extent * factor) for extent, factor in pairs]
+    output_size = all_sizes(x, output_size, factors)
     wide = x.to(torch.float32) if x.dtype in NARROW or not x.is_floating_point() else x
     axes = [
         _Axis(wide, dim, output, align_corners, factor)
@@ -98,7 +98,7 @@ class _Axis:
 def _register(packet: Any) -> None:
     def resample(x: Tensor, *arguments: Any, **named: Any) -> Tensor:
         if x.dtype is torch.uint8:
-            return NotImplemented  # fixed-point weights
+            return resize_bytes(x, *arguments, weights=linear, **named)
         return resample_linearly(x, *arguments, **named)
 
     for op in (packet.default, packet.vec):

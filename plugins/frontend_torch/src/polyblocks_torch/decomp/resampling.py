@@ -117,22 +117,15 @@ def all_scales(scales: Sequence[Any], named: dict[str, Any], dims: int) -> list[
     return [*scales, *(named.get(name) for name in names[len(scales) :])]
 
 
+def all_sizes(
+    x: Tensor, output_size: Sequence[int] | None, factors: Sequence[Any]
+) -> Sequence[int]:
+    """The extents of the resized axes, which follow from scales where they are not given."""
+    if output_size is not None:
+        return output_size
+    return [int(extent * factor) for extent, factor in zip(x.shape[2:], factors, strict=True)]
+
+
 for _op, _exact in (("upsample_nearest", False), ("_upsample_nearest_exact", True)):
     for _dims in (1, 2, 3):
         _register(_op, _dims, _exact)
-
-
-def _register_weighted(op: torch._ops.OpOverload) -> None:
-    """PyTorch's own decomposition, but for bytes: its kernels have fixed-point weights for them."""
-    decompose = torch._decomp.decomposition_table[op]
-
-    @decomposition(op)
-    def resample(x: Tensor, *arguments: Any, **named: Any) -> Tensor:
-        if x.dtype is torch.uint8:
-            return NotImplemented
-        made: Tensor = decompose(x, *arguments, **named)
-        return made
-
-
-_register_weighted(aten.upsample_bicubic2d.default)
-_register_weighted(aten.upsample_bicubic2d.vec)

@@ -5,13 +5,14 @@ Both are sums along one axis after the other, of tables of neighbours and their 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from polyblocks_torch.decomp.axis_maps import AxisMap
+from polyblocks_torch.decomp.byte_resampling import Weights, resize_bytes
 from polyblocks_torch.decomp.registry import decomposition
 from polyblocks_torch.decomp.resampling import all_scales
 from polyblocks_torch.decomp.resampling_weights import (
@@ -24,9 +25,6 @@ from polyblocks_torch.decomp.resampling_weights import (
 )
 
 aten = torch.ops.aten
-
-#: Of an axis: (extent, output, align_corners, outputs for each input, dtype) -> the map.
-Weights = Callable[[int, int, bool, float | None, torch.dtype], AxisMap]
 
 
 def _register_gradient(packet: Any, dims: int, weights: Weights) -> None:
@@ -77,8 +75,10 @@ def _register_smoothing(name: str, support: int, kernel: Any) -> None:
         *scales: float | None,
         **named: float | None,
     ) -> Tensor:
+        if x.dtype is torch.uint8:
+            return resize_bytes(x, output_size, align_corners, *scales, weights=weights, **named)
         if not x.is_floating_point():
-            return NotImplemented  # fixed-point weights
+            return NotImplemented
         result = x
         # The last axis first, as PyTorch does it.
         for dim, factor in reversed([*enumerate(all_scales(scales, named, 2), 2)]):

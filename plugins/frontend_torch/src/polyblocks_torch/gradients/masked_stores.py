@@ -19,8 +19,8 @@ from polyblocks_torch.decomp.indexing import index_put
 def masks_selected(gm: fx.GraphModule) -> None:
     """Let the stores at one mask of Dynamo's graph select; in place.
 
-    Others stay as they are: at more than one mask or at masks and indices, and of values of another
-    dtype, which PyTorch refuses.
+    Others stay as they are: at more than one mask, at masks and tensors of places, and of values of
+    another dtype, which PyTorch refuses.
     """
     for module in gm.modules():
         if isinstance(module, fx.GraphModule):
@@ -31,9 +31,10 @@ def masks_selected(gm: fx.GraphModule) -> None:
 
 def _select(node: fx.Node) -> bool:
     """Whether a node was such a store."""
+    whole: tuple[Any, ...] = ()
     if node.target is operator.setitem and len(node.args) == 3:
         x, key, values = node.args
-        indices = _of_key(x, key)
+        whole, indices = _of_key(x, key)
         more: list[Any] = []
     elif node.op == "call_method" and node.target == "index_put_" and len(node.args) >= 3:
         x, given, values, *more = node.args
@@ -42,26 +43,50 @@ def _select(node: fx.Node) -> bool:
         return False
     if indices is None or node.kwargs.keys() - {"accumulate"} or not _can(x, indices, values):
         return False
+    if any(item != slice(None) for item in whole):
+        viewed = _value(x)[whole]
+        with node.graph.inserting_before(node):
+            x = node.graph.call_function(operator.getitem, (x, whole))
+        x.meta["example_value"] = viewed
     node.op, node.target = "call_function", store_selected
     node.args = (x, indices, values, *more)
     return True
 
 
-def _of_key(x: Any, key: Any) -> list[Any] | None:
-    """The indices of a key that has whole slices and a tensor; None for others."""
+def _of_key(x: Any, key: Any) -> tuple[tuple[Any, ...], list[Any] | None]:
+    """The view, and the indices of it, that a key of integers, slices and a tensor stores to.
+
+    Returns:
+        A key of integers and slices, and the indices; None for other keys.
+    """
     items = list(key) if isinstance(key, tuple) else [key]
     if sum(isinstance(item, fx.Node) for item in items) != 1 or not isinstance(x, fx.Node):
-        return None
+        return (), None
     value, mask = _value(x), next(_value(i) for i in items if isinstance(i, fx.Node))
     if not (isinstance(value, Tensor) and isinstance(mask, Tensor)):
-        return None
+        return (), None
     if Ellipsis in items:
         place = items.index(Ellipsis)
         named = mask.dim() + len(items) - 2
         items[place : place + 1] = [slice(None)] * (value.dim() - named)
-    if any(not isinstance(i, fx.Node) and i != slice(None) for i in items):
-        return None
-    return [i if isinstance(i, fx.Node) else None for i in items]
+    whole: list[Any] = []
+    indices: list[Any] = []
+    for item in items:
+        if isinstance(item, fx.Node):
+            whole += [slice(None)] * mask.dim()
+            indices.append(item)
+        elif isinstance(item, slice) and _is_of_numbers(item):
+            whole.append(item)
+            indices.append(None)
+        elif isinstance(item, int) and not isinstance(item, bool):
+            whole.append(item)
+        else:
+            return (), None
+    return tuple(whole), indices
+
+
+def _is_of_numbers(item: slice) -> bool:
+    return all(n is None or isinstance(n, int) for n in (item.start, item.stop, item.step))
 
 
 def _can(x: Any, indices: list[Any], values: Any) -> bool:

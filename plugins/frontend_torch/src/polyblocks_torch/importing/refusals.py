@@ -86,7 +86,7 @@ def refusal(node: torch.fx.Node) -> str | None:
     if name in RANDOM_OPS:
         return _RANDOM
     if name in _FIXED_POINT and value.dtype is torch.uint8:
-        return "PyTorch resizes bytes with fixed-point weights"
+        return "bytes are resized as PyTorch does it on CPUs, on no other device"
     if name in _SIZES and (reason := _SIZES[name](node)) is not None:
         return reason
     if name in ("sub", "rsub") and any(_is_boolean(n) for n in node.args[:2]):

@@ -27,8 +27,9 @@ _INTEGERS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 
 _KEYS = (DispatchKey.Autograd, DispatchKey.CompositeImplicitAutograd)
 
-#: Packets; the modules ``resampling``, ``linear_resampling``, ``resampling_gradients`` and
-#: ``losses`` of :mod:`polyblocks_torch.decomp` have them, and their gradients.
+#: Packets; the modules ``resampling``, ``linear_resampling``, ``byte_resampling``,
+#: ``resampling_gradients`` and ``losses`` of :mod:`polyblocks_torch.decomp` have them, and their
+#: gradients.
 _KEPT = (
     *(f"upsample_nearest{dims}d" for dims in (1, 2, 3)),
     *(f"_upsample_nearest_exact{dims}d" for dims in (1, 2, 3)),

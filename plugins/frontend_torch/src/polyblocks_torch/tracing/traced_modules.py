@@ -11,6 +11,9 @@ becomes a part of the graph. It also looks whether a mask is causal, which matte
 ``Tensor.backward`` ends the graph. Dynamo would trace it for the leaves among the arguments, and
 guards not which of them are leaves.
 
+``torch.jit.isinstance`` of a class is Python's, where Dynamo ends the graph: spectrograms of
+torchaudio call it.
+
 Draws from Python's generators end the graph, where Dynamo draws once, or in another type.
 
 An operation that fails while it is traced fails the frame, which Python then runs with all that it
@@ -78,7 +81,24 @@ def _without_breaks(self: Any, tx: Any, args: Any, kwargs: Any) -> Any:
         and tx.f_code.co_filename == optimizer.__file__
     ):
         return ConstantVariable.create(None)
+    if (
+        self.value is torch.jit.isinstance
+        and _active.get()
+        and not kwargs
+        and _is_of_classes(*args)
+    ):
+        return VariableTracker.build(tx, isinstance).call_function(tx, args, {})
     return _skipped_call(self, tx, args, kwargs)
+
+
+def _is_of_classes(value: Any, kind: Any) -> bool:
+    """Whether ``torch.jit.isinstance`` does what Python's does: not of containers."""
+    del value
+    if not kind.is_python_constant():
+        return False
+    kinds = kind.as_python_constant()
+    kinds = kinds if isinstance(kinds, tuple) else (kinds,)
+    return all(isinstance(k, type) and k not in (dict, list, tuple) for k in kinds)
 
 
 def _inlined(self: Any, fn: Any, args: Any, kwargs: Any, **options: Any) -> Any:
