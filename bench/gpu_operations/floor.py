@@ -27,8 +27,8 @@ class Floor:
     Attributes:
         bytes: of operands and results, each moved as often as it has to be.
         flops: of its products, a multiply-add as two.
-        seconds: the largest of the times of these, that of all bytes through the last cache, and
-            the smallest kernel's.
+        seconds: the largest of the times of these, that of all that comes from the last cache,
+            and the smallest kernel's.
     """
 
     bytes: int
@@ -54,7 +54,8 @@ def floor(
     assert memory is not None
     seconds = max(SMALLEST_KERNEL, nbytes / memory, flops / _rate(operands, target))
     if cache is not None:
-        seconds = max(seconds, (nbytes + more.rows) / cache)
+        read = sum(n * x.nbytes for n, x in zip(more.readings, operands, strict=True))
+        seconds = max(seconds, (read + more.rows) / cache)
     return Floor(nbytes, flops, seconds)
 
 

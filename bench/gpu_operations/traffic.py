@@ -11,7 +11,7 @@ go to memory for that.
 
 Rows that are read at run-time places come from the last cache each time but where a multiprocessor
 still has them: of a table in no order that is as likely as it has room for the table. All that is
-moved comes through that cache, at its rate.
+read comes through that cache, at its rate.
 """
 
 from __future__ import annotations
@@ -186,31 +186,28 @@ def _row_bytes(graph: fx.Graph, near: int, sector: int) -> int:
         sector: the fewest that are moved; of shorter rows more is moved, which is not counted.
     """
     total = 0.0
-    for node in graph.nodes:
-        found = _table_and_places(node)
-        if found is None:
+    # Of rows that are read twice at the same places a shape may be all that is asked for.
+    for nodes in dict.fromkeys(map(_table_and_places, graph.nodes)):
+        if nodes is None:
             continue
-        (table, places), row = found, found[0].nbytes // max(found[0].shape[0], 1)
+        table, places = (n.meta["val"] for n in nodes)
+        row = table.nbytes // max(table.shape[0], 1)
         if row >= sector and table.nbytes > near:
             moved = row * places.numel() * (1 - near / table.nbytes)
             total += max(0.0, moved - table.nbytes)
     return int(total)
 
 
-def _table_and_places(node: fx.Node) -> tuple[torch.Tensor, torch.Tensor] | None:
-    """What a node reads rows of, and at which places; None where it does not."""
+def _table_and_places(node: fx.Node) -> tuple[fx.Node, fx.Node] | None:
+    """What a node reads rows of, and what says where; None where it does not."""
     packet = getattr(node.target, "overloadpacket", None)
-    arguments = list(node.args)
     if packet is aten.index:
         at = [n for n in node.args[1] if n is not None]
-        if len(at) != 1 or node.args[1][0] is None:
-            return None
-        arguments = [node.args[0], at[0]]
-    elif packet not in ROWS or (packet is aten.index_select and node.args[1] != 0):
+        return (node.args[0], at[0]) if len(at) == 1 and node.args[1][0] is not None else None
+    if packet not in ROWS or (packet is aten.index_select and node.args[1] != 0):
         return None
-    first, second = ROWS.get(packet, (0, 1))
-    values = [arguments[n].meta["val"] for n in (first, second)]
-    return values[0], values[1]
+    first, second = ROWS[packet]
+    return node.args[first], node.args[second]
 
 
 def _places(node: fx.Node) -> list[fx.Node]:
