@@ -87,6 +87,23 @@ def test_piece_that_is_written_in_every_tile() -> None:
     assert not is_parallel(loop, [loop])
 
 
+@pytest.mark.parametrize("first", [4, 3])
+def test_margins_and_inside_through_views_of_different_rows(first: int) -> None:
+    whole, rows = Buffer((144,), "f32", "output"), Buffer((6, 24), "f32", "output")
+    rows.viewed = whole
+    t, row, a, b, r = Var(3), Var(6), Var(2), Var(3), Var(8)
+    sides, tile = (Var(4), Var(4)), Expr.of(t) * 8
+    line = Expr.of(row) * 24
+    left = For(sides[0], [store(whole, line + sides[0])], lower=(tile,))
+    right = For(sides[1], [store(whole, line + sides[1] + 20)], upper=(tile - 12,))
+    lower, upper = (Expr(first) - tile,), (Expr(20) - tile,)
+    inside = For(r, [store(rows, Expr.of(a) * 3 + b, tile + r)], lower=lower, upper=upper)
+    loop = For(t, [For(row, [left, right]), For(a, [For(b, [inside])])])
+    assert is_parallel(loop, [loop]) == (first == 4)
+    # One element is written twice, by one iteration.
+    assert not conflict(loop)
+
+
 def test_random_bounded_pieces_are_never_called_parallel_wrongly() -> None:
     found = 0
     for low, high, shift, size in itertools.product((-1, 0, 3), (5, 8), (-2, 0, 2), (4, 8)):

@@ -48,7 +48,10 @@ def is_parallel(loop: For, nodes: list[Node]) -> bool:
             if store.atomic and other.atomic:
                 continue
             if other.buffer is not store.buffer:
-                if not _apart_in_memory(store, other, loop, inner, blocks):
+                if _apart_in_memory(store, other, loop, inner, blocks):
+                    continue
+                reach = reach or _Reach(loop)
+                if not reach.apart_in_rows(store, other):
                     return False
                 continue
             mine, theirs = _known_dimensions(store, other, exprs)
@@ -57,7 +60,7 @@ def is_parallel(loop: For, nodes: list[Node]) -> bool:
             if not isinstance(store, Store) or not isinstance(other, AffineAccess):
                 return False
             reach = reach or _Reach(loop)
-            if not reach.disjoint(store, other):
+            if not reach.disjoint(store, other) and not reach.apart_in_rows(store, other):
                 return False
     return True
 
@@ -178,6 +181,30 @@ class _Reach:
             # Both run in one and the same iteration only.
             return max(last_a, last_b) <= min(first_a, first_b)
         return True
+
+    def apart_in_rows(self, a: Access, b: Access) -> bool:
+        """Whether accesses to one memory are at different places of its rows.
+
+        Rows are those of any view: one that sees all memory as a row has a margin's, too.
+        """
+        if not isinstance(a, AffineAccess) or not isinstance(b, AffineAccess):
+            return False
+        if not is_whole(a.buffer) or not is_whole(b.buffer):
+            return False
+        base = a.buffer.base
+        views = {n.buffer for n in self.around if isinstance(n, Access) and n.buffer.base is base}
+        for length in {view.shape[-1] for view in views if view.shape}:
+            mine, theirs = (self._in_row(access, length) for access in (a, b))
+            if mine is not None and theirs is not None and not overlap((mine,), (theirs,)):
+                return True
+        return False
+
+    def _in_row(self, access: AffineAccess, length: int) -> tuple[int, int] | None:
+        """Where an access is in rows of a length; None if that is not known."""
+        place = address(access.buffer, access.index)
+        terms = {atom: factor for atom, factor in place.terms if factor % length}
+        found = reach(Expr(place.const % length, terms), self.around[access])
+        return found if found[0] >= 0 and found[1] <= length else None
 
     def _box_of(self, access: AffineAccess) -> Box:
         return tuple(reach(e, self.around[access]) for e in access.index)
