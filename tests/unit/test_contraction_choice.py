@@ -16,10 +16,18 @@ from polyblocks.affine.contraction.copies import copy_extents, operand_time
 from polyblocks.affine.contraction.products.flat_product import FlatProduct, products_of
 from polyblocks.affine.contraction.products.windows import Windows, innermost
 from polyblocks.affine.contraction.tiling import Tiling
-from polyblocks.affine.contraction.tilings.choice import Tiled, choose_tiling, tilings_of
+from polyblocks.affine.contraction.tilings import choice
+from polyblocks.affine.contraction.tilings.choice import (
+    Tiled,
+    candidate_products,
+    choose_tiling,
+    cost_of,
+    tilings_of,
+)
 from polyblocks.affine.contraction.tilings.eligibility import is_tiled, may_be_tiled
 from polyblocks.affine.contraction.tilings.schedule import schedule_of, scheduled
 from polyblocks.affine.contraction.tilings.tiling_cost import TilingCost
+from polyblocks.affine.contraction.tilings.tiling_space import TilingSpace
 from polyblocks.affine.expr import Expr
 from polyblocks.affine.flat_views import FlatViews
 from polyblocks.affine.mlir import reader
@@ -219,7 +227,7 @@ def convolution(
         sequence = reader.read(module)
     contraction = contraction_of(sequence.nests()[0].body)
     assert contraction is not None
-    return tilings_of(contraction, FlatViews(sequence), chip(arch), threads)[0]
+    return next(tilings_of(contraction, FlatViews(sequence), chip(arch), threads))
 
 
 @pytest.mark.parametrize("pixels", [14, 28, 56])
@@ -362,8 +370,8 @@ def test_rows_in_a_panel_that_leaves_the_first_cache_cost_its_lines() -> None:
     cost = TilingCost(product(1568, 256, 512), target, 16, 1)
     found = choose_tiling(cost)
     assert found is not None
-    near = replace(found, rows=14, row_block=14, pack_rows=True)
-    far = replace(near, row_block=1568)
+    near = found._replace(rows=14, row_block=14, pack_rows=True)
+    far = near._replace(row_block=1568)
     assert near.row_block * near.depth * 4 < target.memory[0].size < far.row_block * far.depth * 4
     assert cost.time(far) > cost.time(near)
 
@@ -374,8 +382,8 @@ def test_rows_in_windows_come_again_for_every_block_unless_they_stay(
 ) -> None:
     # 64 channels: 64 KiB of pixels, or more than 3 MiB where a cache has 2.
     tiled = convolution(64, 256, pixels, "sapphirerapids")
-    cost, found = tiled.cost, replace(tiled.tiling, row_pieces=1, column_pieces=1, threads=1)
-    few, many = (replace(found, column_block=columns) for columns in (256, 64))
+    cost, found = tiled.cost, tiled.tiling._replace(row_pieces=1, column_pieces=1, threads=1)
+    few, many = (found._replace(column_block=columns) for columns in (256, 64))
     assert cost.product.windows is not None
     assert cost._window_time > 0
     again = cost.time(many) - cost.time(few)
@@ -445,7 +453,7 @@ def test_gradients_of_weights_go_through_pixels_that_stay_near(
         sequence = reader.read(module)
     contraction = contraction_of(sequence.nests()[0].body)
     assert contraction is not None
-    tiled = tilings_of(contraction, FlatViews(sequence), target, None)[0]
+    tiled = next(tilings_of(contraction, FlatViews(sequence), target, None))
     cost, found = tiled.cost, tiled.tiling
     assert cost.product.windows is not None
     assert not found.pack_rows
@@ -455,7 +463,7 @@ def test_gradients_of_weights_go_through_pixels_that_stay_near(
     results = found.row_block * found.column_block * 4
     assert results + found.depth * found.column_block * 4 < l2 // 2
     passes = images * pixels * pixels // found.depth
-    whole = replace(found, depth=passes * found.depth, row_block=found.rows)
+    whole = found._replace(depth=passes * found.depth, row_block=found.rows)
     assert cost.time(whole) >= cost.time(found)
     # Neither a panel nor pixels of so many steps stay in a private cache.
     assert (cost.time(whole) > 1.2 * cost.time(found)) == (
@@ -483,7 +491,7 @@ def test_results_that_take_the_time_are_stored_row_by_row() -> None:
     found = choose_tiling(few)
     assert found is not None
     assert (found.row_block, found.column_block) == (found.rows, 4096)
-    across = replace(found, row_block=36864)
+    across = found._replace(row_block=36864)
     assert few.time(across) > 1.1 * few.time(found)
     # Not of many steps: all rows of a panel use its columns then, one after the other.
     found = choose_tiling(many)
@@ -512,3 +520,68 @@ def test_what_is_chosen_is_a_schedule_that_is_obeyed(arch: str, threads: int | N
     for channels, pixels in ((256, 24), (64, 14), (512, 14)):
         tiled = convolution(channels, 64, pixels, arch, threads)
         assert obeyed(tiled) == tiled.tiling
+
+
+WORDS = """
+func.func @main(%a: memref<96x{k}xbf16>, %b: memref<{k}x200xbf16>, %c: memref<96x200xf32>) {{
+  %z = arith.constant 0.0 : f32
+  affine.for %i = 0 to 96 {{ affine.for %j = 0 to 200 {{
+    %s = affine.for %l = 0 to {k} iter_args(%p = %z) -> (f32) {{
+      %v = affine.load %a[%i, %l] : memref<96x{k}xbf16>
+      %w = affine.load %b[%l, %j] : memref<{k}x200xbf16>
+      %x = arith.extf %v : bf16 to f32
+      %y = arith.extf %w : bf16 to f32
+      %m = arith.mulf %x, %y fastmath<reassoc,contract> : f32
+      %u = arith.addf %p, %m fastmath<reassoc,contract> : f32
+      affine.yield %u : f32
+    }}
+    affine.store %s, %c[%i, %j] : memref<96x200xf32>
+  }} }}
+  return
+}}
+"""
+SEVERAL_PRODUCTS = [
+    CONVOLUTION.format(c=64, o=96, m=7, h=9),
+    CONVOLUTION.format(c=32, o=64, m=28, h=30),
+    GRADIENT.format(n=2, m=14, p=16, c=24, o=40),
+    WORDS.format(k=96),
+    WORDS.format(k=2048),
+]
+
+
+@pytest.mark.parametrize("arch", CHIPS)
+@pytest.mark.parametrize("text", SEVERAL_PRODUCTS)
+@pytest.mark.parametrize("threads", [None, 1])
+def test_products_are_ranked_as_if_all_were_searched(
+    arch: str, text: str, threads: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = mlir.parse(text)
+    with module.context:
+        sequence = reader.read(module)
+        contraction = contraction_of(sequence.nests()[0].body)
+        assert contraction is not None
+        views, target = FlatViews(sequence), chip(arch)
+        products = candidate_products(contraction, views, target)
+        best: list[tuple[float, Tiling]] = []
+        for product_ in products:
+            cost = cost_of(product_, target, threads, None)
+            space = TilingSpace(cost)
+            least, tilings = cost.least_time(space.register_tiles()), list(space.tilings())
+            assert all(cost.time(tiling) >= least for tiling in tilings)
+            if tilings:
+                fastest = min(tilings, key=cost.time)
+                best.append((cost.seconds(cost.time(fastest)) or 0.0, fastest))
+        searched: list[TilingCost] = []
+        monkeypatch.setattr(
+            choice, "choose_tiling", lambda cost: searched.append(cost) or choose_tiling(cost)
+        )
+        ranked = tilings_of(contraction, views, target, threads)
+        found = [next(ranked)]
+        few = len(searched)
+        found += ranked
+    assert len(searched) == len(products)
+    if threads and text in SEVERAL_PRODUCTS[:2] and target.vector_bits == 512:
+        # Windows are so much faster that the others are not searched.
+        assert few < len(products)
+    best.sort(key=lambda one: one[0])
+    assert [(tiled.seconds, tiled.tiling) for tiled in found] == best

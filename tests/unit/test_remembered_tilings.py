@@ -53,7 +53,7 @@ def tiled(sequence: Sequence, number: int, threads: int | None, remember: bool) 
     assert contraction is not None
     target = describe(CompileOptions(arch="x86-64-v4"))
     choices = Choices(sequence, nodes) if remember else None
-    return tilings_of(contraction, FlatViews(sequence), target, threads, None, choices)
+    return list(tilings_of(contraction, FlatViews(sequence), target, threads, None, choices))
 
 
 def test_what_is_alike_is_chosen_once(sequence, monkeypatch):

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from polyblocks.affine.contraction.products.flat_product import FlatProduct
 from polyblocks.affine.plan.tiles import Tiles
 
 
-@dataclass(frozen=True)
-class Tiling:
+class Tiling(NamedTuple):
     """The sizes of a tiled contraction; what does not divide is done by smaller tiles.
 
     Attributes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, ClassVar
 
 from polyblocks.affine.analysis.contractions import Contraction
@@ -105,11 +106,12 @@ class PlanContractionsPass(NestPass):
             if not has_enough(contraction):
                 # Operands that are used so seldom are not worth packing.
                 reason = "few rows or columns"
-                found = [tiled for tiled in found if tiled.cost.in_place]
-            elif found and not found[0].cost.in_place:
-                dots = dot_seconds(contraction, target, threads)
-                if dots is not None and dots < (found[0].seconds or 0.0):
-                    reason, found = "rows are multiplied sooner than they are packed", []
+                found = (tiled for tiled in found if tiled.cost.in_place)
+            elif (best := next(found, None)) is not None:
+                found = chain([best], found)
+                dots = None if best.cost.in_place else dot_seconds(contraction, target, threads)
+                if dots is not None and dots < (best.seconds or 0.0):
+                    reason, found = "rows are multiplied sooner than they are packed", iter(())
             level = None if around else target.shared_level.name
             for tiled in found:
                 try:

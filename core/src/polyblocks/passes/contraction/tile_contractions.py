@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from math import prod
 from typing import Any, ClassVar
 
@@ -121,7 +121,7 @@ class TileContractionsPass(NestPass):
                 error,
                 "choose another product by 'transposed', 'staged' or 'windows'",
             ) from error
-        numbers = asdict(tiled.tiling) | {
+        numbers = tiled.tiling._asdict() | {
             "waits": product.waits,
             "predicted_seconds": _seconds(tiled, around),
         }

@@ -262,7 +262,7 @@ class _Grouping:
                     room = target.shared_level.size
                     ahead = prologues_of(sequence, nest, [], self.preparation, room)
                     tilings = tilings_of(contraction, views, target, None, ahead, choices)
-                    seconds = tilings[0].seconds if tilings else None
+                    seconds = next((tiled.seconds for tiled in tilings), None)
                     known[choices.code] = seconds
             # A product lives by its reuse in registers, which the cost model does not cover,
             # unless it will have register tiles.
@@ -588,11 +588,11 @@ class _Grouping:
                 return
             choices = Choices(self.sequence, nodes)
             ahead = prologues_of(self.sequence, within, around, self.preparation, threads)
-            tilings = tilings_of(contraction, views, target, 1, ahead, choices)
-            if tilings and tilings[0].seconds is not None:
+            tiled = next(tilings_of(contraction, views, target, 1, ahead, choices), None)
+            if tiled is not None and tiled.seconds is not None:
                 runs = prod(loop.trips for loop in around)
-                found.append(-(-runs // target.shared_level.size) * tilings[0].seconds)
-                found.append(filling_seconds(tilings[0].cost, ahead))
+                found.append(-(-runs // target.shared_level.size) * tiled.seconds)
+                found.append(filling_seconds(tiled.cost, ahead))
 
         for within in (Nest(body, []) for body in bodies):
             change_subnests(within, see)

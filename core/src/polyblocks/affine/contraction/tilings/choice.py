@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
 from math import prod
 
 from polyblocks.affine.analysis.contractions import Contraction
@@ -67,8 +68,11 @@ def tilings_of(
     threads: int | None,
     prologues: Prologues | None = None,
     choices: Choices | None = None,
-) -> list[Tiled]:
+) -> Iterator[Tiled]:
     """The best tiling of each product that a contraction can be seen as, the fastest one first.
+
+    Tilings of a product are compared when it may be the next one: of most contractions no other
+    than the fastest is asked for.
 
     Args:
         contraction: what is tiled.
@@ -78,16 +82,36 @@ def tilings_of(
         prologues: code ahead, which may fill panels.
         choices: those known for the contraction's code; None: each is made anew.
     """
-    ranked: list[tuple[float, Tiled]] = []
-    for number, product in enumerate(candidate_products(contraction, views, target, prologues)):
-        cost = cost_of(product, target, threads, prologues)
+    products = candidate_products(contraction, views, target, prologues)
+    costs = [cost_of(product, target, threads, prologues) for product in products]
+    # Time, whether it is that of a tiling and not a bound, number of the product, and its tiling.
+    ranked: list[tuple[float, bool, int, Tiled | None]] = [
+        (
+            _comparable(cost, cost.least_time(TilingSpace(cost).register_tiles())),
+            False,
+            number,
+            None,
+        )
+        for number, cost in enumerate(costs)
+    ]
+    heapify(ranked)
+    while ranked:
+        _, _, number, tiled = heappop(ranked)
+        if tiled is not None:
+            yield tiled
+            continue
+        cost = costs[number]
         tiling = choose_tiling(cost) if choices is None else choices.of(cost, number)
         if tiling is not None:
             time = cost.time(tiling)
-            # Units differ in what a multiply-add of theirs takes.
-            seconds = cost.seconds(time)
-            ranked.append((time if seconds is None else seconds, Tiled(cost, tiling, seconds)))
-    return [tiled for _, tiled in sorted(ranked, key=lambda one: one[0])]
+            tiled = Tiled(cost, tiling, cost.seconds(time))
+            heappush(ranked, (_comparable(cost, time), True, number, tiled))
+
+
+def _comparable(cost: TilingCost, time: float) -> float:
+    """Seconds of a time if they are known: units differ in what a multiply-add of theirs takes."""
+    seconds = cost.seconds(time)
+    return time if seconds is None else seconds
 
 
 def candidate_products(

@@ -7,6 +7,7 @@ one of its sums is ready for the next step.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import prod
 
@@ -37,6 +38,8 @@ from polyblocks.target import TargetDescription, TileUnit
 
 #: Vectors of a row of columns that is as good as a panel of them.
 MOST_VECTORS = 8
+#: More than rounding can add to a bound.
+ROUNDED_DOWN = 1 - 1e-9
 
 
 @dataclass
@@ -152,6 +155,30 @@ class TilingCost:
         total = max(total, memory + NOT_HIDDEN * total)
         return chunks_per_thread * total + (self.core.start if tiling.threads > 1 else 0.0)
 
+    def least_time(self, tiles: Iterable[tuple[int, int]]) -> float:
+        """A lower bound of :meth:`time`, for all tilings with register tiles of these sizes.
+
+        Threads are equally busy with whole register tiles, with stores and with the operands that
+        all tilings fetch or copy.
+        """
+        each = min((self._least_step(*tile) for tile in tiles), default=0.0)
+        total = each * self.rows * -(-self.columns // self.width) * self.steps
+        total += self.rows * self.columns * self._storing + self._window_time
+        for operand in self.product.operands:
+            copied = operand.in_place is None or not (operand.of_rows or self.in_place)
+            time = self._packing[operand] if copied else 0.0
+            if copied or not operand.of_rows:
+                time += self._fetching[operand]
+            total += time * (self.rows if operand.of_rows else self.columns) * self.steps
+        return self.batch * total / self.threads * ROUNDED_DOWN
+
+    def _least_step(self, rows: int, lanes: int) -> float:
+        """A step of a register tile, for each of its vectors; smaller ones at edges take longer."""
+        vectors = lanes // self.width
+        if self.unit is not None:
+            return self._busy(-(-rows // self.unit.shape[0]), vectors) / (rows * vectors)
+        return self._issue_time(rows, vectors) / (rows * vectors)
+
     def result_memory_time(self, tiling: Tiling) -> float:
         """Memory time of a result, and of what else the epilogue moves for each."""
         moved, footprint = self._traffic
@@ -243,8 +270,7 @@ class TilingCost:
 
     def _vector_step(self, tiling: Tiling, height: int, vectors: int) -> float:
         """One step of a register tile of ``height`` rows and ``vectors`` vectors of columns."""
-        core, windows = self.core, self.product.windows
-        loads = vectors * core.vector_load + height * core.load
+        windows = self.product.windows
         far = self._cache_time(tiling, height, vectors)
         joined = CHUNK_END * height * vectors / tiling.chain if tiling.chain < self.steps else 0.0
         if windows is not None:
@@ -252,9 +278,15 @@ class TilingCost:
             joined += (LOOP_EXIT if run > PREDICTABLE_TRIPS else PREDICTED_EXIT) / run
         if self.product.rows[-1].extent % tiling.rows:
             joined += height * self._delinearization / self.steps
+        return self._issue_time(height, vectors, far) + joined
+
+    def _issue_time(self, height: int, vectors: int, far: float = 0.0) -> float:
+        """A step's multiply-adds and loads; ``far`` is the time of loads from further caches."""
+        core = self.core
+        loads = vectors * core.vector_load + height * core.load
         # Of tiles with as many multiply-adds the one with fewer loads.
         longest = max(height * vectors, core.in_flight, loads, far)
-        return longest + K_LOOP_OVERHEAD + LOAD_TIEBREAK * loads + joined
+        return longest + K_LOOP_OVERHEAD + LOAD_TIEBREAK * loads
 
     def _cache_time(self, tiling: Tiling, height: int, vectors: int) -> float:
         """Time of a register tile's step in caches behind the first one.
@@ -285,6 +317,11 @@ class TilingCost:
         lines = down + vectors
         used = tiling.rows * tiling.depth * self.size
         far = lines if used > core.l1.size // 2 else vectors
-        busy = max(down * unit.shape[0] * vectors, unit.in_flight * unit.shape[0])
+        busy = self._busy(down, vectors)
         waits = 2 * core.vector_load * height * vectors / tiling.depth
         return max(busy, lines * core.vector_load, far * core.l2_load) + waits
+
+    def _busy(self, down: int, vectors: int) -> int:
+        """Time of a unit's multiply-adds in one step of ``down`` x ``vectors`` of its tiles."""
+        assert self.unit is not None
+        return self.unit.shape[0] * max(down * vectors, self.unit.in_flight)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from math import ceil, gcd, lcm
 
 from polyblocks.affine.analysis.reductions import ROUNDING
@@ -69,21 +68,27 @@ class TilingSpace:
         self._rounds = sums is not None and any(op.name in ROUNDING for op in sums)
 
     def tilings(self) -> Iterator[Tiling]:
-        """Register tiles that fit into registers, and chunks for all threads."""
+        """All of them, with chunks for all threads."""
+        for rows, lanes in self.register_tiles():
+            yield from self._with_tile(rows, lanes)
+
+    def register_tiles(self) -> Iterator[tuple[int, int]]:
+        """Rows and lanes of the register tiles that fit into registers, and divide windows."""
         if self._unit is not None:
-            for rows, lanes in self._unit_tiles(self._unit):
-                yield from self._with_tile(rows, lanes)
+            yield from self._unit_tiles(self._unit)
             return
         registers, width = self._cost.target.vector_registers, self._cost.width
         carried = len(self._product.results)
         # All rows at once, where columns come from far away: then they come once.
         streams = self._streams and self._rows <= (registers - 2) // carried
+        windows = self._product.windows
         for vectors in VECTORS:
             if vectors > 1 and (vectors - 1) * width >= self._columns:
                 break
             most = (registers - 1 - vectors) // (vectors * carried)
             for rows in range(self._rows if streams else 1, min(most, self._rows) + 1):
-                yield from self._with_tile(rows, vectors * width)
+                if windows is None or windows.run % rows == 0:
+                    yield rows, vectors * width
 
     def _unit_tiles(self, unit: TileUnit) -> Iterator[tuple[int, int]]:
         """Rows and columns whose sums, rows and columns have registers of a unit of tiles."""
@@ -110,7 +115,7 @@ class TilingSpace:
                     if row_pieces * column_pieces == 1:
                         yield each
                     if threads > 1 and self._cost.pieces(each) > 1:
-                        yield replace(each, threads=threads)
+                        yield each._replace(threads=threads)
 
     def _chunks(self) -> Iterator[tuple[int, int]]:
         """Numbers of chunks along M and N."""
@@ -140,7 +145,7 @@ class TilingSpace:
         near = columns * self._steps * self._size <= self._l2 // 2
         further = tiling.row_block > height and tiling.column_block > tiling.lanes
         if tiling.depth >= self._steps and further and near:
-            yield replace(tiling, row_block=height)
+            yield tiling._replace(row_block=height)
 
     def _fits(self, tiling: Tiling) -> bool:
         """Whether panels of a tile that one thread computes have room on its stack."""
@@ -155,15 +160,13 @@ class TilingSpace:
         """The tiling with blocks for the caches."""
         if -(-self._rows // rows) < row_pieces:
             return None
-        windows = self._product.windows
-        if windows is not None and windows.run % rows:
-            return None
         if self._unit is not None:
             depth = _whole_steps(self._steps, self._unit.shape[2] // self._unit.in_a_word)
             return self._blocked(rows, lanes, depth, depth, row_pieces, column_pieces, False)
         streaming = self._streams and self._rows <= rows
         # Rows that are used in place need no room, however many steps there are.
-        depth = self._steps if windows else self._depth(STREAMS if streaming else MAX_DEPTH)
+        in_place = self._product.windows is not None
+        depth = self._steps if in_place else self._depth(STREAMS if streaming else MAX_DEPTH)
         chain = self._sum_chunk(depth)
         return self._blocked(rows, lanes, depth, chain, row_pieces, column_pieces, streaming)
 
@@ -209,7 +212,7 @@ class TilingSpace:
         for, or one chunk of the sum. None if there is no need.
         """
         product, windows, size = self._product, self._product.windows, self._size
-        if windows is None or windows.run % rows or product.waits or self._cost.by_rows:
+        if windows is None or product.waits or self._cost.by_rows:
             return
         if self._unit is not None or self._packs_rows(rows, False):
             return
