@@ -26,11 +26,11 @@ CASES = {
     for group in ("products", "resnet-50", "attention")
     for each in cases.GROUPS[group]
 }
-#: Programs for which that is not so yet.
-IN_ORDER = ("float16: 1x1 /2 256->512, 56x56",)
 CHOSEN = (
     next(name for name in CASES if "float16 8192x" in name),
     next(name for name in CASES if "3x3 /1 128->128" in name),
+    # The assembler has too few registers for what it would compute ahead.
+    next(name for name in CASES if "1x1 /2 256->512" in name),
     next(name for name, each in CASES.items() if each.group == "attention"),
 )
 
@@ -56,12 +56,7 @@ def waits_for_all(instructions: Any) -> bool:
 
 
 @pytest.mark.parametrize("name", sweep(list(CASES), *CHOSEN))
-def test_units_of_several_warps_stay_asynchronous(
-    name: str, said: list[str], request: pytest.FixtureRequest
-) -> None:
-    if name in IN_ORDER:
-        reason = "the assembler puts its calls in order"
-        request.applymarker(pytest.mark.xfail(strict=True, reason=reason))
+def test_units_of_several_warps_stay_asynchronous(name: str, said: list[str]) -> None:
     launches = build(CASES[name], "sm_90a")
     assert "Compiling entry function" in "".join(said)
     assert not [line for text in said for line in text.splitlines() if SERIALIZED in line]

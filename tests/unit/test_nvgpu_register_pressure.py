@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 from tests.gpu_conformance.assemble import compiled
 
@@ -219,20 +222,48 @@ def test_the_plain_text_is_made_where_loops_are_not_enough(
         levels.append(level)
         return _plainly(LOOPS) if level == 0 else LOOPS
 
-    def assemble(assembler: object, text: str, arch: str) -> tuple[bytes, dict[str, Resources]]:
+    def assemble(
+        assembler: object, text: str, arch: str, *, sparing: bool = False
+    ) -> tuple[bytes, dict[str, Resources]]:
         return b"", {"fill": Resources(registers=64, spill_bytes=0 if "again" in text else 8)}
 
+    monkeypatch.setattr(lower, "compile_ptx", compile_ptx)
+    forms, resources = _built(assemble, monkeypatch)
+    assert levels == [3, 0]
+    assert resources["fill"].spill_bytes == 0
+    assert "again" in forms["ptx"].decode()
+
+
+def test_the_assembler_computes_nothing_ahead_where_that_is_enough(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    levels = []
+
+    def compile_ptx(module: object, context: PassContext, level: int = 3) -> str:
+        levels.append(level)
+        return LOOPS
+
+    def assemble(
+        assembler: object, text: str, arch: str, *, sparing: bool = False
+    ) -> tuple[bytes, dict[str, Resources]]:
+        spilled = 0 if sparing else 8
+        return str(sparing).encode(), {"fill": Resources(registers=64, spill_bytes=spilled)}
+
+    monkeypatch.setattr(lower, "compile_ptx", compile_ptx)
+    forms, resources = _built(assemble, monkeypatch)
+    assert (levels, forms["cubin"], forms["ptx"].decode()) == ([3], b"True", LOOPS)
+    assert resources["fill"].spill_bytes == 0
+
+
+def _built(assemble: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> Any:
+    """What ``lower`` makes with an assembler."""
     options = CompileOptions(target="nvgpu", arch="sm_80")
     target = get_registry().target("nvgpu").hook.describe_target(options=options)
-    monkeypatch.setattr(lower, "compile_ptx", compile_ptx)
     monkeypatch.setattr(ptxas, "find", lambda: "ptxas")
     monkeypatch.setattr(ptxas, "architectures", lambda _: ["sm_80"])
     monkeypatch.setattr(ptxas, "assemble", assemble)
     module = mlir.parse("gpu.module @kernels {}")
-    forms, resources = lower._build(module, PassContext.create(target, options))
-    assert levels == [3, 0]
-    assert resources["fill"].spill_bytes == 0
-    assert "again" in forms["ptx"].decode()
+    return lower._build(module, PassContext.create(target, options))
 
 
 def test_the_plain_text_keeps_private_memory_in_registers() -> None:

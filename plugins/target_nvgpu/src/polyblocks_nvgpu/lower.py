@@ -73,6 +73,11 @@ def _build(module: Any, context: PassContext) -> tuple[dict[str, bytes], dict[st
         if names := [name for name, used in resources.items() if used.spill_bytes]:
             ptx = register_pressure.with_loops(ptx, names, lambda text: assembled(text)[1])
             code, resources = assembled(ptx)
+        if any(used.spill_bytes for used in resources.values()):
+            # In the plain text the products of groups of warps would wait for each other.
+            less, needed = assembled(ptx, sparing=True)
+            if not any(used.spill_bytes for used in needed.values()):
+                code, resources = less, needed
         if names := [name for name, used in resources.items() if used.spill_bytes]:
             plain = compile_ptx(module, replace(context, dump_folder=None), level=0)
             ptx = register_pressure.with_least_moved(

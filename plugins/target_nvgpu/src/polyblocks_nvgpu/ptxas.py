@@ -78,7 +78,9 @@ def _help(path: str) -> str:
     return done.stdout
 
 
-def assemble(path: str, ptx: str, arch: str) -> tuple[bytes, dict[str, Resources]]:
+def assemble(
+    path: str, ptx: str, arch: str, *, sparing: bool = False
+) -> tuple[bytes, dict[str, Resources]]:
     """Machine code of PTX text, and what its kernels need.
 
     All processors work on it, if the assembler is of those that can let them (CUDA 12.1).
@@ -87,6 +89,7 @@ def assemble(path: str, ptx: str, arch: str) -> tuple[bytes, dict[str, Resources
         path: the assembler.
         ptx: the text.
         arch: e.g. ``sm_90a``.
+        sparing: whether nothing is computed ahead that waits in registers.
 
     Returns:
         The ELF file (cubin), and resources by kernel.
@@ -97,7 +100,8 @@ def assemble(path: str, ptx: str, arch: str) -> tuple[bytes, dict[str, Resources
 
     def command(source: str, output: str) -> list[str]:
         several = ["--split-compile=0"] if "--split-compile" in _help(path) else []
-        return [path, "-v", f"-arch={arch}", "-O3", *several, "-o", output, source]
+        few = ["--register-usage-level=0"] if sparing else []
+        return [path, "-v", f"-arch={arch}", "-O3", *several, *few, "-o", output, source]
 
     code, said = run_tool("assembler", command, ptx.encode(), ".ptx")
     return code, parse_resources(said)
