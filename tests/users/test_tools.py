@@ -60,7 +60,6 @@ def test_torch_profiler_shows_kernels_by_name():
     assert not [name for name in ranges(seen) if name.startswith("scaled")]
 
 
-@pytest.mark.slow
 def test_torch_profiler_sees_forward_and_backward():
     torch = pytest.importorskip("torch")
     from torch.profiler import ProfilerActivity, profile

@@ -140,10 +140,16 @@ def _forward(function: Any, metadata: ViewAndMutationMeta) -> Callable[..., Any]
     graph = function.compiled_fw
     native = getattr(graph, "native_call", None)
     native = native and native(lambda *args: graph(list(args)))
+    whole = f"results = {source.name('graph', graph)}(list(args))"
     if native is not None:
-        source.add(f"results = {source.name('graph', native.call)}(*args)")
+        # Machine code shows no range to a profiler.
+        profiler = source.name("profiler", torch.autograd.profiler)
+        source.add(f"if {profiler}._is_profiler_enabled:")
+        source.add(whole, 2)
+        source.add("else:")
+        source.add(f"results = {source.name('native', native.call)}(*args)", 2)
     else:
-        source.add(f"results = {source.name('graph', graph)}(list(args))")
+        source.add(whole)
     checked = _saved(metadata.tensors_saved_for_backwards_with_vc_check_slice)
     unchecked = _saved(metadata.tensors_saved_for_backwards_no_vc_check_slice)
     source.add("saved = [x.detach() if x._is_view() else x for x in results" + f"[{checked}]]")
