@@ -238,10 +238,12 @@ def share_out(monkeypatch: pytest.MonkeyPatch, blocks: int) -> None:
 @pytest.mark.parametrize("blocks", sweep((1, 3), 3))
 def test_parts_of_steps_are_joined(name: str, blocks: int, monkeypatch: pytest.MonkeyPatch) -> None:
     share_out(monkeypatch, blocks)
-    # The mask of a number known at run time is a kernel of its own.
-    *_, parts, joining = check(name, kernels=3 if name == "cached" else 2)
-    assert parts.counts.instructions["matrix"] > 0
-    assert "matrix" not in joining.counts.instructions
+    # The mask of a number known at run time is a kernel of its own. Behind it, few blocks that join
+    # parts wait for these in one launch.
+    waits = name == "cached" and blocks == 3
+    launches = check(name, kernels=3 if name == "cached" and not waits else 2)
+    multiply = ["matrix" in each.counts.instructions for each in launches]
+    assert multiply[-2:] == ([False, True] if waits else [True, False])
 
 
 def test_a_group_reads_its_keys_and_values_once(monkeypatch: pytest.MonkeyPatch) -> None:
