@@ -29,7 +29,7 @@ KERNELS = 7
 SIZE = 512
 
 
-@pytest.mark.parametrize("arch", sweep(CHIPS, "sm_80", "sm_90a", "gfx1100"))
+@pytest.mark.parametrize("arch", CHIPS)
 def test_kernels_of_a_layer_of_bert(arch: str) -> None:
     with torch.no_grad():
         x, mask = torch.zeros(1, 128, 768).half(), torch.zeros(1, 1, 1, 128).half()

@@ -31,6 +31,7 @@ from polyblocks.codegen.gpu.phases import (
     clearing_row,
     is_worth_waiting,
     rounded,
+    ticket_type,
 )
 from polyblocks.codegen.gpu.plan import kernels, name_of, read_launches, write_launches
 from polyblocks.codegen.memory import extent_of, static_bytes
@@ -185,10 +186,12 @@ class JoinLaunchesPass:
             phase = None
             if row.is_short(target) and _fit([*(rows[n] for n in group), row], target):
                 phase = self._phase(position, rows, group, phases)
+            together = _members(rows, group | {position: phase or 0})
+            if phase is not None and phases_of(together) > 1 and not _has_room(together, target):
+                phase = None
             if phase is not None and phase > 0:
                 if _come_again(rows, position):
                     break
-                together = _members(rows, group | {position: phase})
                 if not saves_a_launch(_members(rows, group), row.member, together, target):
                     phase = None
             if phase is None:
@@ -320,6 +323,15 @@ def _fit(launches: list[_Launch], target: Any) -> bool:
     blocks = max(launch.member.blocks for launch in launches)
     held = -(-blocks // max(target.shared_level.size, 1))
     return size <= chip.shared_per_block_optin and held * size <= chip.shared
+
+
+def _has_room(members: list[Member], target: Any) -> bool:
+    """Whether a block can have the shared memory of any of these, and its number behind it."""
+    kernels_, chip = [m.kernel for m in members], target.multiprocessor
+    alignment = max(map(shared_alignment, kernels_))
+    types = [*shared_of(kernels_).types, ticket_type()]
+    size = sum(-(-(static_bytes(type_) or 0) // alignment) * alignment for type_ in types)
+    return bool(size <= max(chip.shared_per_block, chip.shared_per_block_optin))
 
 
 def _has_workspace(module: Any) -> bool:
