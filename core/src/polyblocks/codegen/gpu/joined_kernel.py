@@ -24,7 +24,11 @@ from polyblocks.attributes import (
     UNIT_ATTRIBUTE,
 )
 from polyblocks.codegen.gpu.passes.assign_memory_spaces import WORKGROUP
-from polyblocks.codegen.gpu.passes.place_shared_memory import shared_alignment, workgroup_buffers
+from polyblocks.codegen.gpu.passes.place_shared_memory import (
+    offsets_of,
+    shared_alignment,
+    workgroup_buffers,
+)
 from polyblocks.codegen.gpu.phases import (
     count_done,
     counters_type,
@@ -181,14 +185,12 @@ def shared_of(kernels: Sequence[Any]) -> SharedBuffers:
     if all(each == most[: len(each)] for each in types):
         return SharedBuffers(most)
     alignment = max(map(shared_alignment, kernels))
-    offsets, size = [], 0
-    for each in types:
-        sizes = [-(-(static_bytes(type_) or 0) // alignment) * alignment for type_ in each]
-        offsets.append([sum(sizes[:n]) for n in range(len(sizes))])
-        size = max(size, sum(sizes))
+    placed = [offsets_of(each, alignment) for each in types]
+    size = max(total for _, total in placed)
     space = mlir.ir.Attribute.parse(WORKGROUP)
     i8 = mlir.ir.IntegerType.get_signless(8)
-    return SharedBuffers([mlir.ir.MemRefType.get([size], i8, memory_space=space)], offsets)
+    memory = mlir.ir.MemRefType.get([size], i8, memory_space=space)
+    return SharedBuffers([memory], [offsets for offsets, _ in placed])
 
 
 def estimate_of(members: Sequence[Member], target: TargetDescription) -> Json | None:

@@ -122,17 +122,10 @@ def _jumps(comparison: Any) -> bool:
 
 def _is_zero_or_infinite(value: Any) -> bool:
     """Whether a value is a constant that is 0 or infinite, at each element."""
-    from polyblocks.mlir import ir
+    from polyblocks.mlir import constant_number
 
-    made = _maker(value)
-    if made is None or made.name != "arith.constant":
-        return False
-    number = made.attributes["value"]
-    if isinstance(number, ir.DenseElementsAttr):
-        if not number.is_splat:
-            return False
-        number = number.get_splat_value()
-    return isinstance(number, ir.FloatAttr) and (number.value == 0 or math.isinf(number.value))
+    number = constant_number(value)
+    return number is not None and (number == 0 or math.isinf(number))
 
 
 def _quotients(values: list[Any]) -> list[Any]:

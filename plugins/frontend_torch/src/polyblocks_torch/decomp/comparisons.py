@@ -12,14 +12,13 @@ from torch import Tensor
 from torch._prims_common import get_computation_dtype
 
 from polyblocks_torch.decomp.numbers import wrapped, wrapped_limits
+from polyblocks_torch.decomp.parts import part_of
 from polyblocks_torch.decomp.registry import decomposition
 
 aten = torch.ops.aten
 
 #: Elements from which on an extremum is not known soon enough to read them again from a cache.
 _MANY = 1 << 20
-#: Elements of a part of these, at least and at most.
-_LEAST_PART, _MOST_PART = 256, 1 << 12
 
 
 def _is_float(*values: Tensor) -> bool:
@@ -136,10 +135,8 @@ def _arg_extremum(x: Tensor, dim: int, keepdim: bool, largest: bool) -> tuple[Te
 
 def _first_of_all(x: Tensor, largest: bool) -> Tensor:
     """The first position of the extremum of all elements, found in parts that are read once."""
-    count = x.numel()
-    part = next((n for n in range(_MOST_PART, _LEAST_PART - 1, -1) if count % n == 0), 0)
-    flat = x.reshape(-1)
-    if count < _MANY or not part:
+    part, flat = part_of(x.numel()), x.reshape(-1)
+    if x.numel() < _MANY or not part:
         return _arg_extremum(flat, 0, False, largest)[1]
     best, position = _arg_extremum(flat.reshape(-1, part), 1, False, largest)
     which = _arg_extremum(best, 0, False, largest)[1]

@@ -8,14 +8,13 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from polyblocks_torch.decomp.parts import part_of
 from polyblocks_torch.decomp.registry import decomposition
 
 aten = torch.ops.aten
 
 #: Elements from which on a mean is not known soon enough to read them again from a cache.
 MANY = 1 << 15
-#: Elements of a part of these, at least and at most.
-LEAST_PART, MOST_PART = 256, 1 << 12
 
 
 def _variance(
@@ -67,9 +66,7 @@ def _part(shape: Sequence[int], dims: Sequence[int]) -> int:
         if d not in dims:
             break
         run *= shape[d]
-    if math.prod(shape[d] for d in dims) < MANY or run < LEAST_PART:
-        return 0
-    return next((n for n in range(min(run, MOST_PART), LEAST_PART - 1, -1) if run % n == 0), 0)
+    return part_of(run) if math.prod(shape[d] for d in dims) >= MANY else 0
 
 
 def _centered(x: Tensor, dims: Sequence[int]) -> Tensor:

@@ -25,7 +25,11 @@ from polyblocks.codegen.gpu.joined_kernel import (
     write_notes,
 )
 from polyblocks.codegen.gpu.passes.lower_checks import COLLECTIVE
-from polyblocks.codegen.gpu.passes.place_shared_memory import shared_alignment, workgroup_buffers
+from polyblocks.codegen.gpu.passes.place_shared_memory import (
+    offsets_of,
+    shared_alignment,
+    workgroup_buffers,
+)
 from polyblocks.codegen.gpu.phases import (
     clearing_kernel,
     clearing_row,
@@ -329,8 +333,7 @@ def _has_room(members: list[Member], target: Any) -> bool:
     """Whether a block can have the shared memory of any of these, and its number behind it."""
     kernels_, chip = [m.kernel for m in members], target.multiprocessor
     alignment = max(map(shared_alignment, kernels_))
-    types = [*shared_of(kernels_).types, ticket_type()]
-    size = sum(-(-(static_bytes(type_) or 0) // alignment) * alignment for type_ in types)
+    _, size = offsets_of([*shared_of(kernels_).types, ticket_type()], alignment)
     return bool(size <= max(chip.shared_per_block, chip.shared_per_block_optin))
 
 

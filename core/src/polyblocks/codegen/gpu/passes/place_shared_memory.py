@@ -50,7 +50,7 @@ class PlaceSharedMemoryPass:
         with module.context, ir.Location.unknown():
             for kernel in kernels(module):
                 alignment = shared_alignment(kernel)
-                offsets, total = _offsets(kernel, alignment)
+                offsets, total = offsets_of([b.type for b in workgroup_buffers(kernel)], alignment)
                 if chip and total > most:
                     what = f"{total} bytes of shared memory, where a block has at most {most},"
                     raise unsupported(kernel, what, name_of(kernel))
@@ -85,14 +85,14 @@ def shared_alignment(kernel: Any) -> int:
     return max(ALIGNMENT, int(kernel.attributes[SHARED_ALIGNMENT_ATTRIBUTE].value))
 
 
-def _offsets(kernel: Any, alignment: int) -> tuple[list[int], int]:
-    """Where the shared buffers of a kernel lie, and the bytes of all."""
+def offsets_of(types: list[Any], alignment: int) -> tuple[list[int], int]:
+    """Where shared buffers of these types lie one behind the other, and the bytes of all."""
     offsets = []
     total = 0
-    for buffer in workgroup_buffers(kernel):
-        size = static_bytes(buffer.type)
+    for type_ in types:
+        size = static_bytes(type_)
         if size is None:
-            raise ValueError(f"a shared buffer has a static size, not {buffer.type}")
+            raise ValueError(f"a shared buffer has a static size, not {type_}")
         offsets.append(total)
         total += -(-size // alignment) * alignment
     return offsets, total
