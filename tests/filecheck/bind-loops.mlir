@@ -70,3 +70,39 @@ func.func @branch(%p: i1, %a: tensor<4xf32>, %b: tensor<4xf32>) -> tensor<4xf32>
   }
   return %r : tensor<4xf32>
 }
+
+// Of two results that are the carried tensor in one branch each, the first is made in its buffer,
+// and the other one is a copy.
+
+// CHECK-LABEL: func.func @exchanged
+// CHECK:         scf.for
+// CHECK:           %[[X:.*]] = bufferization.to_tensor %[[B:.*]] restrict writable
+// CHECK:           %[[C:.*]] = memref.alloc() : memref<4xf32>
+// CHECK:           scf.if %{{.*}} {
+// CHECK:             %[[N:.*]] = arith.negf %[[X]]
+// CHECK:             bufferization.materialize_in_destination %[[N]] in restrict writable %[[C]]
+// CHECK:           } else {
+// CHECK:             %[[E:.*]] = math.exp %[[X]]
+// CHECK:             %[[M:.*]] = bufferization.to_buffer %[[X]] read_only
+// CHECK:             memref.copy %[[M]], %[[C]]
+// CHECK:             bufferization.materialize_in_destination %[[E]] in restrict writable %[[O:.*]] :
+// CHECK:             memref.copy %[[O]], %[[B]]
+// CHECK:           }
+// CHECK:           bufferization.to_tensor %[[C]] restrict writable
+func.func @exchanged(%p: i1, %h0: tensor<4xf32>, %y0: tensor<8x4xf32>) -> (tensor<4xf32>, tensor<8x4xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %r:2 = scf.for %i = %c0 to %c8 step %c1 iter_args(%h = %h0, %y = %y0) -> (tensor<4xf32>, tensor<8x4xf32>) {
+    %b:2 = scf.if %p -> (tensor<4xf32>, tensor<4xf32>) {
+      %n = arith.negf %h : tensor<4xf32>
+      scf.yield %h, %n : tensor<4xf32>, tensor<4xf32>
+    } else {
+      %e = math.exp %h : tensor<4xf32>
+      scf.yield %e, %h : tensor<4xf32>, tensor<4xf32>
+    }
+    %u = tensor.insert_slice %b#1 into %y[%i, 0] [1, 4] [1, 1] : tensor<4xf32> into tensor<8x4xf32>
+    scf.yield %b#0, %u : tensor<4xf32>, tensor<8x4xf32>
+  }
+  return %r#0, %r#1 : tensor<4xf32>, tensor<8x4xf32>
+}

@@ -63,3 +63,17 @@ def _doubled(shape):
 
 def _first(shape):
     return f"[{', '.join(['0:1'] * len(shape))}]"
+
+
+def test_what_surrounds_an_empty_array_is_the_number():
+    pytest.importorskip("polyblocks_cpu")
+    text = """
+    func.func @main(%x: tensor<0x2xf32>) -> tensor<3x4xf32> {
+      %a = stablehlo.constant dense<2.0> : tensor<f32>
+      %y = stablehlo.pad %x, %a, low = [3, 1], high = [0, 1], interior = [0, 0]
+          : (tensor<0x2xf32>, tensor<f32>) -> tensor<3x4xf32>
+      return %y : tensor<3x4xf32>
+    }
+    """
+    got = run(text, np.zeros((0, 2), np.float32))
+    np.testing.assert_array_equal(got, np.full((3, 4), 2, np.float32))

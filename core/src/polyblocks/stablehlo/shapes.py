@@ -342,7 +342,7 @@ def pad(
         return Array(shape, x.element, splat=x.splat)
     starts, sizes, places = _survivors(x.shape, shape, low, inner)
     number = value.splat if value.splat is not None else value
-    if not any(inner) and min(*low, *high) >= 0:
+    if not any(inner) and min(*low, *high) >= 0 and all(x.shape):
         return Array(shape, x.element, _surround(lowering, x, number, low, high))
     around = lowering.filled(shape, x.element, number)
     if any(size <= 0 for size in sizes):

@@ -227,13 +227,16 @@ class _Binder:
         ir = mlir.ir
         blocks = _blocks(op)
         places: dict[int, Any] = {}
+        #: The tensors that results are updates of.
         olds: dict[int, Any] = {}
         for i, result in enumerate(op.results):
             if not is_tensor(result.type):
                 continue
-            olds[i] = self._updated(op, [terminator(b).operands[i] for b in blocks])
-            if olds[i] is not None:
-                places[i] = self.buffers[olds[i]]
+            old = self._updated(op, [terminator(b).operands[i] for b in blocks])
+            # One result is what a tensor was updated to; another one that may be the tensor, in
+            # this branch or in another, is a copy.
+            if old is not None and old not in olds.values():
+                olds[i], places[i] = old, self.buffers[old]
                 continue
             buffer = destination(op, result)
             if buffer is None:
@@ -243,8 +246,7 @@ class _Binder:
         kept = [i for i in range(len(op.results)) if i not in places]
         new = rebuild(op, list(op.operands), [op.results[i].type for i in kept], [[]] * len(blocks))
         for block in _blocks(new):
-            old = {i: t for i, t in olds.items() if t is not None}
-            fresh = {i: p for i, p in places.items() if i not in old}
+            fresh = {i: p for i, p in places.items() if i not in olds}
             end = terminator(block)
             with ir.InsertionPoint(end):
                 for i, place in fresh.items():
@@ -255,8 +257,8 @@ class _Binder:
             position = {i: n for n, i in enumerate(numbers)}
             self._yield(
                 block,
-                {position[i]: places[i] for i in old},
-                {position[i]: t for i, t in old.items()},
+                {position[i]: places[i] for i in olds},
+                {position[i]: t for i, t in olds.items()},
             )
         self._replace(op, dict(zip(kept, new.results, strict=True)), places)
 
