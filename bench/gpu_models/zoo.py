@@ -46,11 +46,14 @@ class Model:
 
 
 class ResNetStep(nn.Module):
-    """Images and classes (N) -> the loss, and the weights of a ResNet-18 after a step of SGD."""
+    """Images and classes (N) -> the loss, and the weights of a ResNet-18 after a step of SGD.
 
-    def __init__(self, rate: float = 0.01) -> None:
+    Another network may take its place.
+    """
+
+    def __init__(self, network: nn.Module | None = None, rate: float = 0.01) -> None:
         super().__init__()
-        self.network, self.rate = ResNet18(), rate
+        self.network, self.rate = network or ResNet18(), rate
         for part in self.network.modules():
             if isinstance(part, nn.BatchNorm2d):
                 # The means of a batch alone: no array changes in place.

@@ -35,12 +35,13 @@ class ChannelNorm(nn.LayerNorm):
 
 
 class ConvNeXt(nn.Module):
-    """Images (N, 3, H, W) -> scores (N, 1000). The sizes are ConvNeXt-T's."""
+    """Images (N, 3, H, W) -> scores (N, classes). The sizes are ConvNeXt-T's."""
 
     def __init__(
         self,
         depths: tuple[int, ...] = (3, 3, 9, 3),
         widths: tuple[int, ...] = (96, 192, 384, 768),
+        classes: int = 1000,
     ) -> None:
         super().__init__()
         parts: list[nn.Module] = [nn.Conv2d(3, widths[0], 4, 4), ChannelNorm(widths[0], _EPS)]
@@ -52,7 +53,7 @@ class ConvNeXt(nn.Module):
             inputs = width
         self.features = nn.Sequential(*parts)
         self.norm = nn.LayerNorm(inputs, _EPS)
-        self.head = nn.Linear(inputs, 1000)
+        self.head = nn.Linear(inputs, classes)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Scores before softmax."""

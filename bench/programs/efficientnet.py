@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import nn
 
@@ -61,19 +63,25 @@ class Block(nn.Module):
 
 
 class EfficientNetB0(nn.Module):
-    """Images (N, 3, H, W) -> scores (N, 1000)."""
+    """Images (N, 3, H, W) -> scores (N, classes)."""
 
-    def __init__(self) -> None:
+    def __init__(
+        self,
+        stages: Sequence[tuple[int, ...]] = STAGES,
+        inputs: int = 32,
+        last: int = 1280,
+        classes: int = 1000,
+    ) -> None:
+        """``inputs`` and ``last`` are the channels before and behind the stages."""
         super().__init__()
-        parts: list[nn.Module] = [convolution(3, 32, 3, 2, 1)]
-        inputs = 32
-        for expansion, outputs, count, first, kernel in STAGES:
+        parts: list[nn.Module] = [convolution(3, inputs, 3, 2, 1)]
+        for expansion, outputs, count, first, kernel in stages:
             for stride in (first, *[1] * (count - 1)):
                 parts.append(Block(inputs, outputs, stride, expansion, kernel))
                 inputs = outputs
-        self.features = nn.Sequential(*parts, convolution(inputs, 1280, 1, 1, 1))
+        self.features = nn.Sequential(*parts, convolution(inputs, last, 1, 1, 1))
         self.pool = nn.AdaptiveAvgPool2d(1)
-        self.classifier = nn.Sequential(nn.Dropout(0.2), nn.Linear(1280, 1000))
+        self.classifier = nn.Sequential(nn.Dropout(0.2), nn.Linear(last, classes))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Scores before softmax."""

@@ -99,10 +99,14 @@ class Llama(nn.Module):
 
     def forward(self, tokens: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
         """The most likely one."""
+        return self.scores(tokens, places).argmax(-1, keepdim=True)
+
+    def scores(self, tokens: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
+        """Of each that may follow (N, vocabulary), before softmax."""
         x, caches = self.words(tokens), list(self.buffers(recurse=False))
         for number, layer in enumerate(self.layers):
             x = layer(x, places, *caches[2 * number : 2 * number + 2])
-        return self.head(self.norm(x[:, -1])).argmax(-1, keepdim=True)
+        return self.head(self.norm(x[:, -1]))
 
     def generate(self, prompt: torch.Tensor, count: int) -> torch.Tensor:
         """The next ``count`` tokens: a call for the prompt, and one for each but the last."""

@@ -57,31 +57,40 @@ class Bottleneck(nn.Module):
 
 
 class ResNet(nn.Module):
-    """Images (N, 3, H, W) -> scores (N, 1000)."""
+    """Images (N, 3, H, W) -> scores (N, classes)."""
 
-    def __init__(self, block: type[nn.Module], counts: tuple[int, ...], expansion: int) -> None:
+    def __init__(
+        self,
+        block: type[nn.Module],
+        counts: tuple[int, ...],
+        expansion: int,
+        width: int,
+        classes: int,
+    ) -> None:
         """
         Args:
             block: takes inputs, width and stride; gives ``expansion`` times its width.
-            counts: blocks of each of the four stages.
+            counts: blocks of each stage, of which there are at most four.
             expansion: see ``block``.
+            width: of the first stage's blocks; each stage doubles it.
+            classes: that are scored.
         """
         super().__init__()
         self.stem = nn.Sequential(
-            nn.Conv2d(3, 64, 7, 2, 3, bias=False),
-            nn.BatchNorm2d(64),
+            nn.Conv2d(3, width, 7, 2, 3, bias=False),
+            nn.BatchNorm2d(width),
             nn.ReLU(inplace=True),
             nn.MaxPool2d(3, 2, 1),
         )
         blocks = []
-        inputs = 64
-        for width, first, count in zip((64, 128, 256, 512), (1, 2, 2, 2), counts, strict=True):
+        inputs = width
+        for number, (first, count) in enumerate(zip((1, 2, 2, 2), counts, strict=False)):
             for stride in (first, *[1] * (count - 1)):
-                blocks.append(block(inputs, width, stride))
-                inputs = expansion * width
+                blocks.append(block(inputs, width << number, stride))
+                inputs = expansion * width << number
         self.blocks = nn.Sequential(*blocks)
         self.pool = nn.AdaptiveAvgPool2d(1)
-        self.fc = nn.Linear(inputs, 1000)
+        self.fc = nn.Linear(inputs, classes)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Scores before softmax."""
@@ -91,12 +100,16 @@ class ResNet(nn.Module):
 class ResNet18(ResNet):
     """Eight blocks of two convolutions (He et al., 2015, table 1)."""
 
-    def __init__(self) -> None:
-        super().__init__(Block, (2, 2, 2, 2), expansion=1)
+    def __init__(
+        self, counts: tuple[int, ...] = (2, 2, 2, 2), width: int = 64, classes: int = 1000
+    ) -> None:
+        super().__init__(Block, counts, 1, width, classes)
 
 
 class ResNet50(ResNet):
     """Sixteen bottlenecks (He et al., 2015, table 1)."""
 
-    def __init__(self) -> None:
-        super().__init__(Bottleneck, (3, 4, 6, 3), expansion=4)
+    def __init__(
+        self, counts: tuple[int, ...] = (3, 4, 6, 3), width: int = 64, classes: int = 1000
+    ) -> None:
+        super().__init__(Bottleneck, counts, 4, width, classes)

@@ -30,16 +30,23 @@ class Layer(nn.Module):
 
 
 class ViT(nn.Module):
-    """Images (N, 3, 224, 224) -> scores (N, 1000). The sizes are those of ViT-B/16."""
+    """Square images (N, 3, side, side) -> scores (N, classes). The sizes are those of ViT-B/16."""
 
-    def __init__(self, layers: int = 12, hidden: int = 768, heads: int = 12) -> None:
+    def __init__(
+        self,
+        layers: int = 12,
+        hidden: int = 768,
+        heads: int = 12,
+        side: int = 224,
+        classes: int = 1000,
+    ) -> None:
         super().__init__()
         self.patches = nn.Conv2d(3, hidden, 16, 16)
         self.first = nn.Parameter(torch.randn(1, 1, hidden) * 0.02)
-        self.places = nn.Parameter(torch.randn(1, 14 * 14 + 1, hidden) * 0.02)
+        self.places = nn.Parameter(torch.randn(1, (side // 16) ** 2 + 1, hidden) * 0.02)
         self.layers = nn.Sequential(*(Layer(hidden, heads) for _ in range(layers)))
         self.norm = nn.LayerNorm(hidden, 1e-6)
-        self.head = nn.Linear(hidden, 1000)
+        self.head = nn.Linear(hidden, classes)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Scores before softmax, of the first state."""

@@ -15,6 +15,8 @@ from polyblocks.simt.simulated import SimulatedExecutable
 
 #: Architecture -> target. What the acceptance of a GPU target is checked on.
 CHIPS = {"sm_80": "nvgpu", "sm_90a": "nvgpu", "gfx1100": "amdgpu"}
+#: And those that whole models are checked on besides.
+ALL_CHIPS = {**CHIPS, "sm_86": "nvgpu"}
 
 
 @dataclass(eq=False)
@@ -38,9 +40,9 @@ def options_of(arch: str) -> dict[str, Any]:
     """The options of a program that runs on a simulated GPU.
 
     Args:
-        arch: one of :data:`CHIPS`.
+        arch: one of :data:`ALL_CHIPS`.
     """
-    return {"target": CHIPS[arch], "arch": arch, "simulate": True}
+    return {"target": ALL_CHIPS[arch], "arch": arch, "simulate": True}
 
 
 @contextmanager
@@ -48,7 +50,7 @@ def on_chip(arch: str) -> Iterator[Seen]:
     """Programs that are compiled inside run on a simulated GPU.
 
     Args:
-        arch: one of :data:`CHIPS`.
+        arch: one of :data:`ALL_CHIPS`.
     """
     seen = Seen()
 

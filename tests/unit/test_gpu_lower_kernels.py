@@ -175,6 +175,50 @@ def test_atomic_additions_are_instructions() -> None:
     assert "ds_max_i32" in code
 
 
+#: The first blocks store what all threads of the others load from one place.
+WAITING = """
+    %b = gpu.block_id x
+    %t = gpu.thread_id x
+    %c0 = arith.constant 0 : index
+    %c2 = arith.constant 2 : index
+    %zero = arith.constant 0 : i32
+    %one = arith.constant 1 : i32
+    %two = arith.constant 2 : i32
+    %is_first = arith.cmpi ult, %b, %c2 : index
+    scf.if %is_first {
+      %u = memref.load %w[%t] : memref<128xf32>
+      memref.store %u, %x[%t] : memref<128xf32>
+      gpu.barrier
+      llvm.fence release
+      %r = memref.atomic_rmw addi %one, %k[%c0] : (i32, memref<1xi32>) -> i32
+    } else {
+      scf.while : () -> () {
+        %n = memref.atomic_rmw addi %zero, %k[%c0] : (i32, memref<1xi32>) -> i32
+        %less = arith.cmpi ult, %n, %two : i32
+        scf.condition(%less)
+      } do {
+        scf.yield
+      }
+      llvm.fence acquire
+      gpu.barrier
+      %v = memref.load %x[%c0] : memref<128xf32>
+      memref.store %v, %y[%t] : memref<128xf32>
+    }
+"""
+
+
+@pytest.mark.parametrize("arch", ["gfx1100", "gfx1201"])
+def test_what_blocks_wait_for_is_not_loaded_by_the_scalar_unit(arch: str) -> None:
+    """No fence clears its cache, whose lines may be older than what another block has stored."""
+    arrays = dict.fromkeys("wxy", "memref<128xf32>") | {"k": "memref<1xi32>"}
+    code = assembly(module([Kernel("waiting", WAITING, arrays)]), amdgpu(arch))
+    assert "global_load_b32" in code
+    assert "s_load_b32" not in code
+    loop = WAITING[WAITING.index("      scf.while") : WAITING.index("      llvm.fence acquire")]
+    code = assembly(module([Kernel("hasty", WAITING.replace(loop, ""), arrays)]), amdgpu(arch))
+    assert "s_load_b32" in code
+
+
 SHARED = """
     %t = gpu.thread_id x
     %v = memref.load %x[%t] : memref<128xf32>
