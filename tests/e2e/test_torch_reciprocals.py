@@ -102,9 +102,14 @@ def test_quotients_that_are_compared_or_sorted() -> None:
 
     def compare(x: torch.Tensor) -> list[torch.Tensor]:
         y = x / 0.3
-        return [y >= limits, y == limits, torch.where(y < limits, 1, 0)]
+        ones = y - limits
+        return [y >= limits, y == limits, torch.where(y < limits, 1, 0), ones > 0, ones.sign()]
 
-    for f in (sort, compare):
+    def order(x: torch.Tensor) -> list[torch.Tensor]:
+        rows = torch.stack([x / 0.3, limits], 1)
+        return [rows.topk(1).indices, rows.argsort(dim=1, stable=True), (x / 0.3).view(torch.int32)]
+
+    for f in (sort, compare, order):
         ours = polyblocks_jit_torch(f, compile_options={"strict_target": True})(x)
         for mine, theirs in zip(ours, f(x), strict=True):
             assert torch.equal(mine, theirs)

@@ -133,3 +133,51 @@ func.func @sorted(%x: tensor<4xf32>) -> tensor<4xf32> {
   %2 = math.floor %1 : tensor<4xf32>
   return %2 : tensor<4xf32>
 }
+
+// The sign of a difference depends on the last bit of what it is made of, that of a product does
+// not. The bits of a number are all of it.
+
+// CHECK-LABEL: func.func @differences
+// CHECK:         arith.divf %{{.*}}, %{{.*}} fastmath<contract> : f32
+// CHECK:         arith.divf %{{.*}}, %{{.*}} fastmath<reassoc,contract> : f32
+// CHECK:         arith.divf %{{.*}}, %{{.*}} fastmath<contract> : f32
+// CHECK:         arith.bitcast
+func.func @differences(%x: f32, %d: f32) -> (i1, i1, i32) {
+  %zero = arith.constant 0.0 : f32
+  %0 = arith.divf %x, %d : f32
+  %1 = arith.subf %0, %d : f32
+  %2 = arith.mulf %1, %d : f32
+  %3 = arith.cmpf ogt, %2, %zero : f32
+  %4 = arith.divf %x, %d : f32
+  %5 = arith.mulf %4, %d : f32
+  %6 = arith.cmpf ogt, %5, %zero : f32
+  %7 = arith.divf %x, %d : f32
+  %8 = arith.bitcast %7 : f32 to i32
+  return %3, %6, %8 : i1, i1, i32
+}
+
+// Numbers that loops carry are those from before them and from the iteration before.
+
+// CHECK-LABEL: func.func @carried
+// CHECK-COUNT-4: arith.divf %{{.*}}, %{{.*}} fastmath<contract> : f32
+// CHECK:         math.floor
+func.func @carried(%x: f32, %n: index) -> f32 {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %0 = arith.divf %x, %x : f32
+  %1 = scf.while (%a = %0) : (f32) -> f32 {
+    %p = arith.cmpf olt, %a, %x : f32
+    scf.condition(%p) %a : f32
+  } do {
+  ^bb0(%b: f32):
+    %q = arith.divf %b, %x : f32
+    scf.yield %q : f32
+  }
+  %2 = arith.divf %x, %x : f32
+  %3 = scf.for %i = %c0 to %n step %c1 iter_args(%c = %2) -> f32 {
+    %q = arith.divf %c, %1 : f32
+    scf.yield %q : f32
+  }
+  %4 = math.floor %3 : f32
+  return %4 : f32
+}
