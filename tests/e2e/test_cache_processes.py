@@ -172,6 +172,7 @@ def cache_is_clean(cache: Cache) -> None:
     assert list((cache.root / "tmp").iterdir()) == []
 
 
+@pytest.mark.extended
 def test_processes_share_one_cache(tmp_path):
     cache = Cache(tmp_path / "cache")
 
@@ -205,6 +206,7 @@ def test_processes_share_one_cache(tmp_path):
     assert fleet.log() == []
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("when", sweep([0.0, 0.005, 0.03], 0.0, 0.03))
 def test_processes_killed_at_any_moment_leave_a_clean_cache(tmp_path, when):
     fleet = Fleet(tmp_path, seconds=0.001)

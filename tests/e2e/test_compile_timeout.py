@@ -66,6 +66,7 @@ CALLS = {
 }
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("framework", sweep(CALLS, "torch", "jax"))
 def test_a_pass_that_never_ends(run_python, framework, tmp_path):
     code = HANG + textwrap.dedent(CALLS[framework])

@@ -100,12 +100,14 @@ def run(run_python: Callable[..., Any], framework: str, code: str, *arguments: s
     return str(done.stdout)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("forks", sweep(["8", "30"], "8"))
 @pytest.mark.parametrize("framework", sweep(PROGRAMS, "torch", "jax"))
 def test_four_threads_fork_at_once(run_python, framework, forks):
     assert run(run_python, framework, THREADS, forks) == "[]\n"
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("framework", ["torch", "tf"])
 def test_a_function_is_first_used_in_a_child(run_python, framework):
     assert run(run_python, framework, CHILD) == "True\n0\n"

@@ -30,6 +30,7 @@ def by_scores(x: Any, y: Any, classes: Any) -> Any:
     return jax.nn.logsumexp(scores, axis=-1) - picked
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("function", [by_chances, by_scores], ids=lambda f: f.__name__)
 def test_no_array_of_all_scores(function: Callable[..., Any]) -> None:
     random = np.random.default_rng(0)

@@ -75,6 +75,7 @@ def test_debug_nans_names_the_operation(name):
         assert np.isnan(run(jit)).any()
 
 
+@pytest.mark.extended
 def test_debug_nans_of_the_whole_process(run_python):
     # Another process: JAX no longer hears of it where the context manager has been used.
     code = """

@@ -86,6 +86,7 @@ def test_compiled_as_lapack_has_it(case: tuple[tuple[int, ...], str]) -> None:
         np.testing.assert_allclose(x, y, rtol=1e-3, atol=2e-4)
 
 
+@pytest.mark.extended
 @pytest.mark.large
 def test_large_matrices_in_loops_and_branches() -> None:
     a = np.random.default_rng(0).standard_normal((200, 200)).astype(np.float32)

@@ -212,6 +212,7 @@ def test_random_keys():
     check(lambda k: jax.random.uniform(k, (7,)), jax.random.PRNGKey(1))
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("x64", sweep([False, True], True))
 @pytest.mark.parametrize("seed", sweep([0, -1, 2**31 - 1], -1))
 @pytest.mark.parametrize("make", sweep(["PRNGKey", "key"], "key"))

@@ -114,6 +114,7 @@ def test_resnet_18_gradient():
     check(step, variables["params"], variables["batch_stats"], images, labels)
 
 
+@pytest.mark.extended
 def test_transformer_encoder_forward():
     model = Encoder()
     tokens = np.random.default_rng(1).integers(0, 50, (2, 12))
@@ -159,6 +160,7 @@ def test_nnx_modules():
     check(lambda state, x: nnx.merge(graph, state)(x), state, x)
 
 
+@pytest.mark.extended
 def test_equinox_modules():
     eqx = pytest.importorskip("equinox")
     model = eqx.nn.MLP(4, 2, 8, 2, key=jax.random.key(0))

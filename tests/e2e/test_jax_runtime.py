@@ -11,6 +11,7 @@ jnp = jax.numpy
 from polyblocks.jax_polyblocks_compiler import polyblocks_jit_jax  # noqa: E402
 
 
+@pytest.mark.extended
 @pytest.mark.cpu
 def test_warm_start_loads_no_compiler_and_compiles_nothing(run_python):
     """Neither loads it other frameworks, nor does the first start."""
@@ -95,6 +96,7 @@ def test_every_shape_is_a_variant(count):
     assert {v.outcome for v in variants} == {"compiled"}
 
 
+@pytest.mark.extended
 @pytest.mark.cpu
 @pytest.mark.parametrize("calls", sweep([20_000, 100_000], 20_000))
 def test_many_calls_keep_no_memory(run_python, calls):
@@ -166,6 +168,7 @@ def test_arrays_are_not_copied(run_python):
     assert of_numpy < by_jax + 50
 
 
+@pytest.mark.extended
 @pytest.mark.cpu
 def test_num_threads_is_respected(run_python):
     code = """

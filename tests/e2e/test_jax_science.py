@@ -26,6 +26,7 @@ def assert_as_float64(function: Callable[..., Any], *operands: Any, rtol: float 
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=rtol, atol=rtol), ours, theirs)
 
 
+@pytest.mark.extended
 def test_a_gaussian_process_with_its_gradients() -> None:
     random = np.random.default_rng(5)
     points = np.sort(random.uniform(-3, 3, (37, 1))).astype(np.float32)

@@ -86,6 +86,7 @@ def test_the_layout_of_this_version_is_known():
     assert isinstance(layout(), Layout)
 
 
+@pytest.mark.extended
 def test_no_operation_reads_or_assigns(operations):
     twins = new_twins()
     f = strict(lambda x: step(twins.ours, x))

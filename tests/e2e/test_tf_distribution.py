@@ -84,11 +84,13 @@ for variable, number in ((here, 0.5), (there, 0.5), (there, 0.25), (here, 0.25))
 """
 
 
+@pytest.mark.extended
 def test_a_variable_of_another_process_is_none_of_this_one(run_python, tmp_path):
     done = run_python(ANOTHER_PROCESS, preloaded="tf", POLYBLOCKS_CACHE_DIR=tmp_path)
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.extended
 def test_each_replica_has_its_own_variables(run_python):
     done = run_python(TWO_REPLICAS, preloaded="tf")
     assert done.returncode == 0, done.stderr

@@ -408,6 +408,7 @@ def test_stateless_draws_have_the_same_bits(name):
         assert expected.numpy().tobytes() == got.numpy().tobytes()
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "bfloat16"])
 def test_normal_numbers_are_those_of_tensorflow(dtype):
     """Two of each four words are a pair; logarithms and sines may round otherwise."""

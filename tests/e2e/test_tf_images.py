@@ -126,6 +126,7 @@ def test_in_a_loop():
     check(f, floats(1, 11, 14, 1))
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     "name",
     sweep(

@@ -159,6 +159,7 @@ def test_loading_the_plugin_loads_no_framework(run_python):
     assert process.stdout.split() == ["False", "False"], process.stderr
 
 
+@pytest.mark.extended
 @pytest.mark.cpu
 def test_a_warm_start_of_a_decorated_function_loads_no_mlir(run_python, tmp_path):
     code = """

@@ -322,6 +322,7 @@ def _bias(s: Tensor, b: Tensor, h: Tensor, q: Tensor, k: Tensor, *bias: Tensor) 
     return 3 * torch.tanh(s / 3) + bias[0][h, q, k] + bias[1][h] * (k - q) + bias[2][q - k + 40]
 
 
+@pytest.mark.extended
 @pytest.mark.usefixtures("_gradients_on_cpus")
 @pytest.mark.parametrize(
     ("mask_mod", "heads"),

@@ -55,6 +55,7 @@ def test_the_lengths_take_every_way() -> None:
     assert not any(map(factors.is_smooth, OTHERS))
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     "n", sweep(sorted([*POWERS, *SMOOTH, *OTHERS]), 97, 512, extended=[2, 74]), ids=str
 )

@@ -356,6 +356,7 @@ def test_covariances_and_combinations() -> None:
     check(f, randn(3, 7), randn(5))
 
 
+@pytest.mark.extended
 def test_covariances_with_weights() -> None:
     """The weights are checked by the program, which stays whole."""
     torch.manual_seed(0)
@@ -446,6 +447,7 @@ def test_losses_and_activations() -> None:
     check(f, randn(4, 5))
 
 
+@pytest.mark.extended
 def test_second_derivatives() -> None:
     torch.manual_seed(0)
 

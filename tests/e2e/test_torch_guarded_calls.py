@@ -160,6 +160,7 @@ def test_a_variable_of_a_closure_may_be_gone():
         compiled(ONES)
 
 
+@pytest.mark.extended
 def test_more_arguments_than_bytecode_counts_in_a_byte():
     compiled = polyblocks_jit_torch(lambda *xs: xs[0] - xs[299] + xs[1])
     xs = [torch.full((3,), float(k)) for k in range(300)]

@@ -62,6 +62,7 @@ def test_one_dimension(name: str, dtype: torch.dtype) -> None:
     agree(HISTOGRAMS[name], x.T, w.T)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("name", SEVERAL)
 def test_several_dimensions(name: str) -> None:
     torch.manual_seed(0)

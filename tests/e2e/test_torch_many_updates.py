@@ -40,6 +40,7 @@ def of_a_constant(x):
     return out, h
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("function", [diffused, with_past_values])
 def test_many_updates(function):
     x = torch.rand(3, 61)
@@ -49,6 +50,7 @@ def test_many_updates(function):
     torch.testing.assert_close(given, x)
 
 
+@pytest.mark.extended
 def test_rows_of_a_result_are_written_in_place():
     x = torch.rand(3)
     compiled = polyblocks_jit_torch(of_a_constant, compile_options=STRICT)

@@ -24,6 +24,7 @@ def relative_error(ours, eager):
     return float((ours - eager).abs().max() / eager.abs().max())
 
 
+@pytest.mark.extended
 @pytest.mark.large
 def test_resnet18():
     model = ResNet18().eval()

@@ -124,6 +124,7 @@ def test_forward_and_backward_are_compiled():
     ]
 
 
+@pytest.mark.extended
 def test_batch_norm_updates_its_buffers():
     def make():
         return nn.Sequential(

@@ -36,6 +36,7 @@ x = torch.ones(600_000)
 """
 
 
+@pytest.mark.extended
 def test_there_is_one_runtime_and_one_team(run_python: Callable[..., Any]) -> None:
     done = run_python(
         PROGRAM

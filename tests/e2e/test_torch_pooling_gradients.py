@@ -111,6 +111,7 @@ def test_gradients(function: Any, shape: tuple[int, ...], dtype: torch.dtype) ->
     torch.testing.assert_close(got.double(), want, rtol=tolerance, atol=tolerance)
 
 
+@pytest.mark.extended
 def test_windows_that_begin_at_random() -> None:
     """Where samples are given; else PyTorch draws them."""
     samples = torch.rand(2, 3, 2, generator=torch.Generator().manual_seed(1))

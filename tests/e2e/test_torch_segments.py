@@ -39,6 +39,7 @@ def agree(function: Any, x: Tensor, of: Tensor) -> None:
     torch.testing.assert_close(*results, equal_nan=True)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("kind", FEWER)
 def test_segments_of_rows(kind: str) -> None:
     """Also without elements, of elements that are equal, zero, infinite and no numbers."""

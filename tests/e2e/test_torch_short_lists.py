@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 PROGRAM = """
 import torch
 import torch.nn.functional as F
@@ -31,6 +33,7 @@ check(lambda x, w: F.conv2d(x, w, None, (2,), (1,), (1,)), (1, 2, 7, 6), (3, 2, 
 """
 
 
+@pytest.mark.extended
 def test_pools_and_convolutions(run_python):
     code = PROGRAM + POOLS + CONVOLUTIONS
     done = run_python(code, preloaded="torch", limit=200)

@@ -370,6 +370,7 @@ def test_dropout_that_is_off():
         torch.testing.assert_close(loaded(x), model(x))
 
 
+@pytest.mark.extended
 def test_keys_of_jax_are_arguments():
     jax = pytest.importorskip("jax")
     x = jax.numpy.asarray(numbers(3))

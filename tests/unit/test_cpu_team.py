@@ -304,6 +304,7 @@ WITH_TORCH = "import torch\ntorch.ones(600_000).relu()\n"
 CODES = {"forked": FORKED, "nested": NESTED, "rounded": ROUNDED}
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("runtime", sweep(["", WITH_TORCH], WITH_TORCH))
 @pytest.mark.parametrize("code", CODES.values(), ids=CODES)
 def test_elsewhere(run_python: Callable[..., Any], code: str, runtime: str) -> None:

@@ -148,6 +148,7 @@ def own_cache(tmp_path, monkeypatch):
     return default_cache()
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("problem", sweep([no_space, no_library, no_tool], no_tool))
 @pytest.mark.parametrize("make", [torch_function, jax_function, tf_function])
 def test_what_was_missing_is_used_once_it_is_there(make, problem, own_cache, monkeypatch, tmp_path):

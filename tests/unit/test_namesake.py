@@ -204,6 +204,7 @@ def test_the_remedy_puts_it_right(install, run_python):
     assert "target cpu polyblocks-cpu 0.1.0 2 loaded" in " ".join(done.stdout.split())
 
 
+@pytest.mark.extended
 def test_make_uninstalls_what_the_core_was_called(tmp_path):
     made = tmp_path / ".done-packages"
     command = ["make", "--dry-run", "--always-make", f"VENV={tmp_path}", str(made)]

@@ -69,6 +69,7 @@ def test_what_stands_before_kernels_stands_there_once() -> None:
     assert text.index("other[4]") < text.index("first()") < text.index("second()")
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("parts", [2, 3])
 def test_kernels_are_the_same_in_parts(
     parts: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

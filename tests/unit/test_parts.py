@@ -97,6 +97,7 @@ def test_every_file_is_in_one_part(monkeypatch: pytest.MonkeyPatch) -> None:
     assert sorted(file for part in split(files, {}, 40) for file in part.files) == files
 
 
+@pytest.mark.extended
 def test_run_selects_and_fails_as_pytest_does() -> None:
     def status(*arguments: str) -> tuple[int, str]:
         done = subprocess.run([*RUN, *arguments], capture_output=True, text=True, timeout=300)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 import torch
 from torch import fx
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
@@ -78,6 +79,7 @@ def attempt(function: Any, *args: Any) -> Any:
         return None
 
 
+@pytest.mark.extended
 def test_they_are_those_of_the_mode() -> None:
     mode = FakeTensorMode()
     known = 0

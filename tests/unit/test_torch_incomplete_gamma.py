@@ -84,6 +84,7 @@ def test_float32_takes_fewer_terms() -> None:
     assert sum(_SINGLE.temme) < sum(_DOUBLE.temme)
 
 
+@pytest.mark.extended
 @pytest.mark.filterwarnings("ignore:Error detected in Igamma")
 @pytest.mark.parametrize("name", OPS)
 def test_the_gradient_is_that_of_x_alone(name: str) -> None:

@@ -585,6 +585,7 @@ def test_large_results_are_on_pooled_memory():
     assert made.fast(ones(size)).data_ptr() == address
 
 
+@pytest.mark.extended
 def test_references_are_kept_in_balance():
     made = both(copier(), ones())
     x, z = ones(), ones(4)

@@ -61,6 +61,7 @@ def a_machine(
     monkeypatch.setattr("platform.machine", lambda: machine)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     "flags, machine, arch",
     [

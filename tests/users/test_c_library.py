@@ -320,6 +320,7 @@ def test_c_calls_of_many_threads_at_once(with_workspace: tuple[Library, torch.Te
     np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.extended
 def test_c_number_of_threads(with_workspace: tuple[Library, torch.Tensor, Any]) -> None:
     library, x, expected = with_workspace
     for number in (1, 2, 1000, 0):
@@ -473,6 +474,7 @@ def test_c_weights_are_bound_once(tmp_path: Path) -> None:
     assert library.bind(overlapping, counts)[0] == OVERLAP
 
 
+@pytest.mark.extended
 def test_c_libraries_without_weights_bind_none(several: Library) -> None:
     assert "_bind(" not in several.header
 

@@ -131,6 +131,7 @@ def quick_or_slow(*names):
     return pytest.mark.parametrize("name", rows)
 
 
+@pytest.mark.extended
 @pytest.mark.cpu
 @quick_or_slow("sharded", "explicit", "constrained", "sharded_grad")
 def test_sharded_arrays_are_left_to_jax_with_one_line(name):

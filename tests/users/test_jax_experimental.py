@@ -54,6 +54,7 @@ def test_gradients_of_taylor_series():
     assert kinds(g) == ["forward", "backward"]
 
 
+@pytest.mark.extended
 def test_sparsify_of_a_compiled_function_is_compiled(run_python):
     """Also where it was called before ``jax.experimental.sparse`` was imported."""
     done = run_python(

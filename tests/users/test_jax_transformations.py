@@ -214,6 +214,7 @@ def test_checkify_of_a_compiled_function():
     assert {variant.kind for variant in g.polyblocks_report().variants} == {"checked"}
 
 
+@pytest.mark.extended
 def test_what_is_captured_is_captured_by_derivatives():
     """It is nothing that the forward half gives, and no constant of XLA's program around it."""
     table = jnp.asarray(np.random.default_rng(1).normal(size=(64, 7)).astype(np.float32))

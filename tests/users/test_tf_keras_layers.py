@@ -165,6 +165,7 @@ class Masking(keras.Model):
         return self.sequence(self.dense(self.embed(words)))
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     "compiled",
     sweep([keras.layers.Dense, keras.layers.LSTM, keras.layers.Layer], keras.layers.Layer),

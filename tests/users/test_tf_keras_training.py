@@ -151,6 +151,7 @@ def test_attributes_that_are_set_are_the_models():
         compiled.polyblocks_original = model
 
 
+@pytest.mark.extended
 def test_calls_in_threads_leave_the_steps_of_keras():
     model = regression()
     expected = model.predict(X, verbose=0)
@@ -163,6 +164,7 @@ def test_calls_in_threads_leave_the_steps_of_keras():
     assert model.train_function is None
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("who", sweep(["compiled", "model", "callback"], "compiled", "callback"))
 def test_a_step_is_made_anew_on_demand(who):
     model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1), keras.layers.Dense(1)])

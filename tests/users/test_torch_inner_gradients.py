@@ -39,6 +39,7 @@ def penalty(net, x):
     return ((slope.norm(2, 1) - 1) ** 2).mean()
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     ("loss", "inputs"), [(derivatives, 3), (forces, 1), (penalty, 3)], ids=lambda v: str(v)[:20]
 )

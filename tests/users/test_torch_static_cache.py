@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 import torch
 import transformers
 from bench.programs.llama import Llama
@@ -11,6 +12,7 @@ from bench.programs.llama import Llama
 from polyblocks.torch_polyblocks_compiler import polyblocks_jit_torch
 
 
+@pytest.mark.extended
 def test_llama_generates_the_tokens_of_eager_mode() -> None:
     torch.manual_seed(0)
     model = Llama(layers=2, hidden=96, heads=6, groups=2, vocabulary=503, length=96).eval()
@@ -33,6 +35,7 @@ def test_llama_generates_the_tokens_of_eager_mode() -> None:
     assert all(found < nbytes for found in copies)
 
 
+@pytest.mark.extended
 def test_a_static_cache_of_transformers_gives_the_tokens_of_eager_mode() -> None:
     torch.manual_seed(0)
     config = transformers.LlamaConfig(
