@@ -5,14 +5,16 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import gcd
 from pathlib import Path
 
 from bench.gpu import published
 from bench.gpu.published import Attention, Kernel, Library, Rate
 from bench.gpu_static import listing
 from bench.gpu_static.build import describe
-from bench.gpu_static.machines import machine
-from bench.gpu_static.model import Launch, Problem, predict
+from bench.gpu_static.loops import Parts
+from bench.gpu_static.machines import Machine, machine
+from bench.gpu_static.model import Estimate, Launch, Problem, predict, sustained
 
 LISTINGS = Path(__file__).parent / "published"
 #: How far rates of instructions and times of kernels may be from what was measured.
@@ -73,25 +75,34 @@ def rate(row: Rate) -> Compared:
     return Compared(row.chip, name, row.value, value, row.unit, RATE_TOLERANCE, row.source.title)
 
 
+def _estimate(
+    parts: Parts, launch: Launch, problem: Problem, found: Machine, gigahertz: float
+) -> Estimate:
+    """At a clock, or, where none was read, at the one that the chip's limit of power leaves."""
+    if gigahertz:
+        return predict(parts, launch, problem, found.at(gigahertz * 1e9))
+    limited = sustained(parts, launch, problem, found)
+    return limited[1] if limited else predict(parts, launch, problem, found)
+
+
 def kernel(row: Kernel) -> Compared:
     """The model's rate of a kernel."""
     target = describe(row.chip)
     found = machine(target)
-    if row.gigahertz:
-        found = found.at(row.gigahertz * 1e9)
     m, n, k = row.extents
     parts = listing.load((LISTINGS / f"{row.listing}.txt").read_text())
     floor = (m + n) * k * OPERAND_BYTES + m * n * row.result_bytes
     tiles = -(-m // row.tile[0]) * -(-n // row.tile[1])
     blocks, needs = row.blocks or tiles, (row.threads, row.registers, row.shared_bytes)
-    launch = Launch(blocks, *needs, row.boxes, row.leaves, row.cluster, tiles)
+    pitch = gcd(k * OPERAND_BYTES, n * row.result_bytes)
+    launch = Launch(blocks, *needs, row.boxes, row.leaves, row.cluster, tiles, pitch)
     parts = replace(
         parts,
         boxes=len(row.boxes),
         stored=int(row.leaves > 0),
         shared_boxes=int(row.cluster > 1),
     )
-    estimate = predict(parts, launch, Problem(m, n, k, floor), found)
+    estimate = _estimate(parts, launch, Problem(m, n, k, floor), found, row.gigahertz)
     name = f"{row.listing} {m}x{n}x{k}{f', {row.blocks} blocks' if row.blocks else ''}"
     seconds = estimate.seconds + target.parallel[0].overhead * row.between_launches
     predicted = 2e-12 * m * n * k / seconds
@@ -103,8 +114,6 @@ def kernel(row: Kernel) -> Compared:
 def attention(row: Attention) -> Compared:
     """The model's rate of attention."""
     found = machine(describe(row.chip))
-    if row.gigahertz:
-        found = found.at(row.gigahertz * 1e9)
     parts = listing.load((LISTINGS / f"{row.listing}.txt").read_text())
     parts = replace(parts, boxes=len(row.boxes))
     rows = row.heads * row.length
@@ -118,7 +127,7 @@ def attention(row: Attention) -> Compared:
     )
     blocks = row.heads * -(-row.length // row.rows)
     launch = Launch(blocks, row.threads, row.registers, row.shared_bytes, row.boxes)
-    estimate = predict(parts, launch, problem, found)
+    estimate = _estimate(parts, launch, problem, found, row.gigahertz)
     operations = 4 * rows * row.length * row.size / (2 if row.causal else 1)
     predicted = 1e-12 * operations / estimate.seconds
     name = f"{row.listing} {row.heads}x{row.length}x{row.size}"

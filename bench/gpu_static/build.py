@@ -6,7 +6,7 @@ import re
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import prod
+from math import gcd, prod
 from pathlib import Path
 from typing import Any
 
@@ -146,14 +146,16 @@ def launch_of(launch: Json, row: Json, results: Sequence[int] = ()) -> Launch:
     used = row["resources"]
     maps = [each["tensor_map"] for each in launch["arguments"] if "tensor_map" in each]
     stored = [each for each in maps if each.get("argument") in results]
+    loaded = [each for each in maps if each not in stored]
     return Launch(
         prod(launch["grid"]),
         prod(launch["block"]),
         used["registers"],
         used["shared_bytes"] + launch.get("shared_bytes", 0),
-        _boxes([each for each in maps if each not in stored]),
+        _boxes(loaded),
         sum(_boxes(stored)),
         launch.get("cluster", 1),
+        pitch=gcd(*(stride for each in loaded for stride in each["strides"])),
     )
 
 

@@ -7,6 +7,9 @@ that go on are a group. ``loop`` and ``after`` stand before the parts that they 
     0fe204 HMMA.16816.F32 R4 R4
     0ff1e2 DEPBAR.LE SB0<=1
     0fe200 LDS off
+    0002e1 STG.E x8
+
+The last one writes eight pieces of memory, which lie apart.
 """
 
 from __future__ import annotations
@@ -58,6 +61,8 @@ def _line(instruction: Instruction) -> str:
         words.append(f"{groups[0].counter}<={groups[0].at_most}")
     elif not instruction.active:
         words.append("off")
+    elif pieces := sass.pieces(instruction):
+        words.append(f"x{pieces}")
     return " ".join(word for word in words if word)
 
 
@@ -78,6 +83,9 @@ def _parsed(control: str, name: str, *words: str) -> Instruction:
     if words and "<=" in words[0]:
         counter, _, count = words[0].partition("<=")
         group, words = Wait(counter, int(count)), ()
+    pieces = 0
+    if words and words[0][0] == "x":
+        pieces, words = int(words[0][1:]), ()
     active, ends = words != ("off",), words[-1:] == ("ends",)
     registers = words[: len(words) - ends] if active else ()
     return sass.instruction(
@@ -88,4 +96,5 @@ def _parsed(control: str, name: str, *words: str) -> Instruction:
         group=group,
         ends_group=ends,
         active=active,
+        pieces=pieces,
     )

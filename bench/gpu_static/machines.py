@@ -19,6 +19,32 @@ from polyblocks.target import Multiprocessor, TargetDescription
 
 
 @dataclass(frozen=True)
+class Power:
+    """The clock that a chip holds near its limit of power.
+
+    Power goes with the clock times the square of the voltage, which goes with the clock, and with
+    what is busy.
+
+    Attributes:
+        highest: hertz of a chip that has little to do.
+        measured: hertz that were measured near the limit.
+        allowed: what was busy then: the part of the cycles in which matrix units are, and
+            ``of_issue`` times the part in which instructions are issued.
+        of_issue: power of a scheduler that issues, over that of the matrix unit beside it.
+    """
+
+    highest: float
+    measured: float
+    allowed: float
+    of_issue: float
+
+    def hertz(self, matrix: float, issue: float) -> float:
+        """The clock of code that keeps matrix units and schedulers busy for so much of the time."""
+        used = matrix + self.of_issue * issue
+        return min(self.highest, self.measured * (self.allowed / used) ** (1 / 3))
+
+
+@dataclass(frozen=True)
 class Machine:
     """A multiprocessor and its share of the chip.
 
@@ -39,7 +65,7 @@ class Machine:
         launch_seconds: that one more kernel takes, from the end of the one before it.
         one_pipe: matrix instructions run in the pipe of the vector unit's.
         ports: instructions of different kinds are issued in the same cycle.
-        sustained: the clock near its limit of power; None if it is unknown.
+        power: what its limit of power allows; None if it is unknown.
     """
 
     chip: Multiprocessor
@@ -57,7 +83,7 @@ class Machine:
     launch_seconds: float = 0.0
     one_pipe: bool = False
     ports: bool = False
-    sustained: float | None = None
+    power: Power | None = None
 
     def busy(self, instruction: Instruction) -> float:
         """Cycles that an instruction keeps its pipe of a partition, or the shared memory, busy.
@@ -101,10 +127,11 @@ _SIMD = {Kind.FLOAT: 1.0, Kind.INTEGER: 1.0, Kind.SCALAR: 1.0, Kind.SPECIAL: 4.0
 #: The first compute capability with 32 lanes for float32; 8.0 has 16 still.
 _WIDE_FROM = (8, 6)
 
-#: The clock that a chip held while products ran one after the other, near its limit of power:
-#: an H200 at 700 W, 677 to 685 W then (2026-11-28). An H100 of that form has the same
-#: multiprocessors and the same limit.
-SUSTAINED = {"h100": 1.635e9, "h200": 1.635e9}
+#: An H200 of 700 W (2026-11-28): it held 1.635 GHz at 677 W while the fastest of its products did
+#: 668 TFLOP/s, and at 685 W while attention with heads of 128 did 579, of 884. An H100 of that form
+#: has the same multiprocessors and the same limit; both end at 1.98 GHz.
+_HOPPER = Power(1.98e9, 1.635e9, allowed=0.807, of_issue=0.377)
+POWER = {"h100": _HOPPER, "h200": _HOPPER}
 
 #: Bytes per cycle between a multiprocessor and the cache that all share.
 MOST_CACHE_RATE = 64.0
@@ -156,7 +183,7 @@ def machine(target: TargetDescription) -> Machine:
         launch_seconds=target.shared_level.overhead,
         one_pipe=is_amd,
         ports=is_amd,
-        sustained=SUSTAINED.get(target.properties["chip"]),
+        power=POWER.get(target.properties["chip"]),
     )
 
 

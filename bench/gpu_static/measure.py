@@ -10,7 +10,7 @@ from bench.gpu_static.cases import Case, arguments
 from bench.gpu_static.instructions import Kind, products
 from bench.gpu_static.loops import Parts, split
 from bench.gpu_static.machines import Machine
-from bench.gpu_static.model import Estimate, predict
+from bench.gpu_static.model import Estimate, predict, sustained
 
 Json = dict[str, Any]
 
@@ -30,7 +30,7 @@ KEYS = {
     "teraflops": "operations that are needed over the time",
     "memory_seconds": "of every argument and the result, once",
     "reach": "the larger of the unit's and the memory's time, over it",
-    "sustained": "at the clock that the chip holds near its limit of power: hertz, seconds, reach, "
+    "sustained": "at the clock that its limit of power leaves the chip: hertz, seconds, reach, "
     "and reach of the nominal peak; null where it is unknown",
     "limit": "what limits the main loop",
     "cycles": "of an iteration of the blocks that are held: by resource, and as scheduled",
@@ -101,10 +101,10 @@ def measured(case: Case, arch: str, machine: Machine, *, sample: int = 0) -> Jso
 def _sustained(
     built: Built, parts: Parts, case: Case, machine: Machine, other_seconds: float
 ) -> Json | None:
-    hertz = machine.sustained
-    if hertz is None:
+    found = sustained(parts, built.launch, case.problem, machine)
+    if found is None:
         return None
-    estimate = predict(parts, built.launch, case.problem, machine.at(hertz))
+    hertz, estimate = found
     seconds = estimate.seconds + other_seconds
     nominal = estimate.matrix_seconds * hertz / machine.hertz
     return {

@@ -2,11 +2,11 @@
 
 A multiprocessor runs its blocks in waves of as many as it holds. Of a wave, the main loop takes as
 many cycles as its warps' schedule (:mod:`bench.gpu_static.schedule`), which is never less than the
-busiest resource's, and a part of those of the cache, whose requests meet other multiprocessors';
-the compiler's own models take the same part. In front of it stands the prologue, until the first
-operands are there, behind it the epilogue, until results are stored. Where several blocks are held,
-one computes while another one begins or ends. All reads hit the cache that all share; the main
-memory moves every argument and result once.
+busiest resource's, and a part of those of the cache, whose requests meet other multiprocessors',
+unless it is the busiest; the compiler's own models take the same part. In front of it stands the
+prologue, until the first operands are there, behind it the epilogue, until results are stored.
+Where several blocks are held, one computes while another one begins or ends. All reads hit the
+cache that all share; the main memory moves every argument and result once.
 """
 
 from __future__ import annotations
@@ -19,12 +19,15 @@ from math import ceil
 from bench.gpu_static.instructions import VECTOR, Instruction, Kind, count, products
 from bench.gpu_static.loops import Parts
 from bench.gpu_static.machines import Machine
+from bench.gpu_static.sass import SECTOR, UNIT
 from bench.gpu_static.schedule import cycles_once, cycles_per_iteration
 from polyblocks.affine.cost.constants import NOT_HIDDEN
 from polyblocks.occupancy import occupancy, warps_of_block
 
 #: Warps of a group; one starts copies of boxes, where there are any.
 _COPYING = 4
+#: Bytes of a row of a box.
+BOX_ROW = 128
 #: Kinds by which a tile comes to shared memory.
 _MOVES = (Kind.COPY, Kind.LOAD)
 
@@ -43,6 +46,8 @@ class Launch:
         stored: bytes of a box of results; 0 where threads store them.
         cluster: blocks that get the same boxes, the smallest ones.
         tiles: of the result; 0: one for each block, or as many as leave in boxes.
+        pitch: bytes from row to row of what boxes are cut from, the greatest common divisor; 0:
+            rows begin where the cache's units do.
     """
 
     blocks: int
@@ -53,6 +58,14 @@ class Launch:
     stored: int = 0
     cluster: int = 1
     tiles: int = 0
+    pitch: int = 0
+
+    def touched(self, unit: int) -> float:
+        """Bytes of such units that a box touches, over its own, in the mean of its rows."""
+        if not self.pitch % unit:
+            return 1.0
+        ends = [self.pitch * row % unit + BOX_ROW for row in range(unit)]
+        return sum(ceil(end / unit) for end in ends) / (BOX_ROW // unit * unit)
 
     def arriving_bytes(self, count: int, shared: int) -> int:
         """As :meth:`bulk_bytes`, with those that others of its cluster have copied to a block."""
@@ -176,7 +189,12 @@ class Estimate:
 
 
 def busy(
-    code: Sequence[Instruction], machine: Machine, warps: int, bulk: int = 0, arrives: int = 0
+    code: Sequence[Instruction],
+    machine: Machine,
+    warps: int,
+    bulk: float = 0,
+    arrives: float = 0,
+    touched: float = 1,
 ) -> Busy:
     """What code of so many warps of a multiprocessor keeps busy.
 
@@ -184,8 +202,9 @@ def busy(
         code: of a warp.
         machine: that it runs on.
         warps: of the multiprocessor.
-        bulk: bytes of bulk copies that it starts.
+        bulk: bytes that the cache reads for bulk copies that it starts.
         arrives: bytes that bulk copies bring, those of other blocks included.
+        touched: bytes of the sectors that come for each of these.
     """
     partitions = machine.chip.partitions
     share = warps / partitions
@@ -207,7 +226,9 @@ def busy(
     # Pipes of other arithmetic count as slots, those of few lanes as several.
     issue = max(issue, *of_kind.values(), 0.0)
     shared, moved = shared * warps + arrives / machine.shared_rate, moved * warps
-    cache = max((moved + bulk) / machine.cache_rate, (moved + arrives) / machine.most_cache_rate)
+    cache = max(
+        (moved + bulk) / machine.cache_rate, (moved + arrives * touched) / machine.most_cache_rate
+    )
     return Busy(matrix * share, issue * share, shared, cache)
 
 
@@ -278,9 +299,13 @@ def predict(parts: Parts, launch: Launch, problem: Problem, machine: Machine) ->
     warps = warps_of_block(chip, launch.threads) - (_COPYING if parts.boxes else 0)
     bulk = launch.bulk_bytes(parts.boxes)
     arrives = launch.arriving_bytes(parts.boxes, parts.shared_boxes)
+    units, sectors = launch.touched(UNIT), launch.touched(SECTOR)
     holds = occupancy(chip, launch.registers, launch.shared_bytes, launch.threads).blocks
     if not holds:
         raise ValueError(f"no block of {launch} fits into a multiprocessor")
+    if not parts.boxes:
+        # Warps that copy boxes themselves.
+        parts = replace(parts, loop=tuple(_touching(i, units) for i in parts.loop))
     resident = min(holds, ceil(launch.blocks / count_of))
     trips = trips_of(parts, problem, launch, warps)
 
@@ -298,6 +323,10 @@ def predict(parts: Parts, launch: Launch, problem: Problem, machine: Machine) ->
             leaves,
         )
 
+    def busy_with(given: Machine, blocks: int) -> Busy:
+        every = (n * blocks for n in (warps, bulk * units, arrives))
+        return busy(parts.loop, given, *every, sectors)
+
     def wave(blocks: int, of_grid: int) -> tuple[float, float, float]:
         """Cycles of the loop's iterations, of what is around them, and of these that copies wait.
 
@@ -306,9 +335,10 @@ def predict(parts: Parts, launch: Launch, problem: Problem, machine: Machine) ->
         more = machine.cache_rate * blocks * count_of / of_grid
         given = replace(machine, cache_rate=min(more, machine.most_cache_rate))
         before, loop, after, leaves = cycles_with(blocks, given.cache_rate)
-        used = busy(parts.loop, given, *(n * blocks for n in (warps, bulk, arrives)))
-        waits = max(0.0, used.cache - max(loop, used.matrix, used.issue, used.shared))
-        loop = max(loop, used.most[1]) + NOT_HIDDEN * used.cache
+        used = busy_with(given, blocks)
+        others = max(loop, used.matrix, used.issue, used.shared)
+        waits = max(0.0, used.cache - others)
+        loop = max(others + NOT_HIDDEN * used.cache, used.cache)
         return trips * loop, before + after + leaves, trips * waits
 
     at_once, tiles = (
@@ -323,7 +353,7 @@ def predict(parts: Parts, launch: Launch, problem: Problem, machine: Machine) ->
     if rest:
         loop, last, _ = wave(ceil(rest / count_of), rest)
         cycles, ends = cycles + loop, max(ends, last)
-    used = busy(parts.loop, machine, *(n * resident for n in (warps, bulk, arrives)))
+    used = busy_with(machine, resident)
     prologue, scheduled, epilogue, leaves = cycles_with(resident, machine.cache_rate)
     # While one block begins or ends, the others that are held go on. One that goes on with another
     # tile has operands of it already, and its boxes leave meanwhile; where copies are what it waits
@@ -354,6 +384,31 @@ def predict(parts: Parts, launch: Launch, problem: Problem, machine: Machine) ->
         * resident
         * count_of,
     )
+
+
+def _touching(instruction: Instruction, units: float) -> Instruction:
+    """A copy of a box, with bytes of all units that it touches."""
+    if instruction.kind is not Kind.COPY or not instruction.name.startswith("UTMALDG"):
+        return instruction
+    return replace(instruction, bytes=round(instruction.bytes * units))
+
+
+def sustained(
+    parts: Parts, launch: Launch, problem: Problem, machine: Machine
+) -> tuple[float, Estimate] | None:
+    """The clock that a launch leaves near the chip's limit of power, and the time at that clock.
+
+    None where the limit is unknown. What is busy is that of the clock that was measured: cycles of
+    matrix units and of schedulers hardly depend on it.
+    """
+    power = machine.power
+    if power is None:
+        return None
+    first = predict(parts, launch, problem, machine.at(power.measured))
+    matrix = first.matrix_seconds / first.seconds
+    issue = matrix * first.busy.issue / max(first.busy.matrix, 1.0)
+    hertz = power.hertz(matrix, issue)
+    return hertz, predict(parts, launch, problem, machine.at(hertz))
 
 
 def in_flight(loop: Sequence[Instruction]) -> int:

@@ -32,6 +32,9 @@ GROUP = "gsb0"
 _REGISTER = re.compile(r"\bR\d+\b")
 _NONE = 7
 _CONTROL_BITS = (1 << 21) - 1
+#: What a part of the cache that all share serves in a cycle (NVIDIA, "A100 Tensor Core GPU
+#: Architecture", 2020), and the bytes of it that are there or not.
+UNIT, SECTOR = 64, 32
 
 #: Shape of a matrix operation by its suffix.
 _SHAPES = {
@@ -153,6 +156,7 @@ def instruction(
     ends_group: bool = False,
     target: str = "",
     active: bool = True,
+    pieces: int = 0,
 ) -> Instruction:
     """An instruction by its name and the assembler's decisions.
 
@@ -164,12 +168,15 @@ def instruction(
         ends_group: whether products that go on since the last one are a group.
         target: of a branch.
         active: whether its predicate may be true.
+        pieces: of memory that a warp's access touches, where that is known: each takes a
+            :data:`UNIT`, and two if a sector is written in part, which is read before.
 
     Raises:
         ValueError: the model does not know what the instruction does.
     """
     base = name.split(".")[0]
-    kind = _kind(base)
+    # Where warps of their own start copies of boxes, these are no part of what others execute.
+    kind = Kind.COPY if base == "UTMALDG" and pieces else _kind(base)
     shape, operands, accumulator = _matrix(name) if kind is Kind.MATRIX else (None, "", "")
     if shape is not None:
         products = shape[0] * shape[1] * shape[2]
@@ -179,12 +186,14 @@ def instruction(
     result, read = control >> 5 & 7, control >> 8 & 7
     signals = () if result == _NONE else (f"SB{result}",)
     waits = tuple(Wait(f"SB{n}") for n in range(6) if control >> 11 + n & 1)
+    nbytes = _bytes(name, kind)
+    in_part = kind is Kind.STORE and nbytes < pieces * SECTOR
     return Instruction(
         name,
         kind,
         bytes=_GROUPS[base] * _numbers_of_tiles(shape)
         if together and shape
-        else _bytes(name, kind),
+        else max(nbytes, pieces * UNIT * (1 + in_part)),
         products=products,
         shape=shape,
         operands=operands,
@@ -195,11 +204,23 @@ def instruction(
         waits=waits if group is None else (*waits, group),
         signals=(*signals, GROUP) if ends_group else signals,
         frees="" if read == _NONE else f"SB{read}",
-        closes=base == "LDGDEPBAR",
+        closes=base == "LDGDEPBAR" or name.startswith("SYNCS.PHASECHK"),
         target=target,
         active=active,
         asynchronous=together,
     )
+
+
+def pieces(instruction: Instruction) -> int:
+    """Pieces of memory that an instruction was said to touch; 0: none were."""
+    kind = instruction.kind
+    if kind not in (Kind.LOAD, Kind.STORE, Kind.COPY) or instruction.bytes == _bytes(
+        instruction.name, kind
+    ):
+        return 0
+    found = instruction.bytes // UNIT
+    in_part = kind is Kind.STORE and _bytes(instruction.name, kind) < found // 2 * SECTOR
+    return found // (1 + in_part)
 
 
 def _numbers_of_tiles(shape: tuple[int, int, int]) -> int:

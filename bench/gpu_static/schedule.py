@@ -17,6 +17,9 @@ from bench.gpu_static.machines import Machine
 
 #: Cycles of work that wait before the shared memory; then nobody issues for it.
 QUEUE = 48
+#: Cycles until a box is there, more than until a load is: its description is read, addresses are
+#: made, a barrier is told. By the products whose copies and multiplications take turns.
+BOX_CYCLES = 300
 #: Iterations that are averaged, and how near two averages in a row have to be.
 AVERAGED, NEAR = 4, 0.005
 #: Iterations after which the loop is taken to run as evenly as it ever will.
@@ -202,11 +205,12 @@ class Schedule:
             done += step.busy
         if kind in (Kind.LOAD, Kind.STORE, Kind.COPY) and instruction.active:
             self.cache = max(self.cache, at) + instruction.bytes / self.cache_rate
-            done = max(self.cache, at + self.machine.cache_cycles)
+            later = BOX_CYCLES if instruction.name.startswith("UTMALDG") else 0
+            done = max(self.cache, at + self.machine.cache_cycles) + later
             if kind is Kind.COPY:
                 warp.copied = max(warp.copied, done)
         if instruction.closes:
-            done = warp.copied
+            done = max(done, warp.copied)
         self.last = max(self.last, done)
         for counter in instruction.signals:
             _announce(warp, counter, done)

@@ -8,13 +8,6 @@ from bench.gpu_static import against, page
 from bench.gpu_static.__main__ import main
 from bench.gpu_static.against import Compared
 
-#: Short sums, of which the model takes the ends to be quicker than they are, and small tiles, for
-#: which it takes the cache to be slower.
-KNOWN_MISSES = [
-    "sm_90a-product-of-rows 4096x4096x1024",
-    "sm_90a-boxes-stores-narrow 4096x4096x1024, 132 blocks",
-]
-
 
 @pytest.fixture(scope="module")
 def groups() -> dict[str, list[Compared]]:
@@ -38,7 +31,11 @@ def test_rates_of_instructions(groups: dict[str, list[Compared]]) -> None:
 
 
 def test_times_of_kernels(groups: dict[str, list[Compared]]) -> None:
-    assert [row.name for row in groups["kernels"] if not row.holds] == KNOWN_MISSES
+    assert [row.name for row in groups["kernels"] if not row.holds] == []
+    ladder = [row for row in groups["kernels"] if row.name.startswith("sm_90a-boxes")]
+    # Six techniques by four sizes, and two smaller tiles by two of these.
+    assert len(ladder) == 28
+    assert all(row.tolerance == 0.15 for row in ladder)
 
 
 def test_times_of_attention(groups: dict[str, list[Compared]]) -> None:
@@ -49,12 +46,10 @@ def test_times_of_attention(groups: dict[str, list[Compared]]) -> None:
         assert any(row.chip.startswith("a100") for row in found)
         # A causal one is predicted slower for its operations, as it was measured.
         assert any("causal" in row.name for row in found)
-    # Overlap inside of a group is predicted to bring more than it brought.
-    pairs = [[row.name.split()[0] for row in pair] for pair in against.misordered(rows)]
-    assert pairs == [["sm_90a-attention-64-overlapped", "sm_90a-attention-128-causal"]]
+    assert against.misordered(rows) == []
     groups_of_warps = [row for row in rows if "sm_90a" in row.name]
     assert len(groups_of_warps) == 5
-    assert all(0.85 <= row.ratio <= 1.17 for row in groups_of_warps)
+    assert all(0.85 <= row.ratio <= 1.15 for row in groups_of_warps)
 
 
 def test_kernels_are_in_the_order_of_their_measured_rates(
@@ -99,5 +94,5 @@ def test_the_page(capsys: pytest.CaptureFixture[str], groups: dict[str, list[Com
     text = page.published(groups)
     assert "| rx-7900-xtx: float16 into float32 (stated) | 32.0 | 32.0 | clocks |" in text
     assert "In the wrong order:\n\n- none" in text
-    assert main(["--published"]) == 1
+    assert main(["--published"]) == 0
     assert capsys.readouterr().out.strip() == text.strip()
