@@ -106,14 +106,17 @@ def split(code: Code) -> Parts:
 def phases(code: Code) -> list[Code]:
     """The code of each kernel of a launch whose blocks wait for each other, in their order.
 
-    All but those of the last phase end with what counts blocks that are done. What takes a number
-    or waits for others, up to the barrier behind it, is left out.
+    What takes a number or waits for others, up to the barrier behind it, is left out. So is what
+    counts a block that is done, from the barrier before it on: both are a part of what is waited.
     """
     given = code.instructions
     ends = [n + 1 for n, i in enumerate(given) if i.name.startswith(_DONE)]
     found = []
     for begin, end in zip([0, *ends], [*ends, len(given)], strict=True):
         waits = [n for n in range(begin, end) if given[n].name.startswith(_WAITS)]
+        if end in ends:
+            last = (n for n in range(end - 1, begin, -1) if given[n].kind is Kind.BARRIER)
+            end = next(last, end)
         barriers = (n + 1 for n in range(begin, end) if given[n].kind is Kind.BARRIER)
         begin = next((n for n in barriers if waits and n > waits[-1]), begin)
         labels = {name: n - begin for name, n in code.labels.items() if begin <= n < end}

@@ -41,14 +41,15 @@ def test_a_layer_may_be_one_launch() -> None:
 
 
 def test_kernels_of_a_launch_end_where_blocks_are_counted() -> None:
-    names = ["HMMA", "RED.E.ADD.STRONG.GPU", "LDG", "HMMA", "RED.E.ADD.STRONG.GPU"]
+    counted = ["BAR.SYNC", "MEMBAR.ALL.GPU", "RED.E.ADD.STRONG.GPU"]
+    names = ["HMMA", *counted, "LDG", "HMMA", *counted]
     names += ["ATOMG.E.OR", "BAR.SYNC", "STG"]
     kinds = [Kind.BARRIER if name == "BAR.SYNC" else Kind.CONTROL for name in names]
-    code = Code("k", tuple(map(Instruction, names, kinds)), {"a": 3, "b": 0, "c": 5})
+    code = Code("k", tuple(map(Instruction, names, kinds)), {"a": 5, "b": 0, "c": 9})
     found = phases(code)
-    assert [[i.name[:4] for i in each.instructions] for each in found] == [
-        ["HMMA", "RED."],
-        ["LDG", "HMMA", "RED."],
+    assert [[i.name for i in each.instructions] for each in found] == [
+        ["HMMA"],
+        ["LDG", "HMMA"],
         ["STG"],
     ]
     assert [each.labels for each in found] == [{"b": 0}, {"a": 1}, {}]

@@ -9,6 +9,7 @@ are zero in both operands; rows beyond the last one are any other row, and are n
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from typing import Any
 
@@ -119,10 +120,16 @@ class TileCopy:
     @property
     def loaded(self) -> list[Any]:
         """The types of what the thread copies of a tile."""
+        if self.window > 1:
+            return [self.element] * (self.chunk * len(self.rounds))
         return [self.vector] * ((2 if self._in_pairs else 1) * len(self.rounds))
 
     def load(self, begin: Sum, whole: bool) -> list[Any]:
-        """The thread's loads of the tile that begins at a step; ``whole``: all steps exist."""
+        """The thread's loads of the tile that begins at a step; ``whole``: all steps exist.
+
+        Elements of windows are put together where they are stored: assemblers keep that place, and
+        what is in front of the products would wait for the loads there.
+        """
         if self.window > 1:
             return self._windows(begin)
         found = []
@@ -146,6 +153,8 @@ class TileCopy:
 
     def nothing(self) -> list[Any]:
         """The result of :meth:`load`, of zeros."""
+        if self.window > 1:
+            return [self.scope.tile.nodes.zero(self.element)] * len(self.loaded)
         return [self._zeros()] * len(self.loaded)
 
     def start(self, round_: int, begin: Sum, stage: Any, whole: bool) -> None:
@@ -191,7 +200,11 @@ class TileCopy:
         """Put what was loaded into a stage of the tile."""
         for round_ in self.rounds:
             mine, step, outer = self._piece(round_)
-            values = [next(loaded) for _ in range(2 if self._in_pairs else 1)]
+            if self.window > 1:
+                elements = itertools.islice(loaded, self.chunk)
+                values = [self.code.value("vector.from_elements", self.vector, *elements)]
+            else:
+                values = [next(loaded) for _ in range(2 if self._in_pairs else 1)]
 
             def put(values: list[Any] = values, step: Sum = step, outer: Sum = outer) -> list[Any]:
                 values = [self._rounded(value) for value in values]
@@ -284,7 +297,7 @@ class TileCopy:
         return self.code.value("vector.from_elements", self.vector, *elements)
 
     def _windows(self, begin: Sum) -> list[Any]:
-        """All chunks of a tile, element by element: for each place in a window at once."""
+        """All elements of a tile, chunk by chunk: those at each place in a window at once."""
         zero = self.scope.tile.nodes.zero(self.element)
         chunks = self._run // self.chunk
         found = []
@@ -300,12 +313,7 @@ class TileCopy:
                 loaded = self._where(sources, "memref.load", self.element, zero)
                 for step, value in zip(steps, loaded, strict=True):
                     elements[step] = value
-            found += [
-                self.code.value(
-                    "vector.from_elements", self.vector, *elements[at : at + self.chunk]
-                )
-                for at in range(0, self._run, self.chunk)
-            ]
+            found += elements
         return found
 
     def _value(self, source: Source, name: str, type_: Any) -> Any:
