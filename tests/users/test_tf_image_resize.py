@@ -80,6 +80,21 @@ def test_a_nan_in_a_gradient_stays_near_its_pixel():
     assert not np.isnan(found[:, 8:]).any()
 
 
+@pytest.mark.parametrize("aligned", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_a_gradient_through_the_nearest_pixels(aligned):
+    def f(image, upstream):
+        with tf.GradientTape() as tape:
+            tape.watch(image)
+            found = tf.raw_ops.ResizeNearestNeighbor(
+                images=image, size=(5, 19), align_corners=aligned, half_pixel_centers=not aligned
+            )
+        return tape.gradient(found, image, upstream)
+
+    upstream = floats(2, 5, 19, 3).numpy()
+    upstream[0, 0, 0, 0] = np.nan
+    check(f, floats(2, 7, 9, 3), tf.constant(upstream), rtol=1e-6, strict_target=True)
+
+
 @pytest.mark.slow
 def test_image_resize_of_bytes():
     image = tf.constant(np.random.default_rng(0).integers(0, 256, (9, 7, 3)), tf.uint8)
@@ -94,6 +109,7 @@ def test_a_gradient_through_image_resize():
             tape.watch(image)
             loss = tf.reduce_sum(tf.image.resize(image, (12, 5), method="bicubic") ** 2)
             loss += tf.reduce_sum(tf.image.resize(image, (3, 5), "lanczos3", antialias=True) ** 2)
+            loss += tf.reduce_sum(tf.image.resize(image, (3, 19), "nearest") ** 2)
         return tape.gradient(loss, image)
 
     check(f, floats(1, 6, 8, 2), rtol=1e-4, atol=1e-5, strict_target=True)

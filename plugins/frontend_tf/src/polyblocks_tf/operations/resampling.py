@@ -43,6 +43,16 @@ def bilinear(
     return below, above, place - floor
 
 
+def nearest(extent: int, size: int, align_corners: bool, half_pixel: bool) -> np.ndarray:
+    """The pixel that each output pixel is."""
+    scale = scale_of(extent, size, align_corners)
+    place = (np.arange(size, dtype=np.float32) + _f32(0.5 if half_pixel else 0)) * scale
+    # Halves are rounded away from zero, as by roundf.
+    whole = np.floor(place)
+    whole += (place - whole >= 0.5) if align_corners else 0
+    return np.minimum(whole, extent - 1).astype(np.int32)
+
+
 def bicubic(extent: int, size: int, align_corners: bool, half_pixel: bool) -> Taps:
     """Four pixels each; with ``half_pixel`` those outside of the image have no weight."""
     table = _cubic_table(-0.5 if half_pixel else -0.75)

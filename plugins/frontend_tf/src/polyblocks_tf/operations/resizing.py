@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from polyblocks_tf.operations import resampling
@@ -47,6 +48,28 @@ def resize_bicubic_grad(op: Any, inputs: list[tf.Tensor]) -> Sequence[tf.Tensor]
         for axis in (1, 2)
     )
     return [tf.cast(_along_both(grads, rows, columns), images.dtype)]
+
+
+def resize_nearest_grad(op: Any, inputs: list[tf.Tensor]) -> Sequence[tf.Tensor] | None:
+    """``ResizeNearestNeighborGrad``: for each pixel the sum of the gradients of what read it."""
+    grads, size = inputs
+    extents = tf.get_static_value(size)
+    if extents is None or not grads.shape.is_fully_defined():
+        return None
+    result = grads
+    for axis in (2, 1):
+        extent = int(extents[axis - 1])
+        pixels = resampling.nearest(extent, grads.shape[axis], *_corners(op))
+        readers = [np.flatnonzero(pixels == pixel) for pixel in range(extent)]
+        # As many for each: the first reader in the stead of one that is not there, which counts 0.
+        count = np.arange(max(map(len, readers)))
+        there = np.array([count < len(r) for r in readers])
+        places = np.zeros(there.shape, np.int32)
+        places[there] = np.concatenate(readers)
+        there = there.reshape([1] * axis + [extent, -1] + [1] * (3 - axis))
+        read = tf.gather(result, tf.constant(places), axis=axis)
+        result = tf.reduce_sum(tf.where(there, read, tf.zeros((), read.dtype)), axis + 1)
+    return [result]
 
 
 def resize_area(op: Any, inputs: list[tf.Tensor]) -> Sequence[tf.Tensor] | None:

@@ -75,6 +75,7 @@ SUBSTITUTIONS: dict[str, Substitute] = {
     "ResizeBilinear": resizing.resize_bilinear,
     "ResizeBicubic": resizing.resize_bicubic,
     "ResizeBicubicGrad": resizing.resize_bicubic_grad,
+    "ResizeNearestNeighborGrad": resizing.resize_nearest_grad,
     "ResizeArea": resizing.resize_area,
     "ScaleAndTranslate": resizing.scale_and_translate,
     "ScaleAndTranslateGrad": resizing.scale_and_translate_grad,
