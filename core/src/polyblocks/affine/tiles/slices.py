@@ -168,7 +168,7 @@ def _slices_of(
     backward = stages[::-1]
     found, done = known.longest(key, backward, kept) or (_of_root(root, region, units), 0)
     for stage in backward[done:]:
-        if not _span(stage, found, root, {root, *kept}):
+        if not _span(stage, found, root, {root, *kept}, beside=not rows):
             return None
         _read(stage, found)
         for load in stage.loads:
@@ -278,11 +278,14 @@ def _ordered(
     return True
 
 
-def _span(stage: FusionStage, found: Slices, root: Buffer, shared: set[Buffer]) -> bool:
+def _span(
+    stage: FusionStage, found: Slices, root: Buffer, shared: set[Buffer], beside: bool
+) -> bool:
     """The loops of a stage, from the boxes of what it writes.
 
     A stage that writes several buffers computes what any of them needs, and so writes as much of
-    all of them; of ``shared`` buffers a tile must not write more than its own part.
+    all of them; of ``shared`` buffers a tile must not write more than its own part. With
+    ``beside``, a stage may write what nothing else in its group reads.
     """
     for store in stage.stores:
         box = found.boxes.get(store.buffer)
@@ -290,6 +293,8 @@ def _span(stage: FusionStage, found: Slices, root: Buffer, shared: set[Buffer]) 
         if box is None and store.buffer in shared:
             # Nothing in the group reads it.
             box = _box_beside(store, stage, found)
+            if box is None and beside:
+                box = _box_as_read(store, stage, found)
             if box is not None:
                 found.boxes[store.buffer] = box
                 _keep(store.buffer, found)
@@ -346,6 +351,27 @@ def _box_beside(store: Store, stage: FusionStage, found: Slices) -> list[Span] |
         if box and same and stage.places(other) == stage.places(store):
             return list(box)
     return None
+
+
+def _box_as_read(store: Store, stage: FusionStage, found: Slices) -> list[Span] | None:
+    """The box of another buffer that a stage makes of what a tile reads anyway; None without.
+
+    Its first dimension is cut, so that tiles write rows of it.
+    """
+    spans: dict[Var, Span] = {}
+    for load in stage.loads:
+        for expr, span in zip(load.index, found.boxes.get(load.buffer, ()), strict=False):
+            if len(expr.terms) == 1 and expr.const == 0 and expr.terms[0][1] == 1:
+                atom = expr.terms[0][0]
+                if isinstance(atom, Var) and span in found.corners:
+                    spans.setdefault(atom, span)
+    places = stage.places(store)
+    if not places or places[0].var not in spans:
+        return None
+    return [
+        spans[place.var] if place.var in spans else (Expr(0), Expr(extent - 1))
+        for place, extent in zip(places, store.buffer.shape, strict=True)
+    ]
 
 
 def _read(stage: FusionStage, found: Slices) -> None:

@@ -38,6 +38,7 @@ from polyblocks.affine.naming.names import name_nests
 from polyblocks.affine.padding.absorbed import without_margins
 from polyblocks.affine.padding.margins import margins_of
 from polyblocks.affine.preparation import Preparation
+from polyblocks.affine.rewrites.merging import fits
 from polyblocks.affine.subnests import change_subnests
 from polyblocks.affine.tiles.fusion_stages import FusionStage
 from polyblocks.affine.tiles.slices import KnownSlices, Slices, all_run, slices
@@ -291,6 +292,7 @@ class _Grouping:
             group = self.group_of.get(nest)
             if group is not None and group.last is nest:
                 self._grow(group)
+        _join_siblings(self)
         # Groups that were better apart may be better together after they have grown.
         for nest in reversed(nests):
             group = self.group_of.get(nest)
@@ -311,7 +313,7 @@ class _Grouping:
         while again:
             again = False
             for buffer in self._candidates(group):
-                merged = self._merge(group, buffer)
+                merged = self._merge(group, buffer) or _with_more(self, group, buffer)
                 if merged is None:
                     group.refused.add(buffer)
                     continue
@@ -628,6 +630,90 @@ class _Grouping:
         bodies = [tiled(stages, group.found, group.tile, group.local, rows, p) for p in parts]
         found = [body for body in bodies if body is not None]
         return found if len(found) == len(bodies) else None
+
+
+def _join_siblings(grouping: _Grouping) -> None:
+    """Let groups that read the same arrays from memory be one, which reads them once.
+
+    On GPUs alone: threads of a team find in caches what the nest before has read.
+    """
+    if not grouping.context.target.launches_nests:
+        return
+    for nest in reversed(grouping.sequence.nests()):
+        again = True
+        while again:
+            group = grouping.group_of.get(nest)
+            again = group is not None and group.last is nest and _join_sibling(grouping, group)
+
+
+def _join_sibling(grouping: _Grouping, group: _Group) -> bool:
+    """Let the nearest group before this one that reads the same be one with it, if that pays."""
+    read = _read_from_memory(grouping, group)
+    found = {
+        part: buffer
+        for buffer in read
+        for reader in grouping.users.readers(buffer.base)
+        if isinstance(reader, Nest) and (part := grouping.group_of.get(reader)) is not None
+    }
+    nearest = sorted(found, key=lambda part: -grouping.users.position(part.last))
+    for part in nearest:
+        if part is group or not grouping.users.before(part.last, group.last):
+            continue
+        if not grouping.contractions.isdisjoint(part.nests() | group.nests()):
+            continue
+        stored = {store.buffer for stage in part.stages for store in stage.stores}
+        if any(load.buffer in stored for stage in group.stages for load in stage.loads):
+            # Growing has weighed that.
+            continue
+        loops = [n.body[0] for n in (part.last, group.last)]
+        single = [n for n in loops if isinstance(n, For)] if len(part.stages) == 1 else []
+        if len(group.stages) == 1 and len(single) == 2 and fits(*single):
+            # Loops that can be one need no tiles for that.
+            continue
+        joined = grouping._grouped([part, group], group, found[part])
+        if joined is not None:
+            for stage in joined.stages:
+                grouping.group_of[stage.nest] = joined
+            return True
+    return False
+
+
+def _with_more(grouping: _Grouping, group: _Group, buffer: Buffer) -> _Group | None:
+    """A group with all who write ``buffer``, and all who write what these read, if that pays.
+
+    It may where what is read once more is two nests away: sums that are divided before the rows
+    that they are of are read again.
+    """
+    if not grouping.context.target.launches_nests or not grouping.contractions.isdisjoint(
+        group.nests()
+    ):
+        return None
+    read = set(_read_from_memory(grouping, group))
+    parts, farther = _writers(grouping, group, buffer), dict[_Group, None]()
+    for part in parts:
+        for needed in part.stages[0].touched if part is not group else ():
+            farther |= dict.fromkeys(_writers(grouping, part, needed))
+    more = [p for p in farther if p not in (group, *parts)]
+    if not any(read & set(_read_from_memory(grouping, part)) for part in more):
+        return None
+    if any(not grouping.contractions.isdisjoint(p.nests()) for p in (*parts, *more)):
+        return None
+    return grouping._grouped([*dict.fromkeys([*more, *parts, group])], group, buffer)
+
+
+def _writers(grouping: _Grouping, group: _Group, buffer: Buffer) -> list[_Group]:
+    """The groups of the nests before a group that write a buffer."""
+    nests = [w for w in grouping.users.writers(buffer.base) if isinstance(w, Nest)]
+    found = (grouping.group_of.get(w) for w in nests if grouping.users.before(w, group.last))
+    return [part for part in dict.fromkeys(found) if part is not None]
+
+
+def _read_from_memory(grouping: _Grouping, group: _Group) -> list[Buffer]:
+    """The buffers that a group reads and no cache has."""
+    target = grouping.context.target
+    main = len(target.memory) - 1
+    loads = dict.fromkeys(load.buffer for stage in group.stages for load in stage.loads)
+    return [b for b in loads if rates.found_in(target, b.nbytes) == main and b not in group.local]
 
 
 def _in_windows(grouping: _Grouping, group: _Group, tiles: _Group) -> bool:

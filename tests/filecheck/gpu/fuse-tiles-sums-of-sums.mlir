@@ -1,0 +1,44 @@
+// PASSES: fuse-tiles
+// TARGET: nvgpu sm_90
+//
+// Sums that are divided before the rows that they are of are read again: all three nests are one
+// group, where the last two alone are not worth it.
+
+// CHECK-LABEL: func.func @main
+// CHECK:         affine.for %{{.*}} = 0 to 32768 {
+// CHECK:           affine.load %arg0
+// CHECK-NOT:       affine.load %arg0
+// CHECK:           affine.store %{{.*}}, %arg1
+// CHECK-NOT:     affine.load %arg0
+// CHECK:       return
+func.func @main(%x: memref<32768x1024xf32>, %squares: memref<32768xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %part = arith.constant 9.765625e-04 : f32
+  %sum = memref.alloc() : memref<32768xf32>
+  %m = memref.alloc() : memref<32768xf32>
+  affine.for %i = 0 to 32768 {
+    %s = affine.for %k = 0 to 1024 iter_args(%t = %zero) -> f32 {
+      %v = affine.load %x[%i, %k] : memref<32768x1024xf32>
+      %u = arith.addf %t, %v : f32
+      affine.yield %u : f32
+    }
+    affine.store %s, %sum[%i] : memref<32768xf32>
+  }
+  affine.for %i = 0 to 32768 {
+    %s = affine.load %sum[%i] : memref<32768xf32>
+    %e = arith.mulf %s, %part : f32
+    affine.store %e, %m[%i] : memref<32768xf32>
+  }
+  affine.for %i = 0 to 32768 {
+    %s = affine.for %k = 0 to 1024 iter_args(%t = %zero) -> f32 {
+      %v = affine.load %x[%i, %k] : memref<32768x1024xf32>
+      %a = affine.load %m[%i] : memref<32768xf32>
+      %d = arith.subf %v, %a : f32
+      %w = arith.mulf %d, %d : f32
+      %u = arith.addf %t, %w : f32
+      affine.yield %u : f32
+    }
+    affine.store %s, %squares[%i] : memref<32768xf32>
+  }
+  return
+}
