@@ -43,7 +43,7 @@ def markdown(results: Json) -> str:
 
 
 def _reasons(over: list[Json]) -> list[str]:
-    """The reasons, with how many rows have each, and the worst of these."""
+    """The reasons, with the rows that have each, the worst first."""
     of_reason: dict[str, list[Json]] = {}
     for row in over:
         if (text := reason(row["name"])) is not None:
@@ -51,10 +51,10 @@ def _reasons(over: list[Json]) -> list[str]:
     if not of_reason:
         return []
     cells = [
-        [text, str(len(rows)), f"{rows[0]['name']}, {ratio(rows[0]):.2f}"]
+        [text, str(len(rows)), "; ".join(f"{row['name']} {ratio(row):.2f}" for row in rows)]
         for text, rows in of_reason.items()
     ]
-    return ["## Reasons", "", *table(["reason", "rows", "the worst"], cells), ""]
+    return ["## Reasons", "", *table(["reason", "rows", "which"], cells), ""]
 
 
 def _table(rows: list[Json]) -> list[str]:

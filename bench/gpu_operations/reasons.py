@@ -28,6 +28,15 @@ REASONS = (
         "hundreds of operations for each element, in kernels whose operations the floor has not",
     ),
     (
+        r"layer_norm, grad|rms_norm, grad|rotary embedding, grad|mv, grad",
+        "sums over rows and sums over columns of the same array are kernels of their own, each of "
+        "which reads it",
+    ),
+    (
+        r"recurrence of 32 steps, grad",
+        "gradients of steps are put together by copies, which are kernels of their own",
+    ),
+    (
         r"cumsum|cummax|cummin|logcumsumexp|cumprod",
         "scans in parts read their operand twice: once for the totals of parts",
     ),
