@@ -36,6 +36,7 @@ KEYS = {
     "between": "the part that lies between kernels",
     "floor": "of each kernel its products on the busiest unit or its arrays once, added up",
     "moved": "bytes that kernels move from the cache that all blocks share, or from memory",
+    "memory": "those of them that memory moves, see bench.gpu_models.predicted",
     "compulsory": "bytes of each kernel's arrays, once",
     "kernels": "those that take longest first; see bench.gpu_models.predicted",
     "workspace": "of arrays between kernels",

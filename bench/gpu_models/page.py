@@ -34,8 +34,9 @@ def markdown(results: Json) -> str:
         "matrix unit computes are read from their machine code, the others are predicted by the "
         "mapping. The reach is the sum over kernels of the least time (products on the unit, or "
         "arrays once from memory) over the sum of their times; bytes are those that kernels move "
-        "from the cache that all blocks share, or from memory, over those of their arrays. What "
-        "blocks of a launch wait for others of it lies between, too.",
+        "from the cache that all blocks share, or from memory, over those of their arrays; "
+        "of these memory moves what tiles of products do not find in the last cache. What blocks "
+        "of a launch wait for others of it lies between, too.",
     ]
     for arch, batch in dict.fromkeys((row["arch"], row["batch"]) for row in rows):
         chosen = [row for row in rows if (row["arch"], row["batch"]) == (arch, batch)]
@@ -48,13 +49,13 @@ def markdown(results: Json) -> str:
 
 def _table(rows: list[Json]) -> list[str]:
     heads = ["model", "launches", "of a layer", "bar", "µs", "between", "floor", "reach", "bytes",
-             "workspace, MB", "stack", "compile, processor s"]  # fmt: skip
+             "of memory", "workspace, MB", "stack", "compile, processor s"]  # fmt: skip
     return table(heads, [_cells(row) for row in rows])
 
 
 def _cells(row: Json) -> list[str]:
     if "problem" in row:
-        return [row["model"], *[NONE] * 10, row["problem"].replace("|", "/")[:100]]
+        return [row["model"], *[NONE] * 11, row["problem"].replace("|", "/")[:100]]
     bar = MODELS[row["model"]].bar
     return [
         row["model"],
@@ -66,6 +67,7 @@ def _cells(row: Json) -> list[str]:
         f"{row['floor'] * 1e6:.0f}",
         f"{reach(row):.2f}",
         f"{row['moved'] / max(row['compulsory'], 1):.2f}",
+        f"{row['memory'] / max(row['compulsory'], 1):.2f}" if "memory" in row else NONE,
         f"{row['workspace'] / 1e6:.1f}",
         str(sum(kernel["private"] for kernel in row["kernels"])),
         f"{row['processor']:.0f}",

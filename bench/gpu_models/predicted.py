@@ -55,6 +55,8 @@ def predicted(artifact: Artifact, folder: str, target: TargetDescription) -> Jso
             elif kernels[-1]["seconds"] is not None:
                 # The mapping knows what members share, and counts what they wait.
                 kernels[-1]["seconds"] -= waiting
+    for each in kernels:
+        each["memory"] = of_memory(each, target)
     kernels.sort(key=lambda each: -(each["seconds"] or 0.0) * each["calls"])
 
     def total(key: str) -> float:
@@ -67,6 +69,7 @@ def predicted(artifact: Artifact, folder: str, target: TargetDescription) -> Jso
         "between": between,
         "floor": total("floor"),
         "moved": total("moved"),
+        "memory": total("memory"),
         "compulsory": total("compulsory"),
         "kernels": kernels,
     }
@@ -168,6 +171,20 @@ def moved(nests: list[Json], compulsory: float) -> float:
             again += rows * (ceil(columns / width) - 1)
         total += _ELEMENT_BYTES * count * steps * again
     return total
+
+
+def of_memory(kernel: Json, target: TargetDescription) -> float:
+    """Bytes that come from memory, or go there: what tiles read again is in the last cache.
+
+    Arrays of a product that this cannot hold come as often as tiles read them. They are no larger
+    than all arrays of the kernel: windows overlap, and scores of a chain are nowhere.
+    """
+    if not kernel["extents"]:
+        return float(max(kernel["moved"], kernel["compulsory"]))
+    last = max(level.size for level in target.memory)
+    large = [e for e in kernel["extents"] if min(_touched(e), kernel["compulsory"]) > last]
+    nests = [{"extents": each, "tile": kernel["tile"]} for each in large]
+    return moved(nests, kernel["compulsory"])
 
 
 def problem(nests: list[Json], compulsory: float) -> Problem:

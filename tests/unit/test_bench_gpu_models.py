@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from bench.gpu_models import __main__ as command
 from bench.gpu_models import page, published, zoo
-from bench.gpu_models.predicted import moved, problem
+from bench.gpu_models.predicted import moved, of_memory, problem
 from bench.gpu_models.worker import period
+from bench.gpu_static.build import describe
 from bench.gpu_static.instructions import Code, Instruction, Kind
 from bench.gpu_static.loops import phases
 
@@ -18,7 +19,8 @@ KERNEL = {
 ROW = {
     "model": "BERT-base 128", "batch": 1, "arch": "sm_80", "launches": 87, "layer": 7,
     "seconds": 3.81e-4, "between": 2.61e-4, "floor": 6e-5, "moved": 300, "compulsory": 200,
-    "workspace": 1e6, "artifact": 1000, "compile": 60.0, "processor": 14.0, "kernels": [KERNEL],
+    "memory": 210, "workspace": 1e6, "artifact": 1000, "compile": 60.0, "processor": 14.0,
+    "kernels": [KERNEL],
 }  # fmt: skip
 
 
@@ -75,7 +77,7 @@ def test_chains_have_sequences() -> None:
 
 def test_the_page_says_which_bars_are_missed() -> None:
     text = page.markdown({"date": "2026-11-30", "rows": [ROW]})
-    assert "| BERT-base 128 | 87 | 7 | 6 missed | 381 | 261 | 60 | 0.50 | 1.50 |" in text
+    assert "| BERT-base 128 | 87 | 7 | 6 missed | 381 | 261 | 60 | 0.50 | 1.50 | 1.05 |" in text
     assert "128x768x768" in text
     assert page.reach(ROW) == pytest.approx(0.5)
 
@@ -91,6 +93,21 @@ def test_citations_are_of_models_of_the_table() -> None:
     assert len(sources) >= 5
     assert {time.model for time in published.TIMES} <= zoo.MODELS.keys()
     assert all(url.startswith("https://") for url in sources)
+
+
+def test_five_times_at_least_are_of_inductor() -> None:
+    assert sum(time.system == "Inductor" for time in published.TIMES) >= 5
+
+
+def test_memory_moves_what_the_last_cache_does_not_hold() -> None:
+    target = describe("sm_80")
+    small, large = [256, 256, 256, 1], [256, 65536, 1024, 1]
+    product = {"tile": [128, 128, 64], "compulsory": 1e9, "moved": 5e9}
+    assert of_memory(product | {"extents": [small]}, target) == 1e9
+    again = 2 * 1024 * (65536 + 256 * 511)
+    assert of_memory(product | {"extents": [small, large]}, target) == 1e9 + again
+    # Rows that are gathered bring parts of sectors that nobody reads, wherever they come from.
+    assert of_memory({"extents": [], "compulsory": 10, "moved": 13}, target) == 13
 
 
 def test_a_row_without_a_result_says_why() -> None:
