@@ -110,6 +110,8 @@ def check(network: Network, number: int, framework: str, arch: str, dtype: str) 
         return "finding", seen.findings[0]
     if seen.fallbacks:
         return "fallback", seen.fallbacks[0]
+    if seen.cuts:
+        return "cut", seen.cuts[0]
     allowed = 2 * np.abs(own - exact).max() + UNIT[dtype] * np.abs(exact).max()
     error = np.abs(compiled - exact).max()
     if not error <= allowed:

@@ -37,12 +37,14 @@ def predict_by(patch: pytest.MonkeyPatch, predict: Predict, kind: str = "matrix"
         patch.setattr(lanes_cost, "least_of_all", lambda *_: -inf)
         return
 
-    def quickest(nest: Any, target: Any, chip: Any) -> Any:
+    def quickest(nest: Any, target: Any, chip: Any, beside: Any = ()) -> Any:
         kernels = [
             (kernel, predict(kernel, target, chip))
             for found in nest_accesses(nest, target.matrix_units)
             for kernel in unit_plans(chip, found)
             if kernel.shared_bytes() <= chip.shared_per_block_optin
+            # Kernels with clusters are launched by themselves.
+            if not beside or kernel.cluster == (1, 1)
         ]
         return min(kernels, key=lambda entry: entry[1].seconds, default=None)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,6 +11,7 @@ from typing import Any
 
 from polyblocks import events
 from polyblocks.errors import ExecutionError
+from polyblocks.frontends import partition
 from polyblocks.options import overriding
 from polyblocks.simt.simulated import SimulatedExecutable
 
@@ -27,12 +29,14 @@ class Seen:
         launches: kernels that were launched.
         findings: what the simulator found wrong, as texts.
         fallbacks: ops that the framework ran itself, with reasons.
+        cuts: warnings of programs that did not compile whole.
         instructions: that subgroups issued, by kind, see :mod:`polyblocks.simt.counts`.
     """
 
     launches: int = 0
     findings: list[str] = field(default_factory=list)
     fallbacks: list[str] = field(default_factory=list)
+    cuts: list[str] = field(default_factory=list)
     instructions: Counter[str] = field(default_factory=Counter)
 
 
@@ -58,6 +62,13 @@ def on_chip(arch: str) -> Iterator[Seen]:
         if event.kind == "fallback":
             seen.fallbacks.append(f"{event.data.get('op')}: {event.data.get('reason')}")
 
+    class Warnings(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if "does not compile whole" in record.getMessage():
+                seen.cuts.append(record.getMessage())
+
+    warnings = Warnings()
+    partition.logger.addHandler(warnings)
     # For good: whoever calls without Python keeps the method of its first call.
     SimulatedExecutable.entry = _watched  # type: ignore[method-assign]
     _watching.append(seen)
@@ -66,6 +77,7 @@ def on_chip(arch: str) -> Iterator[Seen]:
             yield seen
     finally:
         _watching.remove(seen)
+        partition.logger.removeHandler(warnings)
 
 
 _entry = SimulatedExecutable.entry

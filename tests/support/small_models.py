@@ -162,7 +162,7 @@ def outcome_of(
             text = (str(error).strip() or "no message").splitlines()[0]
             problems.append(f"{type(error).__name__}: {text}")
             found = []
-    problems += [*seen.findings, *seen.fallbacks]
+    problems += [*seen.findings, *seen.fallbacks, *seen.cuts]
     ratios = [0.0]
     for ours, own, right in zip(found, theirs, wanted, strict=False):
         error, allowed = ((x.double() - right).abs().max().item() for x in (ours, own))

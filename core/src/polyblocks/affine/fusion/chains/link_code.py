@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from math import e, log2
 
+from polyblocks.affine.analysis.dataflow import makers_of, slice_of
 from polyblocks.affine.element import F32, dtype_of
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.fusion.chains.chained_products import Link, ProductChain
@@ -60,14 +61,14 @@ class LinkCode:
         (init,) = link.reduction.inits
         return values.get(init, init)
 
-    def zero(self) -> Op:
-        """The initial value of the last product's sums."""
+    def zero(self, out: Ops) -> Value:
+        """The initial value of the last product's sums: a constant, maybe a wider one."""
         before = self.chain.product.before
         (init,) = self.chain.product.reduction.loops[0].inits
-        (found,) = (n for n in before if isinstance(n, Op) and init in n.results)
-        (copy,) = clone([found], {}, {})
-        assert isinstance(copy, Op)
-        return copy
+        needed = slice_of([init], makers_of(before))
+        values: dict[Value, Value] = {}
+        out.out += clone([n for n in before if n in needed], values, {})
+        return values[init]
 
     def row(self, link: Link, values: dict[Value, Value] | None = None) -> list[Node]:
         """The code of a row without its reduction."""

@@ -102,7 +102,7 @@ class PartialSums:
             (results[most],) = loop.results
         sums = [link for link in self.numbers if link is not most]
         inits = [code.initial(link, out) for link in sums]
-        zero = code.zero()
+        zero = code.zero(out)
 
         def factor(part: Var, inside: Ops) -> Value | None:
             """Of the sums of a part."""
@@ -113,8 +113,8 @@ class PartialSums:
             return code.factor(most, least, results[most], inside)
 
         scaled = {None, *rescaling.linear}
-        loop = self._over_parts([*sums, None], [*inits, zero.results[0]], column, factor, scaled)
-        out.out += [zero, loop]
+        loop = self._over_parts([*sums, None], [*inits, zero], column, factor, scaled)
+        out.out.append(loop)
         results.update(zip(sums, loop.results, strict=False))
         correction = code.finish(results, out)
         code.finish_sum(loop.results[-1], correction, column, out)

@@ -65,7 +65,16 @@ def rescaling_of(chain: ProductChain) -> Rescaling | None:
         return None
     # The last product is linear in its operand, and what comes behind it may be anything.
     loop = chain.product.reduction.loops[0]
-    return found if _is_linear_sum(found, loop, inside) else None
+    if not _is_linear_sum(found, loop, inside):
+        return None
+    return found if _is_as_exact(found, loop) else None
+
+
+def _is_as_exact(found: Rescaling, loop: For) -> bool:
+    """Whether exponentials, by which sums are rescaled again and again, have the type of sums."""
+    loops = [loop, *(link.reduction for link in found.linear)]
+    types = {each.results[0].type for each in loops if each is not None}
+    return found.exponential is None or types == {found.exponential.results[0].type}
 
 
 def _see_elements(found: Rescaling, link: Link, inside: set[Buffer]) -> bool:

@@ -116,8 +116,9 @@ class _Writer:
         ]
         blocks = self._blocks(running)
         columns = chain.product.columns[0].extent
-        column, zero = Var(columns), self.code.zero()
-        start = For(column, [zero, Store(zero.results[0], self.total, (Expr.of(column),))])
+        column, before = Var(columns), Ops()
+        first = Store(self.code.zero(before), self.total, (Expr.of(column),))
+        start = For(column, [*before.out, first])
         nodes: list[Node] = [Alloca(self.total), start, *out.out, blocks, *self._finish(running)]
         around = chain.rows if self.partial is None else [self.partial.part, *chain.rows]
         whole = nested(around, nodes)
