@@ -1,12 +1,14 @@
 // PASSES: split-stacks
 //
 // Each access names a part of the stack: its parts are arrays. One that counts through the parts
-// needs them in one array, and so does what somebody else reads.
+// needs them in one array, and so does what somebody else reads. Of a stack with one part that is
+// accessed (%one) the others are gone.
 
 // CHECK-LABEL: func.func @main
 // CHECK-DAG:     %[[A:.*]] = memref.alloc() : memref<8xf32>
 // CHECK-DAG:     %[[B:.*]] = memref.alloc() : memref<8xf32>
 // CHECK-DAG:     %[[WHOLE:.*]] = memref.alloc() : memref<8x2xf32>
+// CHECK-DAG:     %{{.*}} = memref.alloc() : memref<8xf64>
 // CHECK:         affine.for %[[I:.*]] = 0 to 8 {
 // CHECK:           affine.store %{{.*}}, %[[FIRST:.*]][%[[I]]] : memref<8xf32>
 // CHECK:         affine.for %[[I:.*]] = 0 to 8 {
@@ -18,7 +20,10 @@
 // CHECK:           affine.store %{{.*}}, %[[WHOLE]][%[[I]], 0]
 // CHECK:           affine.store %{{.*}}, %[[WHOLE]][%[[I]], 1]
 // CHECK:           affine.load %[[WHOLE]][%{{.*}}, %{{.*}}]
-func.func @main(%a: memref<8xf32>, %b: memref<8xf32>, %c: memref<8x2xf32>) {
+// CHECK:         affine.store %{{.*}}, %[[ONE:.*]][%{{.*}}] : memref<8xf64>
+// CHECK:         affine.load %[[ONE]][%{{.*}}] : memref<8xf64>
+func.func @main(%a: memref<8xf32>, %b: memref<8xf32>, %c: memref<8x2xf32>, %d: memref<8xf64>) {
+  %one = memref.alloc() : memref<3x8xf64>
   %stack = memref.alloc() : memref<8x2xf32>
   %whole = memref.alloc() : memref<8x2xf32>
   affine.for %i = 0 to 8 {
@@ -46,6 +51,15 @@ func.func @main(%a: memref<8xf32>, %b: memref<8xf32>, %c: memref<8x2xf32>) {
       %x = affine.load %whole[%i, %j] : memref<8x2xf32>
       affine.store %x, %c[%i, %j] : memref<8x2xf32>
     }
+  }
+  affine.for %i = 0 to 8 {
+    %x = affine.load %d[%i] : memref<8xf64>
+    affine.store %x, %one[1, %i] : memref<3x8xf64>
+  }
+  affine.for %i = 0 to 8 {
+    %x = affine.load %one[1, %i] : memref<3x8xf64>
+    %y = arith.negf %x : f64
+    affine.store %y, %d[%i] : memref<8xf64>
   }
   return
 }

@@ -156,7 +156,7 @@ def test_both_gpu_targets_have_one_list_of_passes_and_share_most_with_the_cpu() 
     assert set(gpu) - set(cpu) == launches | units
     team = {"order-loops", "jam-reductions", "block-summation", "map-parallelism"}
     team |= {"straighten-copies", "choose-layouts", "interchange-loops"}
-    team |= {"split-stacks", "merge-margins"}
+    team |= {"split-margins", "split-stacks", "merge-margins"}
     vectors = {
         "split-complex",
         "pack-arguments",

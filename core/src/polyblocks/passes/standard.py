@@ -87,6 +87,7 @@ from polyblocks.passes.normalize.widen_accumulators import WidenAccumulatorsPass
 from polyblocks.passes.padding.lower_minima import LowerMinimaPass
 from polyblocks.passes.padding.mark_padding import MarkPaddingPass
 from polyblocks.passes.padding.mask_absent import MaskAbsentPass
+from polyblocks.passes.padding.split_margins import SplitMarginsPass
 from polyblocks.passes.padding.split_phases import SplitPhasesPass
 from polyblocks.passes.rules import RulePass
 from polyblocks.passes.schedule.block_summation import BlockSummationPass
@@ -228,6 +229,8 @@ def standard_pipeline(target: TargetDescription, options: CompileOptions) -> Pip
                     "arrays get the parts and the order of elements in which nests access them.",
                     *only(
                         team,
+                        # Before parts of what makes and reads a sum are arrays of their own.
+                        SplitMarginsPass(),
                         SplitStacksPass(),
                         StraightenCopiesPass(),
                         ChooseLayoutsPass(),

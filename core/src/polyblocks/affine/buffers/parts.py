@@ -82,7 +82,9 @@ class PartSplitting:
             ranges = _disjoint([n.index[dimension].range() for n in nodes])
             inside = ranges[0][0] >= 0 and ranges[-1][1] < extent
             short = all(high - low < self.longest for low, high in ranges)
-            if inside and short and 2 <= len(ranges) <= self.parts:
+            # Of one element alone the others need no memory.
+            several = len(ranges) > 1 or (extent > 1 and ranges[0][0] == ranges[0][1])
+            if inside and short and several and len(ranges) <= self.parts:
                 return dimension, ranges
         return None
 

@@ -66,12 +66,14 @@ class EpilogueFusion:
             return None
         consumer = candidate.consumers[0]
         store = candidate.store
-        counted = _counted(consumer, candidate.buffer, context.target)
+        counted = _counted(consumer, candidate.buffer)
         if counted is None:
             return None
-        body, loads, found = counted
+        body, loads, found, splits = counted
         substitution = iteration_at(found, candidate.buffer.shape, store.index)
         plain = is_plain(substitution.values(), store.index)
+        # Loops that were split for this alone are worth it where heads are stored side by side.
+        plain = plain and (context.target.launches_nests or not splits)
         # A consumer of its own that is better computed inside another keeps its freedom.
         keep = (
             candidate.buffer.kind == "output"
@@ -138,12 +140,12 @@ class EpilogueFusion:
 
 
 def _counted(
-    consumer: Nest, buffer: Buffer, target: TargetDescription
-) -> tuple[list[Node], list[Load], dict[Var, tuple[int, int]]] | None:
+    consumer: Nest, buffer: Buffer
+) -> tuple[list[Node], list[Load], dict[Var, tuple[int, int]], bool] | None:
     """A consumer's body, its loads of a buffer, and how its loops count through that.
 
-    Where grids are launched, loops may be split at the digits that the loads have of them: the body
-    is a copy then. None if the consumer is no straight-line code, or does not count through it.
+    Last, whether loops were split at the digits that the loads have of them: the body is a copy
+    then. None if the consumer is no straight-line code, or does not count through it.
     """
     for splits in (False, True):
         nodes = clone(consumer.body, {}, {}) if splits else consumer.body
@@ -151,7 +153,7 @@ def _counted(
         if shape is None:
             return None
         if splits:
-            if not target.launches_nests or not split_at_digits(shape[0]):
+            if not split_at_digits(shape[0]):
                 return None
             shape = straight_loops(nodes, IndirectStore)
             if shape is None:
@@ -162,7 +164,7 @@ def _counted(
             return None
         found = digits(buffer, loads[0].index, [f.var for f in loops])
         if found is not None:
-            return body, loads, found
+            return body, loads, found, splits
     return None
 
 
