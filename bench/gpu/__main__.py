@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.gpu import attention, cases
+from bench.gpu import attention, cases, hopper
 from bench.gpu.bundle import FOLDER, Bundle
 from bench.gpu.pipelines import PIPELINES
 
@@ -27,7 +27,17 @@ Json = dict[str, Any]
 #: By target what is built for, where nothing is said.
 ARCHS = {"nvgpu": "sm_80,sm_90a", "amdgpu": "gfx1100"}
 #: The cases, by the names of the command line; the first one is the default.
-GROUPS = {"memory": cases.PAIRS, "pipelines": PIPELINES, attention.GROUP: attention.PAIRS}
+GROUPS = {
+    "memory": cases.PAIRS,
+    "pipelines": PIPELINES,
+    attention.GROUP: attention.PAIRS,
+    hopper.GROUP: hopper.PAIRS,
+}
+#: Of groups that only some chips are made for: by target what is built for.
+ARCHS_OF_GROUP = {hopper.GROUP: {"nvgpu": "sm_90a"}}
+#: Turns, and seconds of each: five minutes are to do for many cases.
+PACES = {hopper.GROUP: (3, 0.05)}
+PACE = (7, 0.15)
 #: The last four compute attention alone.
 PEERS = "eager,inductor,inductor-max-autotune,flash,cudnn,efficient,flex_attention"
 
@@ -52,9 +62,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--simulate", action="store_true", help="build for the simulator: small, timing nothing"
     )
     parser.add_argument("--peers", default=PEERS, help="default: %(default)s")
-    parser.add_argument("--rounds", type=int, default=7, help="turns of each peer (default: 7)")
     parser.add_argument(
-        "--turn", type=float, default=0.15, help="seconds of a turn (default: 0.15)"
+        "--rounds", type=int, help=f"turns of each peer (default: {PACE[0]}; hopper: 3)"
+    )
+    parser.add_argument(
+        "--turn", type=float, help=f"seconds of a turn (default: {PACE[1]}; hopper: 0.05)"
     )
     parser.add_argument(
         "--limit", type=float, default=math.inf, help="seconds after which no case is begun"
@@ -89,12 +101,12 @@ def _build(args: argparse.Namespace) -> None:
     sizes = ("small",) if args.small or args.simulate else ("large", "small")
     if args.large and not args.simulate:
         sizes = ("large",)
-    archs = (args.arch or ARCHS[args.target]).split(",")
+    archs = args.arch or ARCHS_OF_GROUP.get(args.group, {}).get(args.target, ARCHS[args.target])
     build(
         args.folder,
         chosen,
         args.target,
-        archs,
+        archs.split(","),
         sizes=sizes,
         simulated=args.simulate,
         keep_going=args.keep_going,
@@ -124,7 +136,9 @@ def _run(
 
     clock = clocks.Simulation() if bundle.simulated else clocks.Events()
     peers = [name for name in args.peers.split(",") if name]
-    pace = measure.Pace(args.rounds, args.turn)
+    rounds, turn = PACES.get(pairs[0].group if pairs else "", PACE)
+    rounds = rounds if args.rounds is None else args.rounds
+    pace = measure.Pace(rounds, turn if args.turn is None else args.turn)
     results = measure.run(bundle, pairs, clock, peers, pace, limit=args.limit)
     if checks is not None:
         results["checks"] = checks

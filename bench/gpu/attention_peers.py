@@ -10,6 +10,8 @@ from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
+from bench.gpu.attention import WINDOW
+
 Call = Callable[..., Any]
 
 BACKENDS = {
@@ -33,14 +35,14 @@ def by_backend(function: Call, backend: SDPBackend) -> Call:
 
 def by_flex(function: Call) -> Call:
     """The same by ``flex_attention``, compiled by Inductor; its mask of blocks is made once."""
-    causal = function.__name__.startswith("causal")
+    mask = MASKS.get(function.__name__)
     compiled = torch.compile(flex_attention, dynamic=False)
     masks: dict[tuple[int, int], Any] = {}
 
     def call(q: Tensor, k: Tensor, v: Tensor) -> Any:
         at = q.shape[-2], k.shape[-2]
-        if causal and at not in masks:
-            masks[at] = create_block_mask(_up_to_the_row, None, None, *at, device=q.device)
+        if mask is not None and at not in masks:
+            masks[at] = create_block_mask(mask, None, None, *at, device=q.device)
         grouped = k.shape[1] < q.shape[1]
         return compiled(q, k, v, block_mask=masks.get(at), enable_gqa=grouped)
 
@@ -49,6 +51,14 @@ def by_flex(function: Call) -> Call:
 
 def _up_to_the_row(batch: Tensor, head: Tensor, row: Tensor, column: Tensor) -> Tensor:
     return row >= column
+
+
+def _in_the_window(batch: Tensor, head: Tensor, row: Tensor, column: Tensor) -> Tensor:
+    return (row >= column) & (row - column < WINDOW)
+
+
+#: By function which scores there are, where these are not all.
+MASKS = {"causal_attention": _up_to_the_row, "windowed_attention": _in_the_window}
 
 
 def ways(function: Call) -> dict[str, Callable[[], Call]]:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.gpu import attention
+from bench.gpu import attention, hopper
 from bench.gpu.cases import EVERYTHING, Pair
 from bench.gpu.pipelines import PIPELINES
 
@@ -66,7 +66,7 @@ class Bundle:
 
     def pairs(self, size: str) -> list[Pair]:
         """The cases that were built at a size, ``large`` or ``small``, in the table's order."""
-        everything = (*PIPELINES, *attention.PAIRS, *EVERYTHING)
+        everything = (*PIPELINES, *attention.PAIRS, *hopper.PAIRS, *EVERYTHING)
         return [p for p in everything if self.facts["cases"].get(p.slug, {}).get(size)]
 
     def program(self, pair: Pair, size: str) -> Path:

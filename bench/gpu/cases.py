@@ -29,6 +29,7 @@ class Pair:
             themselves tell.
         dtype: of all arguments.
         group: what the names for files begin with.
+        peers: those that compute it; none: PyTorch and its compiler.
     """
 
     large: Case
@@ -36,6 +37,7 @@ class Pair:
     shapes: dict[str, tuple[Shape, ...]] = field(default_factory=dict)
     dtype: str = "float32"
     group: str = ""
+    peers: tuple[str, ...] = ()
 
     @property
     def slug(self) -> str:
@@ -69,7 +71,7 @@ def _pair(
     return Pair(case(large), case(small), shapes)
 
 
-def _product(program: str, large: Extents, small: Extents) -> Pair:
+def product(program: str, large: Extents, small: Extents) -> Pair:
     """A product of matrices of halves, ``a @ b`` or ``a @ b.T``; rows, columns, steps."""
     by_rows = program == "product_of_rows"
 
@@ -124,11 +126,11 @@ PAIRS: tuple[Pair, ...] = (
     _pair("cumsum over rows", "row_cumsum", (16384, 8192), (5, 700), tolerance=1e-4),
     _pair("transpose", "transpose", (16384, 8192), (100, 77), tolerance=0.0),
     _pair("heat, 10 steps", "heat", (8192, 8192), (70, 70), make=uniform),
-    _product("product", (8192, 8192, 8192), (70, 72, 83)),
-    _product("product_of_rows", (8192, 8192, 8192), (65, 33, 88)),
-    _product("product", (4096, 4096, 4096), (64, 128, 96)),
-    _product("product_of_rows", (4096, 4096, 1024), (96, 64, 264)),
-    _product("product", (1000, 1000, 1000), (33, 40, 40)),
+    product("product", (8192, 8192, 8192), (70, 72, 83)),
+    product("product_of_rows", (8192, 8192, 8192), (65, 33, 88)),
+    product("product", (4096, 4096, 4096), (64, 128, 96)),
+    product("product_of_rows", (4096, 4096, 1024), (96, 64, 264)),
+    product("product", (1000, 1000, 1000), (33, 40, 40)),
 )
 
 #: Its rate is the copy bandwidth.

@@ -18,7 +18,7 @@ from bench import report
 from bench.contest import Score
 from bench.engines import OURS, joined
 from bench.errors import max_error
-from bench.gpu import attention, attention_peers
+from bench.gpu import attention_peers
 from bench.gpu.bundle import Bundle
 from bench.gpu.cases import COPY, TINY, Pair
 from bench.gpu.clocks import Clock
@@ -77,10 +77,10 @@ def ways(function: Call, load: Callable[[], Call], peers: Sequence[str]) -> dict
     return {OURS: load} | {name: known[name] for name in peers}
 
 
-def peers_of(group: str, peers: Sequence[str]) -> list[str]:
-    """Those of the peers that compute what a group of cases has."""
-    every = group == attention.GROUP
-    return [name for name in peers if every or name not in attention_peers.PEERS]
+def peers_of(pair: Pair, peers: Sequence[str]) -> list[str]:
+    """Those of the peers that compute a case."""
+    able = pair.peers or (EAGER, INDUCTOR, AUTOTUNE)
+    return [name for name in peers if name in able]
 
 
 def start(
@@ -281,7 +281,7 @@ def run(
         tell(f"measuring {case.name}")
         inputs = inputs_on(clock, case)
         load = _loader(bundle, pair, size)
-        names = ways(function_of(case.program), load, peers_of(pair.group, peers))
+        names = ways(function_of(case.program), load, peers_of(pair, peers))
         runners = start(names, case, inputs, clock)
         if not bundle.simulated:
             runners[0].score.predicted = predicted_seconds(bundle.program(pair, size))
@@ -293,7 +293,7 @@ def run(
         del inputs, runners
     tell("measuring the host's part")
     calls = 3 if bundle.simulated else _CALLS
-    results["host"] = overheads(bundle, clock, peers_of("", peers), calls)
+    results["host"] = overheads(bundle, clock, peers_of(TINY, peers), calls)
     best = max(rates, default=math.nan)
     memory = {"main": {"copy": best}} if rates else None
     ceilings = {"threads": 0, "peaks": {}, "memory": memory} if memory else None

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bench.gpu_static.model import Problem
+from bench.gpu_static.resnet_50 import Layer, layers
 
 #: Bytes of an element.
 SIZES = {"float16": 2, "bfloat16": 2, "int8": 1}
@@ -87,40 +88,6 @@ def product(dtype: str, rows: int, columns: int, steps: int, *, transposed: bool
         made,
         extents,
     )
-
-
-@dataclass(frozen=True)
-class Layer:
-    """A convolution of square images without a bias: channels, size of the window, and steps."""
-
-    inputs: int
-    outputs: int
-    window: int
-    stride: int
-    image: int
-
-    @property
-    def result(self) -> int:
-        """Rows of an image of the result; windows begin half a window outside."""
-        return (self.image + self.window // 2 * 2 - self.window) // self.stride + 1
-
-
-def resnet_50() -> list[Layer]:
-    """The 53 convolutions, in order (He et al., "Deep Residual Learning for Image Recognition",
-    2016, with the strides of PyTorch's ``torchvision``: on the windows of 3 by 3)."""
-    layers = [Layer(3, 64, 7, 2, 224)]
-    inputs, image = 64, 56
-    for stage, blocks in enumerate((3, 4, 6, 3)):
-        width = 64 << stage
-        for block in range(blocks):
-            stride = 2 if stage and not block else 1
-            layers.append(Layer(inputs, width, 1, 1, image))
-            layers.append(Layer(width, width, 3, stride, image))
-            layers.append(Layer(width, 4 * width, 1, 1, image // stride))
-            if not block:
-                layers.append(Layer(inputs, 4 * width, 1, stride, image))
-            inputs, image = 4 * width, image // stride
-    return layers
 
 
 def convolution(
@@ -320,9 +287,9 @@ VECTOR = (
 GROUPS = {
     "products": PRODUCTS,
     # As PyTorch's users give them to matrix units, and as its tensors are by themselves.
-    "resnet-50": tuple(convolution(n, layer) for n, layer in enumerate(resnet_50(), 1)),
+    "resnet-50": tuple(convolution(n, layer) for n, layer in enumerate(layers(), 1)),
     "resnet-50-nchw": tuple(
-        convolution(n, layer, channels_last=False) for n, layer in enumerate(resnet_50(), 1)
+        convolution(n, layer, channels_last=False) for n, layer in enumerate(layers(), 1)
     ),
     "attention": ATTENTION,
     "vector": VECTOR,

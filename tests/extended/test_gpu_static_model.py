@@ -16,6 +16,7 @@ from bench.gpu_static import (
     loops,
     measure,
     page,
+    resnet_50,
     sass,
     vector,
 )
@@ -262,12 +263,12 @@ def test_the_memory_is_a_bound() -> None:
 
 
 def test_the_convolutions_of_resnet_50() -> None:
-    layers = cases.resnet_50()
-    assert len(layers) == len(cases.GROUPS["resnet-50"]) == 53
+    convolutions = resnet_50.layers()
+    assert len(convolutions) == len(cases.GROUPS["resnet-50"]) == 53
     operations = sum(2 * case.problem.products for case in cases.GROUPS["resnet-50"]) // cases.BATCH
     # The network's, less its linear layer.
     assert operations == 8_178_368_512 - 2 * 2048 * 1000
-    assert {layer.image for layer in layers} == {224, 56, 28, 14, 7}
+    assert {layer.image for layer in convolutions} == {224, 56, 28, 14, 7}
 
 
 def test_cases_by_name() -> None:
