@@ -20,8 +20,8 @@
 // CHECK:           %[[PLACE:.*]] = arith.select %{{.*}}, %{{.*}}, %[[BEYOND]] : i32
 // CHECK-NEXT:      llvm.call_intrinsic "llvm.imaginary.load"(%[[IMAGE]], %[[PLACE]], %{{.*}}, %{{.*}}) : (!llvm.ptr<7>, i32, i32, i32) -> f16
 // CHECK-NOT:       scf.if
-// CHECK:           vector.from_elements {{.*}} : vector<8xf16>
 // CHECK:           llvm.call_intrinsic "llvm.imaginary.multiply"
+// CHECK:           vector.from_elements {{.*}} : vector<8xf16>
 // CHECK:           vector.store {{.*}}, %[[B]]
 // CHECK:           gpu.barrier
 // CHECK:           llvm.call_intrinsic "llvm.imaginary.load"

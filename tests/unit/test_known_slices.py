@@ -43,9 +43,9 @@ def looked_at(monkeypatch: pytest.MonkeyPatch) -> list[FusionStage]:
     seen: list[FusionStage] = []
     span = module._span
 
-    def counted(stage: FusionStage, *others: Any) -> bool:
+    def counted(stage: FusionStage, *others: Any, **named: Any) -> bool:
         seen.append(stage)
-        return span(stage, *others)
+        return span(stage, *others, **named)
 
     monkeypatch.setattr(module, "_span", counted)
     return seen
