@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Any, ClassVar
 
 from polyblocks.affine.analysis.boxes import touched
+from polyblocks.affine.analysis.parallel import is_parallel
 from polyblocks.affine.cleanup.dead_nests import drop_stores
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.model import (
@@ -110,7 +111,7 @@ class SplitMarginsPass(NestPass):
             return None
         loops, body = shape
         loads = [n for n in body if isinstance(n, Load) and n.buffer in margins and not n.where]
-        for loop in loops:
+        for depth, loop in enumerate(loops):
             within = {load: _within(load, margins[load.buffer], loop.var) for load in loads}
             found = {load: span for load, span in within.items() if span is not None}
             if len({load.buffer for load in found}) < 2:
@@ -120,7 +121,9 @@ class SplitMarginsPass(NestPass):
                 continue
             # Parts of what several nests make are parts of what is made of it.
             ends |= {end for n in body if isinstance(n, Load) for end in _seams(n, loop.var, seams)}
-            if len(ends) > self.parts + 1:
+            # What is later in one part comes before what is earlier in the next.
+            free = all(is_parallel(around, nest.body) for around in loops[: depth + 1])
+            if len(ends) > self.parts + 1 or not free:
                 continue
             cut |= {load.buffer for load in found}
             for store in body:
