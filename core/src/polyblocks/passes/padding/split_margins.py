@@ -121,7 +121,7 @@ class SplitMarginsPass(NestPass):
                 continue
             # Parts of what several nests make are parts of what is made of it.
             ends |= {end for n in body if isinstance(n, Load) for end in _seams(n, loop.var, seams)}
-            # What is later in one part comes before what is earlier in the next.
+            # Late iterations of one part come before early ones of the next.
             free = all(is_parallel(around, nest.body) for around in loops[: depth + 1])
             if len(ends) > self.parts + 1 or not free:
                 continue
