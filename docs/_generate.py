@@ -456,6 +456,24 @@ def results() -> str:
     return "\n\n".join(_result(name) for name in RESULTS)
 
 
+def gpu_models() -> str:
+    """The newest page of whole models on GPUs: a table of predictions for each chip and batch."""
+    page = max((DOCS.parent / "bench/results").glob("*-gpu-models.md"))
+    lines = [f"`{page.stem}`.", ""]
+    lines += [
+        "| chip | model | batch | µs predicted | launches | of a layer | share of the floor |",
+        "|---|---|--:|--:|--:|--:|--:|",
+    ]
+    text = page.read_text()
+    for chip, batch in re.findall(r"^## (\S+), batch (\d+)$", text, re.MULTILINE):
+        for model, row in _table(text, f"{chip}, batch {batch}", first=True).items():
+            number, share = row["launches"], f"{100 * float(row['reach']):.0f} %"
+            of_layer = "" if row["of a layer"] == "–" else row["of a layer"]
+            cells = (chip, model, batch, row["µs"], number, of_layer, share)
+            lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
 def _result(name: str) -> str:
     text = _result_text(name)
     title, chip = RESULTS[name]
@@ -484,9 +502,11 @@ def _result(name: str) -> str:
     return "\n".join(lines)
 
 
-def _table(text: str, heading: str) -> dict[str, dict[str, str]]:
-    """The table below a heading: first cell of a row -> column -> cell."""
+def _table(text: str, heading: str, *, first: bool = False) -> dict[str, dict[str, str]]:
+    """The table below a heading, or the first of several: first cell of a row -> column -> cell."""
     block = text.split(f"## {heading}\n")[1].split("\n## ")[0]
+    if first:
+        block = block.strip().split("\n\n")[0]
     rows = [
         [cell.strip() for cell in line.split("|")[1:-1]]
         for line in block.splitlines()
@@ -525,6 +545,7 @@ GENERATORS: dict[str, Callable[[], str]] = {
     "gpu-modes": gpu_modes,
     "api": api,
     "results": results,
+    "gpu-models": gpu_models,
     "speedups": speedups,
 }
 
