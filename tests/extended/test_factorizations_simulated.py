@@ -41,6 +41,22 @@ def test_as_on_the_cpu(target: str, arch: str, name: str) -> None:
     torch.testing.assert_close(found, expected(a), rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.each_choice
+@pytest.mark.parametrize(("target", "arch"), CHIPS)
+def test_cholesky_of_matrices_of_several_blocks(target: str, arch: str) -> None:
+    a = torch.randn(2, 193, 193, generator=torch.Generator().manual_seed(0))
+    a = a @ a.mT + torch.eye(193)
+    # What is above the diagonal is not read; the second matrix is not definite.
+    above = torch.ones(193, 193).triu(1) > 0
+    given = torch.where(above, torch.nan, a)
+    given[1, 150, 150] = -1
+    options = {"target": target, "arch": arch, "simulate": True, "strict_target": True}
+    found, info = polyblocks_jit_torch(torch.linalg.cholesky_ex, compile_options=options)(given)
+    expected = torch.linalg.cholesky(a[0].double())
+    torch.testing.assert_close(found[0].double(), expected, rtol=1e-4, atol=1e-4)
+    assert info.tolist() == [0, 151]
+
+
 @pytest.mark.parametrize(
     ("function", "most"),
     [(lambda a: torch.linalg.qr(a, "r").R, 384), (torch.linalg.svdvals, 8)],

@@ -239,7 +239,8 @@ ROOMS: dict[str, str] = {
     "ahead_of_time": "cache explanation frontends registry runtime runtime/device",
     "stablehlo": "affine/padding algorithms/factorizations algorithms/fourier algorithms/sorting",
     "algorithms": "affine affine/mlir algorithms/factorizations passes/tensor",
-    "algorithms/factorizations": "affine algorithms",
+    "algorithms/factorizations": "affine algorithms algorithms/factorizations/grid",
+    "algorithms/factorizations/grid": "affine algorithms",
     "passes": "affine affine/mlir "
     "passes/tensor passes/bufferize passes/normalize passes/padding passes/layout passes/fuse "
     "passes/contraction passes/schedule passes/map",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 from polyblocks.affine.element import dtype_of, element_bytes
@@ -152,11 +153,16 @@ class Code:
             b: which of them this is for.
         """
         size = element_bytes(element)
-        buffer = Buffer(tuple(shape), element, "local", bytes_per_element=size)
-        if batch > 1 and buffer.nbytes <= LOCAL_BYTES:
-            self._body.append(Alloca(buffer))
-            return Part(buffer)
+        if batch > 1 and prod(shape) * size <= LOCAL_BYTES:
+            return self.local(shape, element)
         return Part(Buffer((batch, *shape), element, "alloc", bytes_per_element=size), (b,))
+
+    def local(self, shape: Sequence[int], element: Any) -> Part:
+        """An array of the iteration that the code is in."""
+        size = element_bytes(element)
+        buffer = Buffer(tuple(shape), element, "local", bytes_per_element=size)
+        self._body.append(Alloca(buffer))
+        return Part(buffer)
 
     def load(self, part: Part, *index: Index) -> Value:
         """An element."""
@@ -236,6 +242,10 @@ class Code:
         low = self._ops.op("arith.maxsi", [integer, self.like(0, integer)])
         return self._ops.op("arith.minsi", [low, self.like(extent - 1, integer)])
 
+    def smaller(self, first: Value, second: Value) -> Value:
+        """The smaller one of two integers."""
+        return self._ops.op("arith.minsi", [first, second])
+
     def lift(self, size: Value) -> Value:
         """The factor for numbers before they are divided by one of this size.
 
@@ -280,6 +290,10 @@ class Code:
     def less(self, first: Index, second: Index) -> Value:
         """Whether an index is less than another one."""
         return self._ops.compare(Integers.LESS, self.number(first), self.number(second))
+
+    def less_than(self, first: Value, second: Value) -> Value:
+        """Whether an integer is less than another one."""
+        return self._ops.compare(Integers.LESS, first, second)
 
     def either(self, first: Value, second: Value) -> Value:
         """Whether one of two truth values holds."""

@@ -8,6 +8,8 @@ from polyblocks.affine.model import Buffer
 from polyblocks.affine.ops import integer
 from polyblocks.algorithms.code import Code, Part
 from polyblocks.algorithms.factorizations.blocked_cholesky import blocked_cholesky
+from polyblocks.algorithms.factorizations.grid import cholesky as on_grid
+from polyblocks.algorithms.factorizations.limits import by_grid
 from polyblocks.algorithms.factorizations.rows import row_of_transpose
 
 #: Rows from which on a matrix is factorized by squares; smaller ones stay in a cache.
@@ -27,6 +29,9 @@ def cholesky(code: Code, inputs: Sequence[Buffer], outputs: Sequence[Buffer]) ->
     """
     batch, n, _ = inputs[0].shape
     if n >= _BY_SQUARES:
+        if by_grid():
+            on_grid.cholesky(code, inputs, outputs)
+            return
         blocked_cholesky(code, inputs, outputs)
         return
     with code.loop(batch) as b:

@@ -44,6 +44,11 @@ def limits_of(*, grid: bool) -> Iterator[None]:
         _BY_ONE_OF_MANY.reset(token)
 
 
+def by_grid() -> bool:
+    """Whether programs are compiled for a device with a grid of threads."""
+    return _BY_ONE_OF_MANY.get()
+
+
 def refused_reflections(shape: Sequence[int]) -> str | None:
     """Why QR, or products of reflections, are left to the framework; None if they are not.
 
