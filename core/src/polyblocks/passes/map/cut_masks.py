@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from polyblocks.affine.masks.constraints import conditions_of
 from polyblocks.affine.masks.cutting import TileCuts
+from polyblocks.affine.masks.decided import decide_conditions
 from polyblocks.affine.model import Alloca, Sequence
+from polyblocks.affine.rewrites.folding import fold
 from polyblocks.affine.subnests import tile_of
 from polyblocks.passes.base import NestPass
 
@@ -44,5 +47,9 @@ class CutMasksPass(NestPass):
             step = self.vectors * max(context.target.vector_bits // 32, 1)
             count = TileCuts([loop.var for loop in loops], nodes, step).cut()
             if count:
+                decided = decide_conditions(nest.body, conditions_of(nest.body))
+                if decided:
+                    fold(nest.body)
                 nest.replace()
-                context.decide(self.name, nest.name, "bounds of masks", loops=count)
+                found = {"conditions": decided} if decided else {}
+                context.decide(self.name, nest.name, "bounds of masks", loops=count, **found)
