@@ -41,7 +41,7 @@ NORMS = (
     aten.native_group_norm_backward,
 )
 #: Sums at run-time places of elements, and which argument says these.
-SUMS = {aten.scatter_add: 2, aten.scatter_reduce: 2}
+SUMS = {aten.scatter_add: 2, aten.scatter_reduce: 2, aten.index_reduce: 2}
 #: What reads rows of a table at run-time places, and which arguments are the table and the places.
 ROWS = {
     aten.index_select: (0, 2),
@@ -59,7 +59,8 @@ class Traffic:
 
     Attributes:
         readings: how often each operand has to be read.
-        updates: bytes of the elements that sums at run-time places read and write.
+        updates: bytes of the elements that sums at run-time places, and what follows them, read
+            and write.
         rows: bytes that come from the last cache for rows at run-time places, beyond their tables
             once.
     """
@@ -173,7 +174,9 @@ def _summed(graph: fx.Graph, cache: int) -> int:
         result = next(_tensors(node), None)
         places = _places(node)
         if result is not None and result.nbytes > cache and not given.isdisjoint(places):
-            total += min(_updates(node, places, result) * result.element_size(), result.nbytes)
+            moved = min(_updates(node, places, result) * result.element_size(), result.nbytes)
+            # Numbers of updates are updated, too; then sums are read again, and quotients stored.
+            total += moved + (moved + result.nbytes if "mean" in node.args else 0)
     return total
 
 
@@ -222,7 +225,8 @@ def _updates(node: fx.Node, places: Sequence[fx.Node], result: torch.Tensor) -> 
     """How many elements a node updates, each as often as it does."""
     count = prod(torch.broadcast_shapes(*(n.meta["val"].shape for n in places)))
     if not isinstance(node.args[1], Sequence):
-        return count
+        rows = getattr(node.target, "overloadpacket", None) is aten.index_reduce
+        return int(node.args[3].meta["val"].numel()) if rows else count
     indexed = dict(enumerate(node.args[1]))
     return count * prod(n for d, n in enumerate(result.shape) if indexed.get(d) is None)
 

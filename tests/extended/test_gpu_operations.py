@@ -83,6 +83,17 @@ def test_floors_of_sums_at_run_time_places() -> None:
     assert least.bytes == once + 2 * rows.nbytes
     least = floor(lambda x, i, y: x.index_copy(0, i, y), [into, places, rows], target)
     assert least.bytes == once
+    least = floor(lambda x, i, y: x.index_reduce(0, i, y, "amax"), [into, places, rows], target)
+    assert least.bytes == once + 2 * rows.nbytes
+    # A mean has numbers of updates beside the sums, and divides all elements at the end.
+    each = torch.empty(rows.shape, dtype=torch.int64)
+    once += each.nbytes - places.nbytes
+    mean = [into, each, rows]
+    least = floor(lambda x, i, y: x.scatter_reduce(0, i, y, "sum"), mean, target)
+    assert least.bytes == once + 2 * rows.nbytes
+    least = floor(lambda x, i, y: x.scatter_reduce(0, i, y, "mean"), mean, target)
+    assert least.bytes == once + 4 * rows.nbytes + 2 * into.nbytes
+    once += places.nbytes - each.nbytes
     # Places that are known.
     least = floor(lambda x, y: x.index_add(0, torch.arange(1 << 12), y), [into, rows], target)
     assert least.bytes == once - places.nbytes
