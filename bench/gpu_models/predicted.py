@@ -105,6 +105,7 @@ def _kernel(row: Json, nests: list[Json], launch: Json, code: Code, machine: Mac
         "unit": row.get("unit"),
         "extents": [each["extents"] for each in nests],
         "tile": nests[0]["tile"] if nests else [],
+        "row_tiles": nests[0].get("row_tiles", 1) if nests else 1,
         "seconds": seconds,
         "mapping_seconds": by_mapping,
         "read": read,
@@ -176,15 +177,26 @@ def moved(nests: list[Json], compulsory: float) -> float:
 def of_memory(kernel: Json, target: TargetDescription) -> float:
     """Bytes that come from memory, or go there: what tiles read again is in the last cache.
 
-    Arrays of a product that this cannot hold come as often as tiles read them. They are no larger
-    than all arrays of the kernel: windows overlap, and scores of a chain are nowhere.
+    Columns of a product that the cache cannot hold come for each row of tiles, or for as many of
+    these as blocks compute at about the same time (``row_tiles``). They come as often as the rows
+    of these tiles if the cache cannot hold those either. Operands are no larger than all arrays of
+    the kernel: windows overlap, and scores of a chain are nowhere.
     """
     if not kernel["extents"]:
         return float(max(kernel["moved"], kernel["compulsory"]))
     last = max(level.size for level in target.memory)
-    large = [e for e in kernel["extents"] if min(_touched(e), kernel["compulsory"]) > last]
-    nests = [{"extents": each, "tile": kernel["tile"]} for each in large]
-    return moved(nests, kernel["compulsory"])
+    height, width, *_ = kernel["tile"]
+    total = kernel["compulsory"]
+    for rows, columns, steps, count in kernel["extents"]:
+        if min(_touched([rows, columns, steps, count]), kernel["compulsory"]) <= last:
+            continue
+        beside = height * kernel.get("row_tiles", 1)
+        of_columns, of_rows = (_ELEMENT_BYTES * n * steps for n in (columns, min(rows, beside)))
+        if min(of_columns, kernel["compulsory"]) > last:
+            total += count * of_columns * (ceil(rows / beside) - 1)
+        if of_rows > last:
+            total += count * _ELEMENT_BYTES * rows * steps * (ceil(columns / width) - 1)
+    return float(total)
 
 
 def problem(nests: list[Json], compulsory: float) -> Problem:

@@ -104,8 +104,16 @@ def test_memory_moves_what_the_last_cache_does_not_hold() -> None:
     small, large = [256, 256, 256, 1], [256, 65536, 1024, 1]
     product = {"tile": [128, 128, 64], "compulsory": 1e9, "moved": 5e9}
     assert of_memory(product | {"extents": [small]}, target) == 1e9
-    again = 2 * 1024 * (65536 + 256 * 511)
+    # All columns for each row of tiles, or once for those that are computed together.
+    again = 2 * 1024 * 65536
     assert of_memory(product | {"extents": [small, large]}, target) == 1e9 + again
+    assert of_memory(product | {"extents": [large], "row_tiles": 2}, target) == 1e9
+    # Rows that are too large for the cache, too, come for each column of tiles.
+    deep = [256, 65536, 131072, 1]
+    product |= {"compulsory": 1e12}
+    assert of_memory(product | {"extents": [deep]}, target) == 1e12 + 2 * 131072 * 65536
+    together = product | {"extents": [deep], "row_tiles": 2}
+    assert of_memory(together, target) == 1e12 + 2 * 131072 * 256 * 511
     # Rows that are gathered bring parts of sectors that nobody reads, wherever they come from.
     assert of_memory({"extents": [], "compulsory": 10, "moved": 13}, target) == 13
 

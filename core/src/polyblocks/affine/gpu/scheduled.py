@@ -33,7 +33,7 @@ from polyblocks.affine.gpu.plans.lanes import LanePlan
 from polyblocks.affine.gpu.plans.numbers import Numbers
 from polyblocks.affine.gpu.plans.sizes import TileSizes
 from polyblocks.affine.gpu.plans.unit_access import unit_accesses
-from polyblocks.affine.gpu.plans.unit_plan import unit_plan
+from polyblocks.affine.gpu.plans.unit_plan import in_order, unit_plan
 from polyblocks.affine.gpu.plans.units import UnitPlan
 from polyblocks.affine.gpu.scheduled_chain import scheduled_chain
 from polyblocks.affine.gpu.staged.errors import StagedError
@@ -180,7 +180,7 @@ def _unit_plan(
     schedule.multiple("k_block", tiles.k_block, k, f"steps of {name}")
     stages = schedule.number("stages", 2, least=2)
     cluster = schedule.pair("cluster") if "cluster" in schedule else (1, 1)
-    plan = unit_plan(chip, access, tiles, stages, cluster)
+    plan = in_order(unit_plan(chip, access, tiles, stages, cluster), target)
     if not (plan.has_clusters if isinstance(plan, GroupUnitPlan) else cluster == (1, 1)):
         expected = f"a cluster of two tiles beside each other whose parts {name} can copy in boxes"
         raise schedule.unexpected(expected, str(list(cluster)), "omit 'cluster'")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
 from typing import Any, NamedTuple
@@ -96,9 +96,17 @@ class TilePlan:
 
     Attributes:
         sizes: of the tiles.
+        row_tiles: rows of tiles, a divisor of all of them, whose tiles of the same columns are
+            computed by blocks that follow each other.
     """
 
     sizes: TileSizes
+    row_tiles: int = field(default=1, kw_only=True)
+
+    @property
+    def order(self) -> tuple[int, int]:
+        """Rows, and columns, of tiles that follow each other in the order of blocks."""
+        return self.row_tiles, 1
 
     @property
     def threads(self) -> int:

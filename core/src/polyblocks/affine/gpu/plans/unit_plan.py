@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from polyblocks.affine.cost import rates
 from polyblocks.affine.gpu.plans.boxed_arrays import RESULT_BYTES, boxed_arrays, boxed_result
 from polyblocks.affine.gpu.plans.fragments import has_whole_tiles, outers_of, steps_of
 from polyblocks.affine.gpu.plans.group_units import ROWS, GroupUnitPlan
@@ -11,7 +12,10 @@ from polyblocks.affine.gpu.plans.sizes import TileSizes
 from polyblocks.affine.gpu.plans.unit_access import UnitAccess
 from polyblocks.affine.gpu.plans.units import UnitPlan
 from polyblocks.affine.plan.tiles import Tiles
-from polyblocks.target import GroupUnit, Multiprocessor
+from polyblocks.target import GroupUnit, Multiprocessor, TargetDescription
+
+#: Rows of tiles that are computed at a time, at most.
+_ROW_TILES = 16
 
 
 def unit_plan(
@@ -50,6 +54,23 @@ def unit_plan(
         loads=loads,
         fence=chip.scheduling_fence,
     )
+
+
+def in_order(plan: UnitPlan, target: TargetDescription) -> UnitPlan:
+    """The plan, with the order of its blocks: columns that no cache keeps are read by few rows.
+
+    Tiles of a row follow each other, and all rows read all columns. Where these do not stay in the
+    last cache until the next row, several rows read them at the same time. Units that read shared
+    memory have an order of their own.
+    """
+    rows, steps = plan.sizes.grid[0], plan.sizes.counts[2]
+    columns = [o for o in plan.sizes.parts.operands if o.side == 1]
+    nbytes = plan.sizes.counts[1] * steps * plan.element_bytes
+    nbytes = min(nbytes, sum(o.load.buffer.nbytes for o in columns))
+    if isinstance(plan, GroupUnitPlan) or rates.found_in(target, nbytes) < len(target.memory) - 1:
+        return plan
+    most = max(n for n in range(1, _ROW_TILES + 1) if rows % n == 0)
+    return replace(plan, row_tiles=most)
 
 
 def _of_group(chip: Multiprocessor, plan: GroupUnitPlan) -> GroupUnitPlan:

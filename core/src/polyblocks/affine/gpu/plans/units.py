@@ -465,5 +465,5 @@ class UnitPlan(TilePlan):
 
     def decision(self) -> dict[str, Any]:
         """Its numbers for reports."""
-        unit = {"unit": self.unit.name, "operands": self.unit.operands}
+        unit = {"unit": self.unit.name, "operands": self.unit.operands, "row_tiles": self.order[0]}
         return {**self.sizes.decision(), **unit}

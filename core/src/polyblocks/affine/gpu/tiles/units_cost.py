@@ -12,7 +12,7 @@ from polyblocks.affine.cost.constants import NOT_HIDDEN
 from polyblocks.affine.cost.predicted import IMPOSSIBLE, Predicted
 from polyblocks.affine.gpu.plans.sizes import Grid, bytes_around, extent
 from polyblocks.affine.gpu.plans.unit_access import UnitAccess, nest_accesses
-from polyblocks.affine.gpu.plans.unit_plan import unit_plan
+from polyblocks.affine.gpu.plans.unit_plan import in_order, unit_plan
 from polyblocks.affine.gpu.plans.units import UnitPlan
 from polyblocks.affine.gpu.tiles.needs import Needs, Numbers, needs_of, needs_of_all
 from polyblocks.affine.model import Nest
@@ -79,7 +79,7 @@ def _quickest(
     best = int(np.argmin(times.seconds))
     if not times.possible[best]:
         return None
-    return unit_plan(chip, found, *tilings[best]), times.of(best)
+    return in_order(unit_plan(chip, found, *tilings[best]), target), times.of(best)
 
 
 def least_units(found: UnitAccess) -> float:

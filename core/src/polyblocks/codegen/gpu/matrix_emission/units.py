@@ -40,7 +40,7 @@ class UnitEmitter:
         if isinstance(self.plan, GroupUnitPlan) and self.plan.bulk is not None:
             Roles(scope, self.pipeline, thread).emit(partial(self._multiply, thread))
         else:
-            scope.tile.begin(block)
+            scope.tile.begin(block, self.plan.order)
             copies = [TileCopy(scope, operand, thread) for operand in self.plan.product.operands]
             self._multiply(thread, self._emitter(copies))
 
