@@ -42,6 +42,7 @@ from polyblocks.passes.map.prefetches import (
     mark_next_rows,
     mark_passing,
     mark_prefetches,
+    mark_rows_below,
 )
 
 
@@ -156,6 +157,7 @@ class VectorizeNestsPass(NestPass):
         )
         mark_next_columns(loop, target)
         mark_next_panel(nest, loop, around, target)
+        mark_rows_below(nest, loop, target)
         nest.replace()
         context.decide(
             self.name, nest.name, "vectors of tiles", width=width, interleaved=loop.lanes // width
