@@ -1,4 +1,4 @@
-"""Inner loops of contractions: multiply-adds, loads, a counter, and nothing else."""
+"""Inner loops of contractions: multiply-adds, loads, fetches ahead, a counter, no more."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ from polyblocks_cpu.lower import lower_to_assembly
 
 pytestmark = pytest.mark.cpu
 
-#: What multiplies and adds, and what else an inner loop may have: loads, integers, its branch.
+#: What multiplies and adds, and what else an inner loop may have: loads, integers, its branch,
+#: and fetches of what comes later.
 X86 = (
     r"vfmadd\d+ps\s",
     r"v(p?broadcast(ss|d)|mov[ua]p[sd]|movd?q[ua](64)?)\s+[^%]*\(.*\), %"
-    r"|(add|sub|inc|dec|cmp|lea|j|mov|imul|shl|test)\w*\s|\.p2align",
+    r"|(add|sub|inc|dec|cmp|lea|j|mov|imul|shl|test|prefetch)\w*\s|\.p2align",
 )
 ARM = (
     r"fmla\s",
-    r"(ld|ldr|ldp|ldur|add|sub|subs|cmp|b\.|b|mov|madd|mul|lsl|dup|cbn?z)\w*\s|\.p2align",
+    r"(ld|ldr|ldp|ldur|add|sub|subs|cmp|b\.|b|mov|madd|mul|lsl|dup|cbn?z|prfm)\w*\s|\.p2align",
 )
 
 
@@ -66,6 +67,8 @@ def products_of_loops(text: str, multiply_add: str, others: str) -> set[int]:
         stores = [line for line in rest if re.search(r", -?\d*\(%r[sb]p|^st", line)]
         assert not stores, "spilled"
         assert all(re.match(others, line) for line in rest), rest
+        # A line of the rows below, and one or two of the next panel.
+        assert sum(bool(re.match("prefetch|prfm", line)) for line in rest) <= 3
         counts.add(len(products))
     return counts
 

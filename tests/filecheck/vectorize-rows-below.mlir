@@ -1,11 +1,13 @@
 // PASSES: vectorize-nests
 // ARCH: x86-64-v4
 //
-// A register tile reads its rows where they are, one behind the other in memory. With every step it
-// fetches a part of the rows of the next tile, two elements further, which another core may have
-// stored.
+// A register tile reads its rows where they are. With every step it fetches a part of the rows of the
+// next tile, two elements further, which another core may have stored: rows behind each other are one
+// run, and between others it goes on in the next row. Rows that the nearest cache has room for are
+// not fetched.
 
-// CHECK:       #[[TWICE:.*]] = affine_map<(d0) -> (d0 * 2)>
+// CHECK-DAG:   #[[TWICE:.*]] = affine_map<(d0) -> (d0 * 2)>
+// CHECK-DAG:   #[[BEHIND:.*]] = affine_map<(d0) -> (d0 * 2 + (d0 floordiv 128) * 4)>
 // CHECK-LABEL: func.func @main
 // CHECK:         affine.for %[[I:.*]] = 0 to 64 {
 // CHECK:           affine.for %[[K:.*]] = 0 to 256 iter_args(
@@ -13,6 +15,11 @@
 // CHECK:             %[[BELOW:.*]] = arith.addi %[[ROW]], %c2
 // CHECK:             %[[PLACE:.*]] = affine.apply #[[TWICE]](%[[K]])
 // CHECK:             memref.prefetch %arg0[%[[BELOW]], %[[PLACE]]], read, locality<2>, data
+// CHECK-NOT:         memref.prefetch
+// CHECK:         affine.for %[[I:.*]] = 0 to 64 {
+// CHECK:           affine.for %[[K:.*]] = 0 to 256 iter_args(
+// CHECK:             %[[PLACE:.*]] = affine.apply #[[BEHIND]](%[[K]])
+// CHECK:             memref.prefetch %arg3[%{{.*}}, %[[PLACE]]], read, locality<2>, data
 // CHECK-NOT:         memref.prefetch
 
 module {
@@ -38,7 +45,6 @@ module {
         }
       } {polyblocks.lanes = 32 : i64}
     }
-    // Rows with something between them, and rows that the nearest cache has room for.
     affine.for %panel = 0 to 1 {
       affine.for %j = 0 to 32 {
         affine.for %i = 0 to 64 {

@@ -221,9 +221,10 @@ def mark_rows_below(nest: Nest, lanes: For, target: Any) -> None:
 
     Where threads share columns, each reads all rows, and most are in the private cache of the core
     that has stored them: a core has too few loads ahead to wait for as many rows as a tile has.
-    Rows behind each other in memory are one run: each step fetches its share of it. They are
+    Others are weights, which come from memory. Each step fetches its share of the rows. They are
     near for all panels but the first one then, and to ask again costs next to nothing. 48 products
-    of 128 x 768 x 768 behind each other on two cores of a Zen 4: 705 us each without, 667 with.
+    of 128 x 768 x 768 behind each other on two cores of a Zen 4: 705 us each without, 667 with; one
+    of 128 x 3072 x 768, whose rows are weights, in GPT-2: 2.78 ms without, 2.70 with.
 
     Args:
         nest: that the tile is in; what it copies for itself is near already.
@@ -244,14 +245,20 @@ def mark_rows_below(nest: Nest, lanes: For, target: Any) -> None:
                 rows.setdefault(node.buffer, []).append(node)
         for buffer, loads in rows.items():
             # The nearest cache keeps rows that it has room for.
-            if buffer.nbytes <= caches[0].size or not _is_one_run(loads, tiles, loops):
+            apart = None if buffer.nbytes <= caches[0].size else _rows_apart(loads, tiles, loops)
+            if apart is None:
                 continue
-            at = {loop.var: Expr.of(loop.var) * len(loads) for loop in loops}
-            at[tiles.var] = Expr.of(tiles.var) + 1
+            at = {tiles.var: Expr.of(tiles.var) + 1, **{loop.var: Expr(0) for loop in loops}}
             *outer, last = (e.substitute(at) for e in loads[0].index)
+            run = prod(loop.var.extent for loop in loops)
             line = max(1, target.memory[0].line // buffer.bytes_per_element)
+            step = Expr(0)
+            for loop in loops:
+                step = step * loop.var.extent + loop.var
+            share = step * len(loads)
+            place = last + share + share // run * (apart - run)
             loops[-1].prefetches += [
-                Prefetch(buffer, (*outer, last + ahead), False, 1)
+                Prefetch(buffer, (*outer, place + ahead), False, 1)
                 for ahead in range(0, len(loads), line)
             ]
 
@@ -272,19 +279,20 @@ def _step_loops(tiles: For) -> list[list[For]]:
     return found
 
 
-def _is_one_run(loads: list[Load], tiles: For, loops: list[For]) -> bool:
-    """Whether a tile's rows, and those of the next tile, are behind each other in memory."""
-    first = address(loads[0].buffer, loads[0].index)
+def _rows_apart(loads: list[Load], tiles: For, loops: list[For]) -> int | None:
+    """Elements between rows of a tile, and of the next one; None if steps are not side by side."""
+    first, *others = [address(load.buffer, load.index) for load in loads]
     run = 1
     for loop in reversed(loops):
         if loop.bounded or first.coefficient(loop.var) != run:
-            return False
+            return None
         run *= loop.var.extent
     below = first.coefficient(tiles.var)
-    if below != run * len(loads):
-        return False
-    places = [address(load.buffer, load.index) for load in loads]
-    return all(place - first == Expr(k * run) for k, place in enumerate(places))
+    if below is None or below % len(loads) or below < run * len(loads):
+        return None
+    apart = below // len(loads)
+    even = all(other - first == Expr((k + 1) * apart) for k, other in enumerate(others))
+    return apart if even else None
 
 
 def mark_next_rows(
