@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 import sys
+from fractions import Fraction
+from math import floor
 from types import FrameType
 from typing import Any
 
@@ -36,10 +38,20 @@ def enlarged(extent: int, factor: int) -> list[int]:
     return [min(max((i - factor // 2) // factor, 0), extent - 1) for i in range(extent * factor)]
 
 
+def scaled(extent: int, factor: Fraction, reach: int = 0) -> list[int]:
+    """The nearest element to each of a row that is longer or shorter, the row held at its ends."""
+    count = floor(extent * factor)
+    nearest = (floor((2 * i + 1) / (2 * factor)) - reach for i in range(count))
+    return [min(max(at, 0), extent - 1) for at in nearest]
+
+
 FUNCTIONS = [
     *(held(n, reach) for n in (28, 40) for reach in (1, 2, 3)),
     *(mirrored(n, reach) for n in (16, 40) for reach in (1, 2)),
     *(enlarged(n, factor) for n in (8, 33) for factor in (2, 3, 4)),
+    *(scaled(n, Fraction(3, 2)) for n in (8, 40, 1024)),
+    *(scaled(64, Fraction(a, b)) for a, b in ((2, 3), (7, 2), (3, 4), (7, 5), (5, 8))),
+    *(scaled(40, Fraction(3, 2), reach) for reach in (-2, 1)),
     [(i + 5) % 21 for i in range(30)],
     [20 - i for i in range(21)],
     [3] * 9,

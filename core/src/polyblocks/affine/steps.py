@@ -1,14 +1,15 @@
-"""Functions of one number that are affine but for a few steps, as affine expressions.
+"""Functions of one number that are straight but for a few steps, as affine expressions.
 
 A row that is held at its ends, ``max(0, min(i - 1, n - 1))``, is ``i - 1`` with a step of one up
 at its beginning and one down at its end. ``(i + n - t) floordiv n`` is 0 for ``i < t`` and 1 from
-there on, for ``i`` from 0 to ``n - 1``.
+there on, for ``i`` from 0 to ``n - 1``. Rows that grow by a half are ``(2 * i + 1) floordiv 3``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import gcd
 
 import numpy as np
 
@@ -27,10 +28,11 @@ LONGEST = 1 << 16
 
 @dataclass(frozen=True)
 class StepFunction:
-    """``slope * ((i + shift) floordiv period) + first``, and a height from each step on.
+    """``slope * ((rise * i + shift) floordiv period) + first``, and a height from each step on.
 
     Attributes:
         extent: numbers ``i``, from 0 on, that it is of.
+        rise: by how many ``period`` numbers further it has grown, if ``slope`` is one.
         steps: pairs of the first number after a step, and by how much it is higher from there on.
     """
 
@@ -40,6 +42,7 @@ class StepFunction:
     shift: int
     first: int
     steps: tuple[tuple[int, int], ...]
+    rise: int = 1
 
     @classmethod
     def of(cls, values: Sequence[int] | np.ndarray) -> StepFunction | None:
@@ -68,11 +71,37 @@ class StepFunction:
                     continue
                 steps = tuple((int(t) + 1, int(rest[t])) for t in at)
                 best = cls(extent, slope, period, shift, int(numbers[0]), steps)
+        return best or cls._of_fraction(numbers, heights)
+
+    @classmethod
+    def _of_fraction(cls, numbers: np.ndarray, heights: np.ndarray) -> StepFunction | None:
+        """The same for values that grow by a fraction whose numerator is not one."""
+        extent = len(numbers)
+        # Ends may be held; between them the slope is known to about two over the distance.
+        low, high = extent // 4, extent - 1 - extent // 4
+        grown = int(numbers[high] - numbers[low])
+        best: StepFunction | None = None
+        for period in range(2, min(PERIODS, extent) + 1):
+            rise = round(grown * period / max(high - low, 1))
+            if rise < 2 or gcd(rise, period) > 1:
+                continue
+            if abs(grown * period - rise * (high - low)) > (STEPS + 2) * period:
+                continue
+            for shift in range(period):
+                rest = heights - np.diff((np.arange(extent) * rise + shift) // period)
+                (at,) = np.nonzero(rest)
+                if len(at) > STEPS or len(at) * PER_STEP > extent:
+                    continue
+                if best is not None and len(at) >= len(best.steps):
+                    continue
+                steps = tuple((int(t) + 1, int(rest[t])) for t in at)
+                best = cls(extent, 1, period, shift, int(numbers[0]), steps, rise)
         return best
 
     def at(self, place: Expr) -> Expr:
         """Its value at a place."""
-        result = ((place + self.shift) // self.period) * self.slope + self.first
+        counted = (place * self.rise + self.shift) // self.period
+        result = counted * self.slope + self.first
         for begin, height in self.steps:
             result = result + ((place + (self.extent - begin)) // self.extent) * height
         return result
