@@ -56,8 +56,8 @@ REASONS = (
         "number",
     ),
     (
-        r"grid_sample|affine_grid|embedding_bag|bucketize|searchsorted|isin|masked_scatter|resize"
-        r"|cross$|gather|take",
+        r"grid_sample|affine_grid|embedding_bag|bucketize|searchsorted|isin|masked_scatter"
+        r"|resize, linear|cross$|gather|take",
         "loads at run-time places: each is a sector of its own to the model",
     ),
     (
@@ -77,7 +77,7 @@ REASONS = (
         "losses check their operands, and have a second kernel for the sum of parts",
     ),
     (
-        r"max_pool|avg_pool|local_response_norm|adaptive",
+        r"max_pool|avg_pool|local_response_norm|adaptive|resize",
         "windows of neighbours are read from caches, which the floor has not",
     ),
     (
