@@ -12,9 +12,19 @@ from polyblocks.affine.analysis.parallel import is_parallel
 from polyblocks.affine.cost import rates
 from polyblocks.affine.expr import Expr, Var
 from polyblocks.affine.gpu.choose import choose, copy_of
-from polyblocks.affine.model import AffineAccess, For, Load, Nest, Node, Pure, Store
+from polyblocks.affine.model import (
+    AffineAccess,
+    Alloca,
+    For,
+    Load,
+    Nest,
+    Node,
+    Pure,
+    Store,
+    walk,
+)
 from polyblocks.affine.rewrites.jam import jammed, of_group, shares_loads
-from polyblocks.affine.subnests import straight_loops
+from polyblocks.affine.subnests import straight_loops, tile_of
 from polyblocks.target import TargetDescription
 
 #: Factors of the loop along which rows lie, and of another one.
@@ -53,10 +63,11 @@ class Windows:
 def quickest_windows(nest: Nest, target: TargetDescription) -> Windows | None:
     """The quickest way to let threads compute several neighbours; None if nothing gains.
 
-    Only of parallel loops around straight-line code that take clearly longer than their memory.
+    Only of parallel loops around straight-line code, alone or of a tile's, that take clearly longer
+    than their memory.
     """
     found = independent_code(nest)
-    best = None if found is None else _quickest(nest, *found, target)
+    best = _of_tile(nest, target) if found is None else _quickest(nest, *found, target)
     return None if best is None or best.nest is nest else best
 
 
@@ -70,9 +81,10 @@ def _quickest(nest: Nest, loops: list[For], body: list[Node], target: TargetDesc
         return best
     least = GAIN * alone
     for factors in _factors(loops, body, target):
-        trial = _trial(nest, loops, body, factors)
-        if trial is None:
+        inner = _jammed(loops, body, factors)
+        if inner is None:
             continue
+        trial = _named(inner, nest)
         kernel, predicted = choose(copy_of(trial), target)
         seconds = max(predicted.seconds, bound)
         if seconds < least and kernel.plan.registers() <= REGISTERS:
@@ -117,8 +129,60 @@ def _factors(
     return [f for f in few if 1 < prod(f) <= MOST and prod(f) * len(body) <= MOST_NODES]
 
 
-def _trial(nest: Nest, loops: list[For], body: list[Node], factors: tuple[int, ...]) -> Nest | None:
-    """The nest with iterations of its loops as one; None if that is too much code."""
+def _of_tile(nest: Nest, target: TargetDescription) -> Windows | None:
+    """The quickest way to jam what threads share of a tile, one part after the other.
+
+    None if there are no tiles. Parts are those that read what their neighbours do.
+    """
+    shell, parts = tile_of(nest.body)
+    if not shell or sum(isinstance(part, For) for part in parts) < 2:
+        return None
+    best: Windows | None = None
+    for number, part in enumerate(parts):
+        found = independent_code(Nest([part], []))
+        if found is None or not any(shares_loads(found[1], loop.var) for loop in found[0]):
+            continue
+        if best is None:
+            alone = choose(copy_of(nest), target)[1].seconds
+            bound = _seconds_of_arrays(nest, target)
+            if alone < SLOW * bound:
+                return None
+            best = Windows(nest, (), alone, alone)
+        best = _part_jammed(best, number, bound, target)
+    return best
+
+
+def _part_jammed(before: Windows, number: int, bound: float, target: TargetDescription) -> Windows:
+    """With iterations of a part of the tile as one, or as it was where nothing gains."""
+    best, least = before, GAIN * before.seconds
+    found = independent_code(Nest([tile_of(before.nest.body)[1][number]], []))
+    assert found is not None
+    for factors in _factors(*found, target):
+        trial = _named(copy_of(before.nest).body, before.nest)
+        shell, parts = tile_of(trial.body)
+        own = independent_code(Nest([parts[number]], []))
+        assert own is not None
+        inner = _jammed(*own, factors)
+        if inner is None:
+            continue
+        shell[-1].body[number : number + 1] = inner
+        kernel, predicted = choose(copy_of(trial), target)
+        seconds = max(predicted.seconds, bound)
+        if seconds < least and kernel.plan.registers() <= REGISTERS:
+            every = (*before.factors, *factors)
+            best, least = Windows(trial, every, predicted.seconds, before.alone), seconds
+    return best
+
+
+def _named(body: list[Node], nest: Nest) -> Nest:
+    """A nest with the name and kind of another one."""
+    found = Nest(body, [])
+    found.name, found.kind = nest.name, nest.kind
+    return found
+
+
+def _jammed(loops: list[For], body: list[Node], factors: tuple[int, ...]) -> list[Node] | None:
+    """The loops with several iterations as one; None if that is too much code."""
     groups = [
         Var(loop.var.extent // n, loop.var.name) for loop, n in zip(loops, factors, strict=True)
     ]
@@ -131,9 +195,7 @@ def _trial(nest: Nest, loops: list[For], body: list[Node], factors: tuple[int, .
         return None
     for group in reversed(groups):
         inner = [For(group, inner)]
-    trial = Nest(inner, [])
-    trial.name, trial.kind = nest.name, nest.kind
-    return trial
+    return inner
 
 
 def independent_code(nest: Nest) -> tuple[list[For], list[Node]] | None:
@@ -168,3 +230,13 @@ def _memory_seconds(loops: list[For], body: list[Node], target: TargetDescriptio
         )
         total += min(buffer.numel, touched * len(places)) * buffer.bytes_per_element
     return total / rate
+
+
+def _seconds_of_arrays(nest: Nest, target: TargetDescription) -> float:
+    """Seconds in which the main memory moves all arrays that are not a tile's, once."""
+    rate = rates.main_bandwidth(target, target.shared_level.size)
+    assert rate is not None
+    nodes = list(walk(nest.body))
+    own = {n.buffer for n in nodes if isinstance(n, Alloca)}
+    touched = {n.buffer for n in nodes if isinstance(n, AffineAccess)} - own
+    return sum(buffer.nbytes for buffer in touched) / rate

@@ -17,7 +17,8 @@ class JamWindowsPass(NestPass):
 
     Windows of neighbours overlap: what one has loaded, others need as well. Elements beside each
     other in memory are one access then, and all that they share is computed once. How many is what
-    the model predicts to be the quickest, for nests that take clearly longer than their memory.
+    the model predicts to be the quickest, for nests that take clearly longer than their memory. So
+    do threads that share a tile, in those of its parts whose iterations read what others read.
 
     Before::
 
@@ -36,7 +37,7 @@ class JamWindowsPass(NestPass):
     needs: ClassVar[frozenset[str]] = frozenset({facts.NESTS})
 
     def transform(self, sequence: Sequence, context: Any) -> None:
-        """Jam the iterations of every nest of straight-line code that is not as fast as memory."""
+        """Jam iterations of straight-line code in every nest that is not as fast as memory."""
         from polyblocks.affine.gpu.windows import quickest_windows
 
         if rates.unknown_rates(context.target):
