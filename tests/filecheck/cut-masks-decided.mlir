@@ -5,10 +5,13 @@
 // one document. Loops over keys run over it alone, and nothing within them asks for the document any
 // more. What comes later is asked for still, since a tile has rows before and behind a key.
 
+// Bounds are those of the tile's rows: 32 are two vectors.
+// CHECK-DAG: #[[LOW:.*]] = affine_map<(d0) -> ((d0 floordiv 2) * 64)>
+// CHECK-DAG: #[[HIGH:.*]] = affine_map<(d0) -> (d0 * 32 + 32)>
 // CHECK-LABEL: func.func @main
 // CHECK:         affine.for %[[T:.*]] = 0 to 16 {
 // The maximum.
-// CHECK:           affine.for %{{.*}} = #[[LOW:.*]](%[[T]]) to #[[HIGH:.*]](%[[T]]) iter_args
+// CHECK:           affine.for %{{.*}} = #[[LOW]](%[[T]]) to #[[HIGH]](%[[T]]) iter_args
 // CHECK-NOT:         arith.ori
 // CHECK:             %[[LATER:.*]] = arith.cmpi sgt
 // CHECK-NOT:         arith.cmpi

@@ -2,7 +2,7 @@
 // ARCH: x86-64-v4
 //
 // Of a tile's 32 rows no key behind the last one counts, and none that is 100 before the first one:
-// loops over keys have bounds that are multiples of four vectors, scores outside of them are not
+// loops over keys have bounds that are multiples of two vectors, scores outside of them are not
 // computed, and sums go over the others only.
 
 // CHECK-LABEL: func.func @main

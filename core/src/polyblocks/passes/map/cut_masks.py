@@ -36,7 +36,7 @@ class CutMasksPass(NestPass):
 
     name: ClassVar[str] = "cut-masks"
     #: Vectors whose length bounds are multiples of.
-    vectors: int = 4
+    vectors: int = 2
 
     def transform(self, sequence: Sequence, context: Any) -> None:
         """Bound the loops of every nest of tiles."""
