@@ -57,6 +57,27 @@ def test_cholesky_of_matrices_of_several_blocks(target: str, arch: str) -> None:
     assert info.tolist() == [0, 151]
 
 
+@pytest.mark.each_choice
+@pytest.mark.parametrize(("upper", "unit", "columns"), [(False, False, 1), (True, True, 35)])
+@pytest.mark.parametrize(("target", "arch"), CHIPS)
+def test_triangular_systems_of_several_blocks(
+    target: str, arch: str, upper: bool, unit: bool, columns: int
+) -> None:
+    generator = torch.Generator().manual_seed(0)
+    a = torch.rand(193, 193, generator=generator, dtype=torch.float64) / 193 + torch.eye(193)
+    b = torch.rand(193, columns, generator=generator, dtype=torch.float64)
+    # What is on the other side of the diagonal is not used, nor is a diagonal of ones.
+    unused = torch.ones(193, 193).tril(-1 if not unit else 0) > 0
+    given = torch.where(unused if upper else unused.mT, torch.nan, a)
+
+    def solved(a: Tensor, b: Tensor) -> Tensor:
+        return torch.linalg.solve_triangular(a, b, upper=upper, unitriangular=unit)
+
+    options = {"target": target, "arch": arch, "simulate": True, "strict_target": True}
+    found = polyblocks_jit_torch(solved, compile_options=options)(given, b)
+    torch.testing.assert_close(found, solved(a, b))
+
+
 @pytest.mark.parametrize(
     ("function", "most"),
     [(lambda a: torch.linalg.qr(a, "r").R, 384), (torch.linalg.svdvals, 8)],

@@ -381,6 +381,28 @@ class TestOtherFindings:
         assert run.kinds == kinds
         assert run.arrays[2][0] == 6
 
+    @pytest.mark.parametrize("ordering,kinds", [("acq_rel", []), ("monotonic", ["race"])])
+    def test_the_last_block_may_read_and_replace_what_the_others_read(self, ordering, kinds):
+        module = kernel_of(
+            f"""%one = llvm.mlir.constant(1 : i32) : i32
+            %most = llvm.mlir.constant(3 : i32) : i32
+            %v = llvm.load %sum : !llvm.ptr<1> -> i32
+            %old = llvm.atomicrmw add %count, %one {ordering} : !llvm.ptr<1>, i32
+            %last = llvm.icmp "eq" %old, %most : i32
+            llvm.cond_br %last, ^replace, ^end
+          ^replace:
+            %w = llvm.load %sum : !llvm.ptr<1> -> i32
+            %s = llvm.add %w, %old : i32
+            llvm.store %s, %sum : i32, !llvm.ptr<1>
+            llvm.br ^end
+          ^end:""",
+            "%sum: !llvm.ptr<1>, %count: !llvm.ptr<1>",
+        )
+        arrays = np.full(1, 4, np.int32), np.zeros(1, np.int32)
+        run = launch(module, "nvvm", "k", (4,), (1,), *arrays)
+        assert run.kinds == kinds
+        assert run.arrays[0][0] == 7
+
     def test_a_subgroup_barrier_orders_its_subgroup_only(self):
         def race(other: int) -> list[str]:
             module = kernel_of(

@@ -209,13 +209,6 @@ class Shadow:
             outside = np.where(near, np.maximum(outside, clock.cluster_since[lanes]), outside)
         return np.where(block == my_block, inside, outside)
 
-    def _forgotten_before(self, clock: Clock, who: Array, lanes: Array, ids: Array) -> Array:
-        block, group = _homes(clock, who)
-        inside = clock.block_since[lanes]
-        same_group = group == ids // clock.subgroup
-        inside = np.where(same_group, np.maximum(inside, clock.subgroup_since[lanes]), inside)
-        return np.where(block == ids // clock.block_lanes, inside, clock.start)
-
     def _note_readers(
         self, clock: Clock, lanes: Array, ids: Array, places: Array, site: int
     ) -> None:
@@ -223,8 +216,9 @@ class Shadow:
         at = np.flatnonzero((tick >= clock.start) & (reader != ids) & (tick > 0))
         new = ids
         if at.size:
-            # Accesses that a barrier orders before this read can be forgotten.
-            at = at[tick[at] >= self._forgotten_before(clock, reader[at], lanes[at], ids[at])]
+            # Accesses that are ordered before this read can be forgotten: those that are ordered
+            # after this one come after them, too.
+            at = at[tick[at] >= self._ordered_until(clock, reader[at], lanes[at], ids[at])]
             new = ids.copy()
             new[at] = _merged_name(clock, reader[at], ids[at])
         self.read_id[places] = new

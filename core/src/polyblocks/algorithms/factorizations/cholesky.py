@@ -28,10 +28,10 @@ def cholesky(code: Code, inputs: Sequence[Buffer], outputs: Sequence[Buffer]) ->
             number (from 1) of the first leading minor that is not positive.
     """
     batch, n, _ = inputs[0].shape
+    if by_grid(n):
+        on_grid.cholesky(code, inputs, outputs)
+        return
     if n >= _BY_SQUARES:
-        if by_grid():
-            on_grid.cholesky(code, inputs, outputs)
-            return
         blocked_cholesky(code, inputs, outputs)
         return
     with code.loop(batch) as b:

@@ -29,6 +29,9 @@ MOST_REFLECTED_BY_ONE_OF_MANY = 384
 #: The most rows, or columns, of a matrix whose pivots are chosen by a selection among all rows,
 #: where there are several matrices.
 MOST_SELECTED = 32
+#: Rows from which on a step of blocks is worth the whole grid of threads of a device that has one;
+#: a group of threads has a whole smaller matrix.
+BY_GRID = 192
 
 #: Whether programs are compiled for a device that leaves a whole matrix to one thread of many.
 _BY_ONE_OF_MANY: ContextVar[bool] = ContextVar("by_one_of_many", default=False)
@@ -44,9 +47,9 @@ def limits_of(*, grid: bool) -> Iterator[None]:
         _BY_ONE_OF_MANY.reset(token)
 
 
-def by_grid() -> bool:
-    """Whether programs are compiled for a device with a grid of threads."""
-    return _BY_ONE_OF_MANY.get()
+def by_grid(n: int) -> bool:
+    """Whether all threads of a grid work on each step of matrices of ``n`` rows."""
+    return _BY_ONE_OF_MANY.get() and n >= BY_GRID
 
 
 def refused_reflections(shape: Sequence[int]) -> str | None:

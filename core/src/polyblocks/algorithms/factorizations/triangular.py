@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from polyblocks.affine.expr import Expr
 from polyblocks.affine.model import Buffer, Value
 from polyblocks.algorithms.code import Code, Index, Part
+from polyblocks.algorithms.factorizations.grid import triangular as on_grid
+from polyblocks.algorithms.factorizations.limits import by_grid
 
 #: Rows that are solved together, and rows that are subtracted from them at a time: their factors
 #: and vectors of all of them are in registers.
@@ -39,6 +41,9 @@ def triangular_solve(
         unit: whether the diagonal is of ones, whatever it holds.
     """
     batch, n, m = inputs[1].shape
+    if by_grid(n):
+        on_grid.triangular_solve(code, inputs, outputs, upper=upper, unit=unit)
+        return
     if m <= _FEW and n >= _MANY:
         with code.loop(batch) as b:
             t, right, x = (Part(each, (b,)) for each in (*inputs, *outputs))
