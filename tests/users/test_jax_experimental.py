@@ -87,3 +87,16 @@ def test_sparsify_of_a_compiled_function_is_compiled(run_python):
         preloaded="jax",
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_products_of_sparse_rows_are_compiled():
+    from jax.experimental import sparse
+
+    dense = np.where(np.arange(35).reshape(5, 7) % 3, 0, X[0, 1]).astype(np.float32)
+    m = sparse.BCSR.fromdense(dense, nse=14)  # two more than there are
+    matrix, vector = np.arange(28, dtype=np.float32).reshape(7, 4), np.ones(7, np.float32)
+    f = lambda m, x, v: (m @ x, jnp.sin(m @ v))  # noqa: E731
+    g = polyblocks_jit_jax(f, compile_options=STRICT)
+    same(g(m, matrix, vector), (dense @ matrix, np.sin(dense @ vector)))
+    assert kinds(g) == ["inference"]
+    assert "cpu_csr_sparse_dense" in jax.jit(f).lower(m, matrix, vector).as_text()  # as before

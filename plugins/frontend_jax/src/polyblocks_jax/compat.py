@@ -135,3 +135,10 @@ def default_lowering(primitive: Any) -> Callable[..., Any]:
     # JAX 0.8 keeps the rule itself.
     rule: Callable[..., Any] = getattr(entry, "rule", entry)
     return rule
+
+
+def cpu_lowering(primitive: Any) -> Callable[..., Any]:
+    """JAX's own rule that lowers a primitive on CPUs: the default one, if there is no other."""
+    entry: Any = mlir._platform_specific_lowerings["cpu"].get(primitive)
+    rule: Callable[..., Any] = getattr(entry, "rule", entry)
+    return default_lowering(primitive) if entry is None else rule

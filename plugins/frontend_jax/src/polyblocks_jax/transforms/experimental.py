@@ -9,7 +9,10 @@ from typing import Any
 import jax
 from jax.experimental import jet
 from jax.extend.core import ClosedJaxpr
+from jax.interpreters import mlir
 
+from polyblocks_jax.capture import capturing
+from polyblocks_jax.compat import cpu_lowering, default_lowering
 from polyblocks_jax.compiler import Site
 from polyblocks_jax.transforms.primitive import Updates, polyblocks_call_p
 from polyblocks_jax.transforms.transformations import bind
@@ -46,15 +49,33 @@ _jet_rules[polyblocks_call_p] = _jet
 
 
 def add_sparse_rule() -> None:
-    """Make the rule for ``sparsify`` known, once ``jax.experimental.sparse`` is imported.
+    """Add the rules for ``sparsify`` and ``BCSR`` once ``jax.experimental.sparse`` is imported.
 
     Importing it takes half a second, and only those who use it pay that. They have imported it when
     ``sparsify`` calls a function, so that is when to look.
     """
     transform: Any = sys.modules.get(SPARSE_MODULE)
     rules = getattr(transform, "sparse_rules_bcoo", None)
-    if rules is not None:  # None: another thread is importing it
-        rules.setdefault(polyblocks_call_p, _sparse)
+    # None: another thread is importing it.
+    if rules is not None and polyblocks_call_p not in rules:
+        rules[polyblocks_call_p] = _sparse
+        _lower_products_of_rows()
+
+
+def _lower_products_of_rows() -> None:
+    """Let JAX lower products of a ``BCSR`` matrix to gathers and sums, as those of ``BCOO`` are.
+
+    JAX calls a library on CPUs, and still does where it lowers for XLA.
+    """
+    from jax.experimental.sparse.bcsr import bcsr_dot_general_p
+
+    own_rule, gathers = cpu_lowering(bcsr_dot_general_p), default_lowering(bcsr_dot_general_p)
+
+    def lower(ctx: Any, *operands: Any, **params: Any) -> Any:
+        return (gathers if capturing.get() else own_rule)(ctx, *operands, **params)
+
+    if own_rule is not gathers:
+        mlir.register_lowering(bcsr_dot_general_p, lower, platform="cpu")
 
 
 def _sparse(
