@@ -182,3 +182,13 @@ def test_color_spaces():
     check(lambda i: (tf.image.rgb_to_hsv(i), tf.image.rgb_to_grayscale(i)), images)
     check(lambda i: (tf.image.adjust_hue(i, 0.2), tf.image.adjust_contrast(i, 1.5)), images)
     assert np.isfinite(images).all()
+
+
+def test_non_max_suppression_of_a_static_size():
+    def kept(boxes, scores):
+        return tf.image.non_max_suppression_padded(
+            boxes, scores, 7, 0.4, pad_to_max_output_size=True, tile_size=16
+        )
+
+    corners = np.sort(floats(20, 2, 2, low=0.0).numpy(), axis=1)
+    check(kept, tf.constant(corners.reshape(20, 4)), floats(20, low=0.0), strict_target=True)

@@ -96,6 +96,28 @@ def test_substitutions_reach_the_bodies_of_loops():
     assert tf.reduce_all(made(tf.zeros((3, 4)))[0] == 10)
 
 
+def test_constants_that_loops_hand_on_are_constants_inside():
+    def f(x):
+        fixed, changing = tf.constant(5), tf.constant(7)
+
+        def trip(i, y, held, other):
+            return i + 1, tf.cosh(y) + tf.cast(held // other, y.dtype), held, other + 1
+
+        return tf.while_loop(lambda i, y, held, other: i < 2, trip, [0, x, fixed, changing])[1:]
+
+    found = []
+
+    def division(op, inputs):
+        del op
+        found.append([tf.get_static_value(t) for t in inputs])
+        return None
+
+    made = trace_again(Graph.of(traced(f)), {"FloorDiv": division})
+    assert found == [[5, None]]  # what changes from trip to trip is no constant
+    _, fixed, changing = made(tf.zeros((3, 4)))
+    assert (int(fixed), int(changing)) == (5, 9)
+
+
 def test_small_captured_arrays_become_constants():
     small, large = tf.constant([1.0, 2.0, 3.0, 4.0]), tf.ones((40, 100, 4))
     concrete = traced(lambda x: x * small + tf.reduce_sum(large))

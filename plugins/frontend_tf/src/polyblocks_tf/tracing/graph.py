@@ -321,6 +321,7 @@ def _copy(
     current: Any, op: Any, inputs: list[Any], substitutions: Substitutions, live: list[int]
 ) -> Any:
     attributes = {name: value for name, value in op.node_def.attr.items() if name != "_class"}
+    fixed = _fixed(op, inputs) if op.type in _LOOPS else {}
     for name, value in attributes.items():
         for function in (value.func, *value.list.func):
             if function.name:
@@ -329,10 +330,28 @@ def _copy(
             inner = called_graph(op, name)
             if inner is not None and holds(inner, substitutions):
                 results = _read_of(name, live)
-                value.func.name = _rewritten(current, inner, substitutions, results)
+                value.func.name = _rewritten(current, inner, substitutions, results, fixed)
     if op.type in _LOOPS and not all(t.shape.is_fully_defined() for t in op.outputs):
-        _specialize(current, op, inputs, attributes, substitutions, live)
+        _specialize(current, op, inputs, attributes, substitutions, live, fixed)
     return _created(current, op, inputs, attributes)
+
+
+def _fixed(op: Any, inputs: list[Any]) -> dict[int, np.ndarray]:
+    """Small numbers that a loop is given as constants and that each trip hands on as they are."""
+    body = called_graph(op, "body")
+    if body is None:
+        return {}
+    found = {}
+    for i, (taken, given, tensor) in enumerate(
+        zip(body.inputs, body.outputs, inputs, strict=False)
+    ):
+        while given.op.type == "Identity":
+            given = given.op.inputs[0]
+        if given is taken and _is_small_number(tensor):
+            value = tf.get_static_value(tensor)
+            if value is not None:
+                found[i] = np.asarray(value)
+    return found
 
 
 def _read_of(function: str, live: list[int]) -> list[int]:
@@ -366,6 +385,7 @@ def _specialize(
     attributes: dict[str, Any],
     substitutions: Substitutions,
     live: list[int],
+    fixed: Mapping[int, np.ndarray],
 ) -> None:
     """Make a loop that was traced for partly unknown shapes one of the shapes that come here.
 
@@ -375,13 +395,13 @@ def _specialize(
     body, condition = (called_graph(op, name) for name in ("body", "cond"))
     if body is None or condition is None:
         return
-    made = trace_again(Graph(body), substitutions, specs, _read_of("body", live))
+    made, test = (
+        trace_again(Graph(function), substitutions, specs, _read_of(name, live), fixed)
+        for name, function in (("body", body), ("cond", condition))
+    )
     if any(old.shape != new.shape for old, new in zip(specs, made.outputs, strict=True)):
         return
-    for name, function in (
-        ("body", made),
-        ("cond", trace_again(Graph(condition), substitutions, specs, _read_of("cond", live))),
-    ):
+    for name, function in (("body", made), ("cond", test)):
         function.add_to_graph(current)
         attributes[name].func.name = str(compat.as_str(function.name))
     attributes["output_shapes"].list.ClearField("shape")
@@ -429,9 +449,15 @@ def holds(func_graph: Any, substitutions: Substitutions) -> bool:
     return any(_substitute(op, substitutions) is not None for op in everything(func_graph))
 
 
-def _rewritten(current: Any, func_graph: Any, substitutions: Substitutions, live: list[int]) -> str:
+def _rewritten(
+    current: Any,
+    func_graph: Any,
+    substitutions: Substitutions,
+    live: list[int],
+    fixed: Mapping[int, np.ndarray],
+) -> str:
     """The name of a copy of a function (the body of a loop or branch) with substitutions."""
-    made = trace_again(Graph(func_graph), substitutions, live=live)
+    made = trace_again(Graph(func_graph), substitutions, live=live, fixed=fixed)
     made.add_to_graph(current)
     return str(compat.as_str(made.name))
 
@@ -441,6 +467,7 @@ def trace_again(
     substitutions: Substitutions,
     specs: Sequence[Any] | None = None,
     live: Sequence[int] | None = None,
+    fixed: Mapping[int, np.ndarray] | None = None,
 ) -> Any:
     """A copy of a traced function: flat, with substitutions, and constants as they are best held.
 
@@ -451,6 +478,7 @@ def trace_again(
         substitutions: see :func:`replay`.
         specs: of its arguments, where other shapes are known than those that it was traced for.
         live: the outputs that are read; by default all.
+        fixed: what certain arguments are for sure; those that are outputs as well stay arguments.
 
     Returns:
         A ConcreteFunction of the same arguments that returns the list of flat outputs.
@@ -472,8 +500,10 @@ def trace_again(
         values = dict(zip(graph.values, (*tensors, *held), strict=True))
         values.update((value, tf.constant(array)) for value, array in folded.items())
         values.update(lifted)
+        given = {graph.values[i]: tensors[i] for i in fixed or {}}
+        values.update((graph.values[i], tf.constant(array)) for i, array in (fixed or {}).items())
         replay(graph.nodes, values, substitutions, read)
-        outputs = [values[value] for value in graph.outputs]
+        outputs = [given.get(value, values[value]) for value in graph.outputs]
         for passed in current.get_collection(PENDING):
             for i, tensor in zip(live, passed([outputs[i] for i in live]), strict=True):
                 outputs[i] = tensor
