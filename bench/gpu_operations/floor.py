@@ -11,6 +11,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils import _pytree as pytree
 from torch.utils.flop_counter import FlopCounterMode
 
+from bench.gpu_operations.eliminations import Chain
 from bench.gpu_operations.products import FORMULAS
 from bench.gpu_operations.traffic import traffic
 from polyblocks.target import TargetDescription
@@ -26,9 +27,9 @@ class Floor:
 
     Attributes:
         bytes: of operands and results, each moved as often as it has to be.
-        flops: of its products, a multiply-add as two.
+        flops: of its products and eliminations, a multiply-add as two.
         seconds: the largest of the times of these, that of all that comes from the last cache,
-            and the smallest kernel's.
+            that of columns that wait for each other, and the smallest kernel's.
     """
 
     bytes: int
@@ -43,7 +44,8 @@ def floor(
     mode = FakeTensorMode(allow_non_fake_inputs=True)
     fake = [mode.from_tensor(x) for x in operands]
     counter = FlopCounterMode(display=False, custom_mapping=FORMULAS)
-    with mode, counter:
+    chain = Chain(target)
+    with mode, counter, chain:
         results = function(*fake)
     flops = int(counter.get_total_flops())
     tensors = [x for x in pytree.tree_leaves(results) if isinstance(x, torch.Tensor)]
@@ -52,7 +54,8 @@ def floor(
     nbytes += more.beyond(operands)
     memory, cache = (level.bandwidth for level in (target.memory[-1], target.memory[-2]))
     assert memory is not None
-    seconds = max(SMALLEST_KERNEL, nbytes / memory, flops / _rate(operands, target))
+    computed = flops / _rate(operands, target)
+    seconds = max(SMALLEST_KERNEL, nbytes / memory, computed, chain.seconds)
     if cache is not None:
         read = sum(n * x.nbytes for n, x in zip(more.readings, operands, strict=True))
         seconds = max(seconds, (read + more.rows) / cache)

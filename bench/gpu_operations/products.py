@@ -8,6 +8,8 @@ from typing import Any
 
 import torch
 
+from bench.gpu_operations.eliminations import ELIMINATIONS
+
 aten = torch.ops.aten
 Shape = tuple[int, ...]
 
@@ -65,5 +67,6 @@ FORMULAS = {
         aten._cdist_forward: _distances,
         aten._pdist_forward: _distances_inside,
         aten._trilinear: _bilinear,
+        **{op: formula for op, (formula, *_) in ELIMINATIONS.items()},
     }.items()
 }

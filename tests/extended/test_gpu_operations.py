@@ -53,6 +53,35 @@ def test_floors_of_products_that_pytorch_does_not_count() -> None:
     assert floor(functional.bilinear, given, target).flops == 2 * 10 * 3 * (4 * 5 + 5)
 
 
+def test_floors_of_factorizations() -> None:
+    target = describe("h200")
+    chip = target.multiprocessor
+    assert chip is not None
+    linalg, n = torch.linalg, 3000
+    square, right = torch.empty(n, n), torch.empty(n, 5)
+    once, reduced = chip.latencies.issue, chip.latencies.warp_reduce
+    # All of the operations by all multiprocessors take longer than one column after the other.
+    least = floor(linalg.cholesky, [square], target)
+    assert least.flops == n**3 // 3
+    assert least.seconds == pytest.approx(least.flops / target.flops["float32"])
+    least = floor(linalg.lu_factor, [square[:320, :320]], target)
+    assert least.flops == 320**3 - 320**3 // 3
+    # A pivot is one of all rows; what a triangle of a few right-hand sides waits for is one row.
+    assert least.seconds == pytest.approx(320 * (once + reduced))
+    least = floor(lambda a, b: linalg.solve_triangular(a, b, upper=True), [square, right], target)
+    assert (least.flops, least.seconds) == (5 * n * n, pytest.approx(n * (once + reduced / 5)))
+    assert floor(torch.cholesky_solve, [right, square], target).flops == 10 * n * n
+    assert floor(linalg.solve, [square, right], target).flops == n**3 - n**3 // 3 + 10 * n * n
+    assert floor(linalg.inv, [square], target).flops == 2 * n**3
+    assert floor(linalg.qr, [square[:, :5]], target).flops == 2 * (50 * n - 2 * 125 // 3)
+    assert floor(lambda a: linalg.qr(a, "r").R, [square[:, :5]], target).flops == 50 * n - 83
+    # Few columns, of many matrices: memory takes longest.
+    many = torch.empty(1 << 20, 3, 3)
+    least = floor(linalg.inv, [many], target)
+    assert least.flops == 54 << 20
+    assert least.seconds == pytest.approx(2 * many.nbytes / target.memory[-1].bandwidth, rel=1e-3)
+
+
 def test_floors_of_what_has_to_be_read_again() -> None:
     target = describe("h200")
     memory = target.memory[-1].bandwidth
