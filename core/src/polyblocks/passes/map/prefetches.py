@@ -343,6 +343,49 @@ def mark_next_rows(
         ]
 
 
+def mark_copied_rows(nest: Nest, loop: For, around: list[For], target: Any) -> None:
+    """Let a loop that copies parts of rows into panels fetch those of the next rows.
+
+    Hardware reads ahead within a row and begins anew at each, and nothing else is computed while a
+    copy waits. 256 x 1024 sums of 1024 products each on two cores of a Zen 4, with both operands
+    copied: 2.77 ms without, 2.65 with.
+
+    Args:
+        nest: that the loop is in, which reads the panels in other loops.
+        loop: an innermost loop, which is marked as vectors.
+        around: the loops around it, from the outside in.
+        target: its TargetDescription.
+    """
+    caches = [level for level in target.memory if level.size]
+    stored = {node.buffer.base for node in loop.body if isinstance(node, Store)}
+    if len(caches) < 2 or loop.inits or not stored:
+        return
+    loads = [node for node in loop.body if isinstance(node, Load)]
+    others = [n for n in walk(nest.body) if isinstance(n, Load) and n not in loads]
+    if not stored <= {node.buffer.base for node in others}:
+        return
+    made = {node.buffer.base for node in walk(nest.body) if isinstance(node, Store)}
+    for node in loads:
+        if node.buffer.base in made or node.buffer.nbytes <= caches[0].size:
+            continue
+        if stride_along(node.buffer, node.index, loop.var) != 1:
+            continue
+        # The loops that go along a row, up to the one that goes from row to row.
+        run, rows = loop.var.extent, None
+        for outer in reversed(around):
+            step = stride_along(node.buffer, node.index, outer.var)
+            if step != run:
+                rows = outer.var if step is not None and step > run else None
+                break
+            run *= outer.var.extent
+        nbytes = run * node.buffer.bytes_per_element
+        if rows is None or nbytes > caches[1].size // CACHE_PART:
+            continue
+        ahead = Expr.of(rows) + max(1, AHEAD // nbytes)
+        index = tuple(e.substitute({rows: ahead}) for e in node.index)
+        loop.prefetches.append(Prefetch(node.buffer, index, False, 1))
+
+
 @dataclass
 class _Sweep:
     """Loops, nested perfectly, around vectors; and the buffers that are accessed in them."""

@@ -37,6 +37,7 @@ from polyblocks.passes import facts
 from polyblocks.passes.base import NestPass
 from polyblocks.passes.map.nontemporal_stores import mark_nontemporal_stores
 from polyblocks.passes.map.prefetches import (
+    mark_copied_rows,
     mark_next_columns,
     mark_next_panel,
     mark_next_rows,
@@ -123,6 +124,7 @@ class VectorizeNestsPass(NestPass):
                 loop.simd = simd
                 mark_nontemporal_stores(loop, None, simd.width, sequence, target, around)
                 mark_next_rows(loop, lanes.gathered, around, target)
+                mark_copied_rows(nest, loop, around, target)
                 if guarded_store(loop) is not None:
                     mark_passing(loop, target)
                 for op in lanes.combiners:
