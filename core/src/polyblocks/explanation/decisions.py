@@ -124,6 +124,8 @@ def _tiled(d: Decision) -> str:
         return f"{text}: a contraction would be recomputed in halos"
     if reason == "thin tiles":
         return f"{text}: the best tile, {tile}, is too thin for register tiles of a contraction"
+    if reason == "idle":
+        return f"{text}: tiles of {tile} would leave multiprocessors idle"
     if reason == "room":
         size = units.nbytes(d["tile_bytes"])
         return f"{text}: working set {size} at best tile {tile} exceeds fast memory"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass, field
-from math import inf, prod
+from math import ceil, inf, prod
 from typing import Any, ClassVar
 
 from polyblocks.affine.analysis.contractions import Contraction
@@ -47,6 +47,7 @@ from polyblocks.affine.tiles.tile_writer import has_remainder, shared_bytes, til
 from polyblocks.affine.tiles.updates import in_place
 from polyblocks.affine.users import Users
 from polyblocks.affine.vectors.scan_lanes import rows_in_lanes
+from polyblocks.errors import UnsupportedError
 from polyblocks.options import CompileOptions
 from polyblocks.passes import facts
 from polyblocks.passes.base import NestPass
@@ -55,6 +56,8 @@ from polyblocks.target import TargetDescription
 #: Iterations of a group with a product over those that are needed: neighbours of a tile, which are
 #: computed again, would be computed with all steps.
 MAX_HALO = 1.05
+#: Times of a launch that a kernel's work takes, from which on idle multiprocessors are looked at.
+LONG_BEHIND_LAUNCH = 0.5
 
 
 @dataclass(frozen=True)
@@ -479,7 +482,7 @@ class _Grouping:
             elif joined.seconds * share >= apart:
                 reason = "time"
             else:
-                reason = self._slowed(joined, apart / share)
+                reason = _idle(self, joined, parts) or self._slowed(joined, apart / share)
             joined.share = share
             joined.seconds *= share
         self._decided(group, parts, buffer, reason, joined)
@@ -630,6 +633,34 @@ class _Grouping:
         bodies = [tiled(stages, group.found, group.tile, group.local, rows, p) for p in parts]
         found = [body for body in bodies if body is not None]
         return found if len(found) == len(bodies) else None
+
+
+def _idle(grouping: _Grouping, group: _Group, parts: list[_Group]) -> str:
+    """A reason if tiles leave multiprocessors idle, and kernels of the parts are quicker therefore.
+
+    The model of groups knows no threads that read rows apart from their neighbours': where there
+    are few tiles, and these take long, that of kernels decides.
+    """
+    target = grouping.context.target
+    launch = target.shared_level.overhead
+    if not target.launches_nests or group.seconds < (1 + LONG_BEHIND_LAUNCH) * launch:
+        return ""
+    assert group.found is not None
+    sizes = zip(group.found.tile, group.tile, strict=True)
+    if prod(ceil(y.extent / n) for y, n in sizes) >= target.shared_level.size:
+        return ""
+    # The model of a chip's blocks is large.
+    from polyblocks.affine.gpu.choose import choose, copy_of
+
+    def seconds(some: _Group) -> float:
+        bodies = grouping.bodies(some) if some.found is not None else [some.last.body]
+        nests = [copy_of(Nest(body, [])) for body in bodies or ()]
+        return sum(choose(nest, target)[1].seconds + launch for nest in nests) or inf
+
+    try:
+        return "idle" if seconds(group) > sum(map(seconds, parts)) else ""
+    except UnsupportedError:
+        return ""
 
 
 def _join_siblings(grouping: _Grouping) -> None:
