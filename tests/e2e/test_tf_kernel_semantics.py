@@ -8,7 +8,7 @@ from sweeps import sweep
 
 tf = pytest.importorskip("tensorflow")
 
-from tf_compare import assert_same  # noqa: E402
+from tf_compare import assert_same, check, floats  # noqa: E402
 
 from polyblocks.errors import ExecutionError, FallbackError  # noqa: E402
 from polyblocks.tf_polyblocks_compiler import polyblocks_jit_tf  # noqa: E402
@@ -509,3 +509,21 @@ def test_first_places_of_extrema(dtype, axis):
         return tf.argmax(x, axis), tf.argmin(x, axis, tf.int32)
 
     assert_same(compiled(function)(numbers), function(tf.constant(numbers)))
+
+
+def test_euclidean_norms():
+    def norms(x):
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            found = [
+                tf.math.reduce_euclidean_norm(x, axis, keepdims=kept)
+                for axis, kept in ((None, False), (1, True), ((-1, 0), False))
+            ]
+            total = tf.add_n([tf.reduce_sum(each) for each in found])
+        return *found, tape.gradient(total, x)
+
+    x = floats(3, 5, 7).numpy()
+    check(norms, tf.constant(x), strict_target=True)
+    check(norms, tf.constant(x.astype(np.float64)), strict_target=True)
+    x[0, 0, :3] = np.inf, np.nan, -0.0
+    check(norms, tf.constant(x), strict_target=True)

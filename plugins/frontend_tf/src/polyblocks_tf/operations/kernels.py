@@ -79,6 +79,15 @@ def mean(op: Any, inputs: list[tf.Tensor]) -> Tensors:
     return [tf.cast(tf.truncatediv(total, tf.constant(count, wide)), dtype)]
 
 
+def euclidean_norm(op: Any, inputs: list[tf.Tensor]) -> Tensors:
+    """``EuclideanNorm`` (``tf.math.reduce_euclidean_norm``), which the bridge does not know."""
+    values, axes = inputs
+    if values.dtype not in (tf.float32, tf.float64):
+        return None
+    kept = op.get_attr("keep_dims")
+    return [tf.sqrt(tf.reduce_sum(tf.square(values), axes, keepdims=kept))]
+
+
 def arg_extremum(op: Any, inputs: list[tf.Tensor]) -> Tensors:
     """``ArgMax`` and ``ArgMin`` begin with the least finite number, and NaN is never beyond.
 
@@ -197,6 +206,7 @@ SUBSTITUTIONS: dict[str, Substitute] = {
     "ClipByValue": clip,
     "InvGrad": inverse_grad,
     "Mean": mean,
+    "EuclideanNorm": euclidean_norm,
     **dict.fromkeys(("ArgMax", "ArgMin"), arg_extremum),
     **dict.fromkeys(("TensorScatterMin", "TensorScatterMax"), scatter_extremum),
     **dict.fromkeys(("Cumsum", "Cumprod"), cumulative),
