@@ -13,8 +13,10 @@ from tests.extended.test_kernels_simulated import simulate
 from tests.support.captured import captured
 from torch.nn import functional
 
+from polyblocks import events
 from polyblocks.affine.gpu import windows
 from polyblocks.affine.model import For, Nest, Node
+from polyblocks.events import Event
 from polyblocks.options import CompileOptions
 from polyblocks.passes.standard import standard_pipeline
 from polyblocks.pipeline import PassContext
@@ -105,3 +107,27 @@ def test_tiles_are_left_of_copies_that_nothing_reads() -> None:
     x = torch.empty(2, 16, 288, 288)
     module = captured(lambda x: functional.unfold(x, 3, padding=1), [x]).module
     standard_pipeline(target, options).run(module, PassContext.create(target, options))
+
+
+def test_equal_nests_are_searched_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    options = CompileOptions(target="nvgpu", arch="sm_90a")
+    target = describe(options)
+    search, found = windows.quickest_windows, []
+
+    def counted(nest: Nest, target: TargetDescription) -> Any:
+        found.append(search(nest, target))
+        return found[-1]
+
+    def layers(x: torch.Tensor, y: torch.Tensor, w: torch.Tensor, v: torch.Tensor) -> Any:
+        return depthwise(x, w), depthwise(y, v)
+
+    monkeypatch.setattr(windows, "quickest_windows", counted)
+    w = torch.empty(144, 1, 3, 3)
+    module = captured(layers, [*torch.empty(2, 8, 144, 56, 56), w, w.clone()]).module
+    heard: list[Event] = []
+    with events.listening(heard.append):
+        standard_pipeline(target, options).run(module, PassContext.create(target, options))
+    factors = [e.data["unroll_factors"] for e in heard if e.data.get("pass") == "jam-windows"]
+    assert len(found) == 1
+    assert len(factors) == 2
+    assert factors[0] == factors[1] == found[0].factors

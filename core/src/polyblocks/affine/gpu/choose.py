@@ -131,6 +131,9 @@ def _groups(
     plans = _Plans(nest, chip)
     found: list[tuple[tuple[bool, float], GroupPlan]] = []
     for group, groups, strided, copies in _choices(chip, has_loops(plans.body)):
+        # A block has as many groups, or fewer.
+        if threads and not group <= threads <= group * groups:
+            continue
         plan = plans.of(group, groups, strided)
         if group > 1 and not plan.distributed:
             continue

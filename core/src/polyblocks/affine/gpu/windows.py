@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
 
@@ -49,15 +49,30 @@ class Windows:
 
     Attributes:
         nest: the loops, with fewer iterations, around one piece of code.
-        factors: iterations of each loop that are one.
+        jams: which parts of a tile have several iterations as one, and how many of each loop; a
+            nest without tiles is its part 0.
         seconds: predicted.
         alone: the same of threads that do one.
     """
 
     nest: Nest
-    factors: tuple[int, ...]
+    jams: tuple[tuple[int, tuple[int, ...]], ...]
     seconds: float
     alone: float
+
+    @property
+    def factors(self) -> list[int]:
+        """Iterations that are one, of each loop of each such part."""
+        return [n for _, factors in self.jams for n in factors]
+
+    def of(self, nest: Nest) -> Windows:
+        """The same of another nest, which has equal code."""
+        body = copy_of(nest).body
+        for number, factors in self.jams:
+            jammed_body = _with_jam(body, number, factors)
+            assert jammed_body is not None
+            body = jammed_body
+        return replace(self, nest=_named(body, nest))
 
 
 def quickest_windows(nest: Nest, target: TargetDescription) -> Windows | None:
@@ -74,7 +89,7 @@ def quickest_windows(nest: Nest, target: TargetDescription) -> Windows | None:
 def _quickest(nest: Nest, loops: list[For], body: list[Node], target: TargetDescription) -> Windows:
     """The quickest way, with the nest itself where nothing gains."""
     alone = choose(copy_of(nest), target)[1].seconds
-    best = Windows(nest, (1,) * len(loops), alone, alone)
+    best = Windows(nest, (), alone, alone)
     # Caches that the model trusts too much make nothing faster than memory.
     bound = _memory_seconds(loops, body, target)
     if alone < SLOW * bound:
@@ -88,7 +103,7 @@ def _quickest(nest: Nest, loops: list[For], body: list[Node], target: TargetDesc
         kernel, predicted = choose(copy_of(trial), target)
         seconds = max(predicted.seconds, bound)
         if seconds < least and kernel.plan.registers() <= REGISTERS:
-            best, least = Windows(trial, factors, predicted.seconds, alone), seconds
+            best, least = Windows(trial, ((0, factors),), predicted.seconds, alone), seconds
     return best
 
 
@@ -158,20 +173,31 @@ def _part_jammed(before: Windows, number: int, bound: float, target: TargetDescr
     found = independent_code(Nest([tile_of(before.nest.body)[1][number]], []))
     assert found is not None
     for factors in _factors(*found, target):
-        trial = _named(copy_of(before.nest).body, before.nest)
-        shell, parts = tile_of(trial.body)
-        own = independent_code(Nest([parts[number]], []))
-        assert own is not None
-        inner = _jammed(*own, factors)
-        if inner is None:
+        body = _with_jam(copy_of(before.nest).body, number, factors)
+        if body is None:
             continue
-        shell[-1].body[number : number + 1] = inner
+        trial = _named(body, before.nest)
         kernel, predicted = choose(copy_of(trial), target)
         seconds = max(predicted.seconds, bound)
         if seconds < least and kernel.plan.registers() <= REGISTERS:
-            every = (*before.factors, *factors)
-            best, least = Windows(trial, every, predicted.seconds, before.alone), seconds
+            jams = (*before.jams, (number, factors))
+            best, least = Windows(trial, jams, predicted.seconds, before.alone), seconds
     return best
+
+
+def _with_jam(body: list[Node], number: int, factors: tuple[int, ...]) -> list[Node] | None:
+    """Code with iterations of a part of its tile as one, maybe in place; None if it is too much."""
+    found = independent_code(Nest(body, []))
+    if found is not None:
+        return _jammed(*found, factors)
+    shell, parts = tile_of(body)
+    part = independent_code(Nest([parts[number]], []))
+    assert part is not None
+    inner = _jammed(*part, factors)
+    if inner is not None:
+        shell[-1].body[number : number + 1] = inner
+        return body
+    return None
 
 
 def _named(body: list[Node], nest: Nest) -> Nest:

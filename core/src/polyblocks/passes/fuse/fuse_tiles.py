@@ -20,6 +20,7 @@ from polyblocks.affine.cost.group_cost import alone, cost_of
 from polyblocks.affine.cost.tile_cost import Cost
 from polyblocks.affine.flat_views import FlatViews
 from polyblocks.affine.fusion.product_chains import chain_of, is_large
+from polyblocks.affine.likeness import likeness
 from polyblocks.affine.masks.shares import share_left
 from polyblocks.affine.mlir.source import merged_sources
 from polyblocks.affine.model import (
@@ -245,7 +246,7 @@ class _Grouping:
         self.margins = margins_of(sequence) if context.target.launches_nests else {}
         self.nodes: dict[Nest, int] = {}
         self.group_of: dict[Nest, _Group] = {}
-        self.known_slices = KnownSlices()
+        self.known_slices, self.kernel_seconds = KnownSlices(), dict[Hashable, float]()
         #: Those that are contractions in register tiles.
         self.products: set[Nest] = set()
         #: These, and contractions whose steps are unrolled.
@@ -654,8 +655,13 @@ def _idle(grouping: _Grouping, group: _Group, parts: list[_Group]) -> str:
 
     def seconds(some: _Group) -> float:
         bodies = grouping.bodies(some) if some.found is not None else [some.last.body]
-        nests = [copy_of(Nest(body, [])) for body in bodies or ()]
-        return sum(choose(nest, target)[1].seconds + launch for nest in nests) or inf
+        return sum(seconds_of(body) + launch for body in bodies or ()) or inf
+
+    def seconds_of(body: list[Node]) -> float:
+        known, key = grouping.kernel_seconds, likeness(body)
+        if key not in known:
+            known[key] = choose(copy_of(Nest(body, [])), target)[1].seconds
+        return known[key]
 
     try:
         return "idle" if seconds(group) > sum(map(seconds, parts)) else ""

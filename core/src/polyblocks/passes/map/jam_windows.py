@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 from polyblocks.affine.cost import rates
+from polyblocks.affine.likeness import Remembered
 from polyblocks.affine.model import Sequence
 from polyblocks.passes import facts
 from polyblocks.passes.base import NestPass
@@ -38,19 +40,23 @@ class JamWindowsPass(NestPass):
 
     def transform(self, sequence: Sequence, context: Any) -> None:
         """Jam iterations of straight-line code in every nest that is not as fast as memory."""
-        from polyblocks.affine.gpu.windows import quickest_windows
+        from polyblocks.affine.gpu.windows import Windows, quickest_windows
 
         if rates.unknown_rates(context.target):
             return
-        for nest in sequence.nests():
-            found = quickest_windows(nest, context.target)
-            if found is not None:
+        nests = sequence.nests()
+        known: Remembered[Windows | None] = Remembered(nests)
+        for nest in nests:
+            search = partial(quickest_windows, nest, context.target)
+            like = known.get(nest, nest.body, search)
+            if like is not None:
+                found = like.of(nest)
                 nest.replace(found.nest.body)
                 context.decide(
                     self.name,
                     nest.name,
                     "iterations jammed",
-                    unroll_factors=list(found.factors),
+                    unroll_factors=found.factors,
                     seconds_before=found.alone,
                     seconds=found.seconds,
                 )
