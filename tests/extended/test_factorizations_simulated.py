@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import torch
 from torch import Tensor
 
 import polyblocks_torch.algorithms.factorizations  # noqa: F401
+from polyblocks.algorithms.factorizations import limits
+from polyblocks.algorithms.factorizations.grid import lu as on_grid
 from polyblocks.errors import FallbackError
 from polyblocks.torch_polyblocks_compiler import polyblocks_jit_torch
 
@@ -55,6 +58,36 @@ def test_cholesky_of_matrices_of_several_blocks(target: str, arch: str) -> None:
     expected = torch.linalg.cholesky(a[0].double())
     torch.testing.assert_close(found[0].double(), expected, rtol=1e-4, atol=1e-4)
     assert info.tolist() == [0, 151]
+
+
+@pytest.mark.each_choice
+@pytest.mark.parametrize("shape", [(2, 37, 37), (33, 45)])
+@pytest.mark.parametrize(("target", "arch"), CHIPS)
+def test_lu_of_matrices_of_several_panels(
+    target: str,
+    arch: str,
+    shape: tuple[int, ...],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    # Small panels, and no other test's programs.
+    tmp_path.chmod(0o700)
+    monkeypatch.setenv("POLYBLOCKS_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(limits, "BY_GRID", 20)
+    for name, value in {"_PANEL": 8, "_COLUMNS": 8, "_PARTS": 16, "_FEW": 4}.items():
+        monkeypatch.setattr(on_grid, name, value)
+    dtype = torch.float32 if len(shape) == 3 else torch.float64
+    a = torch.randn(shape, generator=torch.Generator().manual_seed(0), dtype=dtype)
+    # A pivot of zero, and magnitudes that are equal.
+    a[..., 25] = 0
+    a[..., 0] = a[..., 0].sign()
+    options = {"target": target, "arch": arch, "simulate": True, "strict_target": True}
+    found = polyblocks_jit_torch(torch.linalg.lu_factor_ex, compile_options=options)(a)
+    factors, pivots, info = torch.linalg.lu_factor_ex(a.double())
+    assert torch.equal(found.pivots, pivots)
+    assert torch.equal(found.info, info)
+    close = {"rtol": 1e-4, "atol": 1e-4} if dtype == torch.float32 else {}
+    torch.testing.assert_close(found.LU.double(), factors, **close)
 
 
 @pytest.mark.each_choice

@@ -3,8 +3,8 @@
 //
 // Both margins of a padded array are one nest, past the ones along the other dimension, which are
 // another one; so are three rows that are equally far apart, and sums of two rows. What is written
-// on, what is stored in one place twice, rows between which one is read, other operations, and
-// large nests stay as they are.
+// on, what is stored in one place twice, rows between which one is read, other operations,
+// other bounds, and large nests stay as they are.
 
 // CHECK-LABEL: func.func @main
 // CHECK:         affine.for %[[N:.*]] = 0 to 2 {
@@ -34,6 +34,9 @@
 // CHECK:         affine.store %{{.*}}, %arg2[6]
 // CHECK:         math.absf
 // CHECK:         arith.negf
+// CHECK:         affine.for %{{.*}} = #{{.*}}(%{{.*}}) to 10 {
+// CHECK:         affine.for %{{.*}} = 0 to 10 {
+// CHECK:           affine.store %{{.*}}, %arg4[%{{.*}} + 4, %{{.*}}]
 // CHECK:         affine.store %{{.*}}, %arg3[0, %{{.*}}]
 // CHECK:         affine.store %{{.*}}, %arg3[1, %{{.*}}]
 
@@ -117,6 +120,15 @@ func.func @main(%a: memref<8x10xf32>, %b: memref<8x10xf32>, %c: memref<8xf32>,
     %x = affine.load %a[2, %j] : memref<8x10xf32>
     %y = arith.negf %x : f32
     affine.store %y, %e[4, %j] : memref<8x10xf32>
+  }
+  // Other bounds.
+  affine.for %i = 0 to 4 {
+    affine.for %j = affine_map<(d0) -> (d0)>(%i) to 10 {
+      affine.store %zero, %e[%i, %j] : memref<8x10xf32>
+    }
+  }
+  affine.for %i = 0 to 4 {
+    affine.for %j = 0 to 10 { affine.store %zero, %e[%i + 4, %j] : memref<8x10xf32> }
   }
   // Large.
   affine.for %j = 0 to 100000000 { affine.store %zero, %d[0, %j] : memref<2x100000000xf32> }

@@ -255,6 +255,14 @@ class Code:
         tiny = self.greater(self.like(2.0**-exponent, size), size)
         return self.select(tiny, self.like(2.0**exponent, size), self.like(1.0, size))
 
+    def divisor(self, pivot: Value, number: Index, failed: Part) -> tuple[Value, Value]:
+        """The factor and the divisor of the elements below a pivot; one of 0 is noted."""
+        zero = self.equal_zero(pivot)
+        self.note_first(zero, number, failed)
+        # A column of zeros stays one.
+        lift = self.lift(self.magnitude(pivot))
+        return lift, self.multiply(self.select(zero, self.like(1.0, pivot), pivot), lift)
+
     def sqrt(self, value: Value) -> Value:
         """A square root."""
         return self._ops.op("math.sqrt", [value])

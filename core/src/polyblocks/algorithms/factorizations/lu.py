@@ -9,7 +9,8 @@ from polyblocks.affine.expr import Expr
 from polyblocks.affine.model import Buffer, Value
 from polyblocks.affine.ops import integer
 from polyblocks.algorithms.code import Code, Index, Part
-from polyblocks.algorithms.factorizations.limits import MOST_SELECTED
+from polyblocks.algorithms.factorizations.grid import lu as on_grid
+from polyblocks.algorithms.factorizations.limits import MOST_SELECTED, by_grid
 
 #: Columns that are eliminated behind each other before the ones behind them are changed, once for
 #: all of these.
@@ -60,6 +61,9 @@ def lu(code: Code, inputs: Sequence[Buffer], outputs: Sequence[Buffer]) -> None:
     batch, m, n = inputs[0].shape
     if is_small(batch, m, n):
         _small_lu(code, inputs, outputs)
+        return
+    if by_grid(min(m, n)):
+        on_grid.lu(code, inputs, outputs)
         return
     with code.loop(batch) as b:
         a, factors, pivots, info = (Part(each, (b,)) for each in (*inputs, *outputs))
@@ -162,7 +166,7 @@ def eliminate(code: Code, work: Elimination) -> None:
                 code.store(x, picked, j)
         with code.loop(columns) as j:
             code.copy(picked, (j,), rows, (k, j))
-        lift, divisor = _divisor(code, code.load(picked, k), k, work.failed)
+        lift, divisor = code.divisor(code.load(picked, k), k + 1, work.failed)
         # As LAPACK has it: in vectors a division takes as long as ten products and more.
         reciprocal = code.reciprocal(divisor)
         with code.loop(m, lower=k + 1) as i:
@@ -178,15 +182,6 @@ def eliminate(code: Code, work: Elimination) -> None:
             with code.loop(columns, lower=k + 1) as j:
                 product = code.multiply(factor, code.load(picked, j))
                 code.store(code.subtract(exchanged(j), product), rows, i, j)
-
-
-def _divisor(code: Code, pivot: Value, k: Expr, failed: Part) -> tuple[Value, Value]:
-    """The factor and the divisor of the elements below a pivot."""
-    zero = code.equal_zero(pivot)
-    code.note_first(zero, k + 1, failed)
-    # A column of zeros stays one.
-    lift = code.lift(code.magnitude(pivot))
-    return lift, code.multiply(code.select(zero, code.like(1.0, pivot), pivot), lift)
 
 
 def _pivot_row(code: Code, rows: Part, k: Expr, best: Part, chosen: Part) -> Value:
@@ -239,7 +234,7 @@ def _eliminate(code: Code, work: _Work, k: Expr, end: Index) -> None:
     """Subtract multiples of row ``k`` from the rows behind it, up to a column; keep the factors."""
     rows, n = work.rows, work.columns
     m, _ = rows.shape
-    lift, divisor = _divisor(code, code.load(rows, k, k), k, work.failed)
+    lift, divisor = code.divisor(code.load(rows, k, k), k + 1, work.failed)
     with code.loop(m, lower=k + 1) as i:
         factor = code.divide(code.multiply(code.load(rows, i, k), lift), divisor)
         code.store(factor, rows, i, k)

@@ -120,7 +120,8 @@ def _equal_node(a: Node, b: Node, values: dict[Value, Value]) -> bool:
     if type(a) is not type(b):
         return False
     if isinstance(a, For) and isinstance(b, For):
-        same = a.var.extent == b.var.extent and len(a.body) == len(b.body)
+        mine, theirs = ((f.var.extent, len(f.lower), len(f.upper), len(f.body)) for f in (a, b))
+        same = mine == theirs
         given, wanted = b.inits, a.inits
     else:
         same, given, wanted = True, b.uses, a.uses
