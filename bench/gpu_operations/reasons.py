@@ -21,7 +21,8 @@ REASONS = (
     ),
     (
         r"cholesky|inv|solve|lu_factor|qr|det|slogdet|eigvalsh|svdvals|lstsq|matrix_exp",
-        "factorizations: a step waits for the one before, and a thread has a whole matrix",
+        "factorizations: a step waits for the one before, and a thread has a small matrix, or a "
+        "group of threads the columns of a large one",
     ),
     (
         r"ig?amma|igammac|mvlgamma|polygamma|special\.|erfinv|lgamma|digamma|i0|pow|cdist of 16",
