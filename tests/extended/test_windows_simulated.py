@@ -78,8 +78,8 @@ def test_neighbours_of_a_thread(
     function, inputs = CASES[name]
     every, jammed = windows._factors, []
 
-    def one(loops: list[For], body: list[Node], target: TargetDescription) -> Any:
-        found = every(loops, body, target)
+    def one(loops: list[For], body: list[Node], width: int) -> Any:
+        found = every(loops, body, width)
         jammed.extend(found[len(found) * part // 4 - 1 :][:1])
         return jammed[-1:] if found else []
 

@@ -95,7 +95,9 @@ def _quickest(nest: Nest, loops: list[For], body: list[Node], target: TargetDesc
     if alone < SLOW * bound:
         return best
     least = GAIN * alone
-    for factors in _factors(loops, body, target):
+    chip = target.multiprocessor
+    assert chip is not None
+    for factors in _factors(loops, body, chip.access_bits // 8):
         inner = _jammed(loops, body, factors)
         if inner is None:
             continue
@@ -122,12 +124,14 @@ def compared(
     return {"seconds": seconds, "seconds_before": before} if seconds <= before else None
 
 
-def _factors(
-    loops: list[For], body: list[Node], target: TargetDescription
-) -> list[tuple[int, ...]]:
-    """How many iterations of each loop may be one, the fewest first."""
-    chip = target.multiprocessor
-    assert chip is not None
+def _factors(loops: list[For], body: list[Node], width: int) -> list[tuple[int, ...]]:
+    """How many iterations of each loop may be one, the fewest first.
+
+    Args:
+        loops: the loops.
+        body: what they do.
+        width: bytes beside each other that are one thread's, at most.
+    """
     variables = [loop.var for loop in loops]
     along = fastest_last(variables, body, by_threads=True)[-1]
     accesses = [n for n in body if isinstance(n, AffineAccess)]
@@ -136,7 +140,7 @@ def _factors(
     for var in variables:
         sizes: tuple[int, ...] = (1,)
         if var is along:
-            sizes = tuple(n for n in WIDTHS if n * least <= chip.access_bits // 8)
+            sizes = tuple(n for n in WIDTHS if n * least <= width)
         elif shares_loads(body, var):
             sizes = ROWS
         choices.append([n for n in sizes if var.extent % n == 0])
@@ -172,7 +176,10 @@ def _part_jammed(before: Windows, number: int, bound: float, target: TargetDescr
     best, least = before, GAIN * before.seconds
     found = independent_code(Nest([tile_of(before.nest.body)[1][number]], []))
     assert found is not None
-    for factors in _factors(*found, target):
+    chip = target.multiprocessor
+    assert chip is not None
+    # Threads that are more than a bank apart in shared memory would wait for each other.
+    for factors in _factors(*found, chip.bank_bytes):
         body = _with_jam(copy_of(before.nest).body, number, factors)
         if body is None:
             continue
